@@ -1,0 +1,1 @@
+//! Finds, replicates, splits and serves partitions behind one Db.

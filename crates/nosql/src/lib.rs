@@ -1,0 +1,1 @@
+//! The NoSQL REST protocol: parse, authenticate, call Db, map the error, answer.

@@ -1,0 +1,1 @@
+//! Holds one physical partition: items, index, feed, transactions, request-unit metering.

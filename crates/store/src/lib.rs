@@ -1,1 +1,3 @@
 //! Holds one physical partition: items, index, feed, transactions, request-unit metering.
+
+pub mod engine;

@@ -1,0 +1,72 @@
+//! A set of writes that happens at once.
+
+use bytes::Bytes;
+
+use super::Keyspace;
+
+const KEY_BYTES_MAX: usize = u16::MAX as usize;
+const VALUE_BYTES_MAX: usize = u32::MAX as usize;
+
+/// Writes that become visible together. Within a batch the last write to a key wins.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    pub(super) writes: Vec<Write>,
+    bytes: usize,
+    oversized: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Write {
+    pub keyspace: Keyspace,
+    pub key: Bytes,
+    /// `None` deletes.
+    pub value: Option<Bytes>,
+}
+
+impl Batch {
+    pub fn new() -> Batch {
+        Batch::default()
+    }
+
+    pub fn put(&mut self, keyspace: Keyspace, key: impl Into<Bytes>, value: impl Into<Bytes>) {
+        self.push(keyspace, key.into(), Some(value.into()));
+    }
+
+    pub fn delete(&mut self, keyspace: Keyspace, key: impl Into<Bytes>) {
+        self.push(keyspace, key.into(), None);
+    }
+
+    /// Appends another batch's writes, which then win over this one's.
+    pub fn merge(&mut self, mut other: Batch) {
+        self.bytes += other.bytes;
+        self.oversized |= other.oversized;
+        self.writes.append(&mut other.writes);
+    }
+
+    /// Number of writes.
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// Bytes of all keys and values.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether some write cannot be stored. It is remembered here and refused by `commit`, so that
+    /// building a batch has no error to handle at every line.
+    pub(super) fn is_oversized(&self) -> bool {
+        self.oversized
+    }
+
+    fn push(&mut self, keyspace: Keyspace, key: Bytes, value: Option<Bytes>) {
+        let value_len = value.as_ref().map_or(0, Bytes::len);
+        self.oversized |= key.is_empty() || key.len() > KEY_BYTES_MAX || value_len > VALUE_BYTES_MAX;
+        self.bytes += key.len() + value_len;
+        self.writes.push(Write { keyspace, key, value });
+    }
+}

@@ -1,0 +1,28 @@
+//! Why the engine refused, sorted by what the caller must do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An engine's refusal. After any of them, nothing of the refused batch is visible.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Refuse the write and try again later: nothing was written and the engine is as it was.
+    #[error("the disk is full, or the limit on disk use is reached: {used} bytes used, {free} free")]
+    DiskFull { used: u64, free: u64 },
+    /// Do not start: another process owns the directory.
+    #[error("the data directory {} is in use by another process", .0.display())]
+    Locked(PathBuf),
+    /// Do not start, or stop: stored data does not read back. Restore from another copy.
+    #[error("stored data is damaged: {0}")]
+    Corrupt(String),
+    /// The engine was closed, or an input/output error left it unable to write. Everything that was
+    /// acknowledged is safe; the engine must be opened again before it takes writes.
+    #[error("the storage engine takes no more writes and must be opened again: {0}")]
+    Stopped(String),
+    /// A key is empty or longer than 65,535 bytes, or a value is longer than 4 GiB.
+    #[error("a key or value is outside the sizes that the storage engine can hold")]
+    Oversized,
+    /// The operating system failed us.
+    #[error("input/output error in the storage engine: {0}")]
+    Io(#[from] io::Error),
+}

@@ -1,0 +1,243 @@
+//! The storage engine under a node: ordered bytes in five keyspaces, written in atomic batches and
+//! read through snapshots.
+//!
+//! Two engines stand behind one type. [`Engine::open`] keeps its data in a directory, in an LSM tree;
+//! [`Engine::in_memory`] keeps it in B-trees, for the simulator, the unit tests and `--in-memory`.
+//! They are the arms of an enum and not implementations of a trait: nobody else will ever write a
+//! third one outside this room, and a type parameter would otherwise reach every caller.
+//!
+//! What a caller may rely on, whichever engine it got:
+//!
+//! - A [`Batch`] is seen whole or not at all, over all keyspaces, by every snapshot and after every
+//!   crash. Inside a batch the last write to a key wins.
+//! - A [`Snapshot`] never changes, costs a few hundred nanoseconds, and holds no lock that a commit
+//!   waits for. Long-lived snapshots keep old versions alive, so they should not live for ever.
+//! - `commit(.., Durable)` returns after the batch is on stable storage, and nobody sees the batch
+//!   before that. `Relaxed` returns sooner and is made durable by the next `Durable` commit or by
+//!   [`Engine::persist`].
+//! - One thread commits. Readers never wait for it.
+
+mod batch;
+mod disk;
+mod error;
+mod memory;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub use batch::Batch;
+pub use disk::{DiskOptions, Tuning};
+pub use error::EngineError;
+pub use scan::{Keys, Scan};
+
+/// The five keyspaces of a node. They are fixed for its life, because a keyspace has a cost of its
+/// own (files, a write buffer) and containers must be free to create.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Keyspace {
+    /// Documents, in the order of container, partition key and id.
+    Item,
+    /// Index terms; nearly all values are empty.
+    Index,
+    /// One entry per live item, by log sequence number.
+    Feed,
+    /// The replication log; empty on a node without followers.
+    Log,
+    /// Catalog, partition descriptors, counters.
+    Meta,
+}
+
+impl Keyspace {
+    pub const ALL: [Keyspace; 5] =
+        [Keyspace::Item, Keyspace::Index, Keyspace::Feed, Keyspace::Log, Keyspace::Meta];
+
+    /// The name under which the keyspace is stored. Changing one is a disk format change.
+    pub fn name(self) -> &'static str {
+        match self {
+            Keyspace::Item => "item",
+            Keyspace::Index => "index",
+            Keyspace::Feed => "feed",
+            Keyspace::Log => "log",
+            Keyspace::Meta => "meta",
+        }
+    }
+}
+
+/// How far a commit must have gone when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncMode {
+    /// The batch is on stable storage.
+    Durable,
+    /// The batch survives the end of the process but not that of the machine.
+    Relaxed,
+}
+
+/// Figures for `/metrics`. The in-memory engine reports zeros where it has nothing to say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineStats {
+    /// Batches committed since the engine was opened.
+    pub commits: u64,
+    /// Commits refused because the disk or the quota was full.
+    pub refused_disk_full: u64,
+    /// Commits that were slowed down because flushes or compactions were behind.
+    pub delayed: u64,
+    /// Time spent in those delays.
+    pub delayed_micros: u64,
+    /// Bytes held in journals that are not yet superseded by flushed tables.
+    pub journal_bytes: u64,
+    /// Bytes held in write buffers.
+    pub memtable_bytes: u64,
+    /// Largest number of overlapping runs in the first level of any keyspace.
+    pub level0_runs: u64,
+    /// Table files over all keyspaces.
+    pub tables: u64,
+    /// Compactions finished since the engine was opened.
+    pub compactions: u64,
+    /// Bytes held by the block cache.
+    pub cache_bytes: u64,
+}
+
+/// An open engine. Share it behind an `Arc`.
+pub struct Engine {
+    kind: Kind,
+}
+
+enum Kind {
+    Disk(disk::Disk),
+    Memory(Arc<memory::Memory>),
+}
+
+impl Engine {
+    /// Opens the engine in a directory, creating it when it is empty, and takes the directory's lock.
+    pub fn open(options: DiskOptions) -> Result<Engine, EngineError> {
+        Ok(Engine { kind: Kind::Disk(disk::Disk::open(options)?) })
+    }
+
+    /// An engine whose data ends with the process.
+    pub fn in_memory() -> Engine {
+        Engine { kind: Kind::Memory(Arc::new(memory::Memory::default())) }
+    }
+
+    /// Applies a batch atomically. Called by one thread; see the module's head for what holds when it
+    /// returns. After an error nothing of the batch is visible.
+    pub fn commit(&self, batch: Batch, sync: SyncMode) -> Result<(), EngineError> {
+        if batch.is_oversized() {
+            return Err(EngineError::Oversized);
+        }
+        match &self.kind {
+            Kind::Disk(disk) => disk.commit(batch, sync),
+            Kind::Memory(memory) => memory.commit(batch),
+        }
+    }
+
+    /// A consistent view over all keyspaces, as of the last commit.
+    pub fn snapshot(&self) -> Snapshot {
+        let kind = match &self.kind {
+            Kind::Disk(disk) => SnapshotKind::Disk(disk.snapshot()),
+            Kind::Memory(memory) => SnapshotKind::Memory(memory::Memory::snapshot(memory)),
+        };
+        Snapshot { kind }
+    }
+
+    /// Makes everything committed so far durable.
+    pub fn persist(&self) -> Result<(), EngineError> {
+        match &self.kind {
+            Kind::Disk(disk) => disk.persist(),
+            Kind::Memory(_) => Ok(()),
+        }
+    }
+
+    /// Stops cleanly: later commits are refused, write buffers are flushed, and the next open has
+    /// nothing to replay. Snapshots stay readable. The directory's lock is released when the engine
+    /// and its snapshots are dropped.
+    pub fn close(&self) -> Result<(), EngineError> {
+        match &self.kind {
+            Kind::Disk(disk) => disk.close(),
+            Kind::Memory(memory) => {
+                memory.close();
+                Ok(())
+            }
+        }
+    }
+
+    /// Bytes the engine occupies on disk.
+    pub fn disk_bytes(&self) -> u64 {
+        match &self.kind {
+            Kind::Disk(disk) => disk.disk_bytes(),
+            Kind::Memory(_) => 0,
+        }
+    }
+
+    /// Bytes the file system can still give to us; `None` when there is no file system.
+    pub fn free_disk_bytes(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Disk(disk) => disk.free_disk_bytes(),
+            Kind::Memory(_) => None,
+        }
+    }
+
+    /// Changes the operator's limit on disk use; `None` removes it.
+    pub fn set_disk_limit(&self, bytes: Option<u64>) {
+        if let Kind::Disk(disk) = &self.kind {
+            disk.set_disk_limit(bytes);
+        }
+    }
+
+    pub fn stats(&self) -> EngineStats {
+        match &self.kind {
+            Kind::Disk(disk) => disk.stats(),
+            Kind::Memory(memory) => memory.stats(),
+        }
+    }
+}
+
+/// A consistent, unchanging view over all keyspaces. Cheap to clone, and free to cross threads.
+#[derive(Clone)]
+pub struct Snapshot {
+    kind: SnapshotKind,
+}
+
+#[derive(Clone)]
+enum SnapshotKind {
+    Disk(disk::DiskSnapshot),
+    Memory(Arc<memory::MemorySnapshot>),
+}
+
+impl Snapshot {
+    pub fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
+        match &self.kind {
+            SnapshotKind::Disk(snapshot) => snapshot.get(keyspace, key),
+            SnapshotKind::Memory(snapshot) => Ok(snapshot.get(keyspace, key)),
+        }
+    }
+
+    pub fn contains(&self, keyspace: Keyspace, key: &[u8]) -> Result<bool, EngineError> {
+        match &self.kind {
+            SnapshotKind::Disk(snapshot) => snapshot.contains(keyspace, key),
+            SnapshotKind::Memory(snapshot) => Ok(snapshot.get(keyspace, key).is_some()),
+        }
+    }
+
+    /// Entries between two bounds, in key order or against it. The scan owns what it needs, so it may
+    /// outlive the snapshot value and cross threads. Bounds that cross yield nothing.
+    pub fn range(&self, keyspace: Keyspace, lower: Bound<&[u8]>, upper: Bound<&[u8]>, reverse: bool) -> Scan {
+        if scan::is_empty(lower, upper) {
+            return Scan::empty();
+        }
+        match &self.kind {
+            SnapshotKind::Disk(snapshot) => Scan::disk(snapshot.range(keyspace, lower, upper), reverse),
+            SnapshotKind::Memory(snapshot) => {
+                Scan::memory(memory::Cursor::new(Arc::clone(snapshot), keyspace, lower, upper, reverse))
+            }
+        }
+    }
+
+    /// As [`Snapshot::range`], without reading the values.
+    pub fn keys(&self, keyspace: Keyspace, lower: Bound<&[u8]>, upper: Bound<&[u8]>, reverse: bool) -> Keys {
+        Keys::new(self.range(keyspace, lower, upper, reverse))
+    }
+}

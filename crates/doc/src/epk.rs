@@ -1,0 +1,418 @@
+//! The effective partition key (EPK): where a partition key lies in the key space.
+//!
+//! The space goes from the empty string to `FF`. Clients compute EPKs themselves, so every bit is given
+//! by the service:
+//!
+//! - **Version 2** hashes all components together with 128 bits and clears the top two bits, so that
+//!   keys use `00…` to `3F…`. Always 16 bytes.
+//! - **MultiHash** puts the version 2 hashes of the components one behind the other. A prefix of a key
+//!   is thus a prefix of its EPK, and the range of a prefix is `[epk, epk FF)`.
+//! - **Version 1** hashes with 32 bits, writes the hash as a number in an order-preserving encoding, and
+//!   puts the encoded components behind it. Strings count up to 100 UTF-16 code units: clients that cut
+//!   at bytes instead disagree with the service.
+//! - **Range** has only the encoded components.
+//!
+//! Boundaries of partitions may be shorter or longer than the EPKs they divide. A boundary with zeros
+//! behind it is the same boundary, so ranges compare their ends as if zeros went on for ever.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use crate::murmur3;
+use crate::partition_key::{
+    KeyComponent, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion,
+};
+
+/// The bytes that need no allocation: a MultiHash EPK of three levels.
+const INLINE_BYTES: usize = 48;
+/// UTF-16 code units of a string that version 1 looks at.
+const V1_STRING_UNITS: usize = 100;
+/// UTF-8 bytes of a string that the order-preserving encoding writes in full.
+const BINARY_STRING_BYTES: usize = 100;
+/// The largest 128-bit hash after its top two bits are cleared.
+const MAX_V2_HASH: u128 = u128::MAX >> 2;
+
+/// An effective partition key, or a boundary between some. Ordered by its bytes.
+#[derive(Clone)]
+pub struct Epk(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Inline { len: u8, bytes: [u8; INLINE_BYTES] },
+    Heap(Box<[u8]>),
+}
+
+/// A range of the key space.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EpkRange {
+    /// The first EPK inside.
+    pub min: Epk,
+    /// The first EPK behind.
+    pub max: Epk,
+}
+
+/// Computes the EPK of a key. The empty key gives the start of the space.
+pub fn epk(def: &PartitionKeyDef, key: &PartitionKey) -> Epk {
+    let components = key.components();
+    if components.is_empty() {
+        return Epk::MIN;
+    }
+    if components.contains(&KeyComponent::Infinity) {
+        return Epk::max();
+    }
+    let mut bytes = Vec::with_capacity(64);
+    match (def.kind, def.version) {
+        (PartitionKeyKind::MultiHash, _) => {
+            let mut hashes = Vec::with_capacity(INLINE_BYTES);
+            for component in components {
+                bytes.clear();
+                put_hashed(component, None, 0xff, &mut bytes);
+                hashes.extend_from_slice(&hash_v2(&bytes));
+            }
+            Epk::from_bytes(&hashes)
+        }
+        (PartitionKeyKind::Hash, PartitionKeyVersion::V2) => {
+            for component in components {
+                put_hashed(component, None, 0xff, &mut bytes);
+            }
+            Epk::from_bytes(&hash_v2(&bytes))
+        }
+        (PartitionKeyKind::Hash, PartitionKeyVersion::V1) => {
+            for component in components {
+                put_hashed(component, Some(V1_STRING_UNITS), 0, &mut bytes);
+            }
+            let hash = murmur3::x86_32(&bytes);
+            bytes.clear();
+            put_number(f64::from(hash), &mut bytes);
+            for component in components {
+                put_binary(component, Some(V1_STRING_UNITS), &mut bytes);
+            }
+            Epk::from_bytes(&bytes)
+        }
+        (PartitionKeyKind::Range, _) => {
+            for component in components {
+                put_binary(component, None, &mut bytes);
+            }
+            Epk::from_bytes(&bytes)
+        }
+    }
+}
+
+/// The range that holds exactly the items of a key: one logical partition for a full key, all that
+/// start with it for a prefix of a hierarchical one, everything for the empty key.
+pub fn prefix_range(def: &PartitionKeyDef, key: &PartitionKey) -> EpkRange {
+    if key.is_empty() {
+        return EpkRange::full();
+    }
+    let min = epk(def, key);
+    let hashed = def.kind != PartitionKeyKind::Range && def.version == PartitionKeyVersion::V2;
+    let next = (hashed && key.is_full(def)).then(|| min.next()).flatten();
+    let max = next.unwrap_or_else(|| {
+        // Keys of the older encodings end themselves, so none goes on behind another.
+        let mut bytes = min.as_bytes().to_vec();
+        bytes.push(0xff);
+        Epk::from_bytes(&bytes)
+    });
+    EpkRange { min, max }
+}
+
+/// The inner boundaries that divide the key space into `n` even ranges.
+pub fn boundaries(def: &PartitionKeyDef, n: u32) -> Vec<Epk> {
+    let n = n.max(1);
+    let boundary = |i: u32| match (def.kind, def.version) {
+        (PartitionKeyKind::MultiHash, _) | (_, PartitionKeyVersion::V2) => {
+            let step = MAX_V2_HASH / u128::from(n);
+            Epk::from_bytes(&(step * u128::from(i)).to_be_bytes())
+        }
+        (_, PartitionKeyVersion::V1) => {
+            let mut bytes = Vec::with_capacity(16);
+            put_number(f64::from(u32::MAX / n * i), &mut bytes);
+            Epk::from_bytes(&bytes)
+        }
+    };
+    (1..n).map(boundary).collect()
+}
+
+impl Epk {
+    /// The start of the key space.
+    pub const MIN: Epk = Epk(Repr::Inline { len: 0, bytes: [0; INLINE_BYTES] });
+
+    /// The end of the key space; no key lies there.
+    pub fn max() -> Epk {
+        Epk::from_bytes(&[0xff])
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Epk {
+        if bytes.len() > INLINE_BYTES {
+            return Epk(Repr::Heap(bytes.into()));
+        }
+        let mut inline = [0; INLINE_BYTES];
+        inline[..bytes.len()].copy_from_slice(bytes);
+        Epk(Repr::Inline { len: bytes.len() as u8, bytes: inline })
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Repr::Heap(bytes) => bytes,
+        }
+    }
+
+    /// Upper-case hexadecimal digits, as on the wire.
+    pub fn to_hex(&self) -> String {
+        let digit = |nibble: u8| char::from(b"0123456789ABCDEF"[usize::from(nibble)]);
+        self.as_bytes().iter().flat_map(|&byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    }
+
+    /// Reads hexadecimal digits of either case. Texts longer than any EPK are refused.
+    pub fn from_hex(text: &str) -> Option<Epk> {
+        if !text.len().is_multiple_of(2) || text.len() > 8192 {
+            return None;
+        }
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        let bytes: Option<Vec<u8>> = text
+            .as_bytes()
+            .chunks_exact(2)
+            .map(|pair| Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8))
+            .collect();
+        bytes.map(|bytes| Epk::from_bytes(&bytes))
+    }
+
+    /// The next EPK of the same length, or none behind the last.
+    pub fn next(&self) -> Option<Epk> {
+        let mut bytes = self.as_bytes().to_vec();
+        for byte in bytes.iter_mut().rev() {
+            let (sum, carried) = byte.overflowing_add(1);
+            *byte = sum;
+            if !carried {
+                return Some(Epk::from_bytes(&bytes));
+            }
+        }
+        None
+    }
+
+    /// Compares places in the key space, where zeros at the end change nothing.
+    pub fn compare_place(&self, other: &Epk) -> Ordering {
+        trimmed(self.as_bytes()).cmp(trimmed(other.as_bytes()))
+    }
+
+    /// Appends the EPK as part of a storage key: a zero byte becomes `00 FF` and `00 00` ends it, so that
+    /// keys sort exactly by EPK and those of one logical partition share a prefix that no other has.
+    pub fn encode_key(&self, out: &mut Vec<u8>) {
+        for &byte in self.as_bytes() {
+            out.push(byte);
+            if byte == 0 {
+                out.push(0xff);
+            }
+        }
+        out.extend_from_slice(&[0, 0]);
+    }
+
+    /// Reads what [`Epk::encode_key`] wrote and gives what follows it.
+    pub fn decode_key(key: &[u8]) -> Option<(Epk, &[u8])> {
+        let mut inline = [0; INLINE_BYTES];
+        let mut heap = Vec::new();
+        let mut len = 0;
+        let mut at = 0;
+        loop {
+            let byte = *key.get(at)?;
+            at += 1;
+            if byte == 0 {
+                match *key.get(at)? {
+                    0 => break,
+                    0xff => at += 1,
+                    _ => return None,
+                }
+            }
+            if len < INLINE_BYTES {
+                inline[len] = byte;
+            } else {
+                if heap.is_empty() {
+                    heap.extend_from_slice(&inline);
+                }
+                heap.push(byte);
+            }
+            len += 1;
+        }
+        let epk = match len > INLINE_BYTES {
+            true => Epk(Repr::Heap(heap.into())),
+            false => Epk(Repr::Inline { len: len as u8, bytes: inline }),
+        };
+        Some((epk, &key[at + 1..]))
+    }
+}
+
+impl PartialEq for Epk {
+    fn eq(&self, other: &Epk) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Epk {}
+
+impl PartialOrd for Epk {
+    fn partial_cmp(&self, other: &Epk) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Epk {
+    fn cmp(&self, other: &Epk) -> Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
+
+impl Hash for Epk {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
+    }
+}
+
+impl fmt::Debug for Epk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.to_hex())
+    }
+}
+
+impl fmt::Display for Epk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_hex())
+    }
+}
+
+impl EpkRange {
+    pub fn new(min: Epk, max: Epk) -> EpkRange {
+        EpkRange { min, max }
+    }
+
+    /// The whole key space.
+    pub fn full() -> EpkRange {
+        EpkRange { min: Epk::MIN, max: Epk::max() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.min.compare_place(&self.max) != Ordering::Less
+    }
+
+    pub fn contains(&self, epk: &Epk) -> bool {
+        self.min.compare_place(epk) != Ordering::Greater && epk.compare_place(&self.max) == Ordering::Less
+    }
+
+    pub fn contains_range(&self, other: &EpkRange) -> bool {
+        self.min.compare_place(&other.min) != Ordering::Greater
+            && other.max.compare_place(&self.max) != Ordering::Greater
+    }
+
+    pub fn overlaps(&self, other: &EpkRange) -> bool {
+        !self.intersection(other).is_empty()
+    }
+
+    /// What both ranges hold; may be empty.
+    pub fn intersection(&self, other: &EpkRange) -> EpkRange {
+        let min = match self.min.compare_place(&other.min) {
+            Ordering::Less => &other.min,
+            _ => &self.min,
+        };
+        let max = match self.max.compare_place(&other.max) {
+            Ordering::Greater => &other.max,
+            _ => &self.max,
+        };
+        EpkRange { min: min.clone(), max: max.clone() }
+    }
+}
+
+fn trimmed(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    &bytes[..end]
+}
+
+/// The 128-bit hash with its top two bits cleared, most significant byte first.
+fn hash_v2(bytes: &[u8]) -> [u8; 16] {
+    let (h1, h2) = murmur3::x64_128(bytes);
+    // Clients reverse the little-endian output: the second half comes first.
+    let hash = u128::from(h2) << 64 | u128::from(h1);
+    (hash & MAX_V2_HASH).to_be_bytes()
+}
+
+/// Appends a component as it is hashed.
+fn put_hashed(component: &KeyComponent, limit: Option<usize>, end: u8, out: &mut Vec<u8>) {
+    match component {
+        KeyComponent::Number(number) => {
+            out.push(0x05);
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        KeyComponent::Str(text) => {
+            out.push(0x08);
+            out.extend_from_slice(cut(text, limit).as_bytes());
+            out.push(end);
+        }
+        other => out.push(mark(other)),
+    }
+}
+
+/// Appends a component in the order-preserving encoding.
+fn put_binary(component: &KeyComponent, limit: Option<usize>, out: &mut Vec<u8>) {
+    match component {
+        KeyComponent::Number(number) => put_number(*number, out),
+        KeyComponent::Str(text) => {
+            out.push(0x08);
+            let bytes = cut(text, limit).as_bytes();
+            // UTF-8 has no byte FF, so adding one cannot overflow, and leaves zero to end the string.
+            out.extend(bytes.iter().take(BINARY_STRING_BYTES + 1).map(|byte| byte.wrapping_add(1)));
+            if bytes.len() <= BINARY_STRING_BYTES {
+                out.push(0);
+            }
+        }
+        other => out.push(mark(other)),
+    }
+}
+
+/// Appends a number so that bytes sort as numbers: the bits of the double made unsigned, the first
+/// eight as they are, the rest in groups of seven whose lowest bit says that another follows.
+fn put_number(number: f64, out: &mut Vec<u8>) {
+    const SIGN: u64 = 1 << 63;
+    let bits = number.to_bits();
+    let ordered = if bits < SIGN { bits ^ SIGN } else { (!bits).wrapping_add(1) };
+    out.push(0x05);
+    out.push((ordered >> 56) as u8);
+    let mut rest = ordered << 8;
+    loop {
+        let group = (rest >> 56) as u8;
+        rest <<= 7;
+        if rest == 0 {
+            out.push(group & 0xfe);
+            return;
+        }
+        out.push(group | 1);
+    }
+}
+
+fn mark(component: &KeyComponent) -> u8 {
+    match component {
+        KeyComponent::Undefined => 0x00,
+        KeyComponent::Null => 0x01,
+        KeyComponent::Bool(false) => 0x02,
+        KeyComponent::Bool(true) => 0x03,
+        KeyComponent::Number(_) => 0x05,
+        KeyComponent::Str(_) => 0x08,
+        KeyComponent::Infinity => 0xff,
+    }
+}
+
+/// The string up to so many UTF-16 code units. A character that needs two and has room for one is left
+/// out: half of it has no UTF-8.
+fn cut(text: &str, units: Option<usize>) -> &str {
+    let Some(units) = units else { return text };
+    if text.len() <= units {
+        return text;
+    }
+    let mut taken = 0;
+    for (at, character) in text.char_indices() {
+        taken += character.len_utf16();
+        if taken > units {
+            return &text[..at];
+        }
+    }
+    text
+}

@@ -1,0 +1,126 @@
+//! What can be wrong with a query, in the service's own vocabulary.
+
+use crate::ast::Span;
+
+/// One finding, with the service's code and the place in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub code: Code,
+    /// Offsets in UTF-16 code units, as the service counts them.
+    pub location: Option<Span>,
+    pub message: String,
+}
+
+/// The code of a finding: most are `SC` codes, a few are bare numbers or have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    Sc(u16),
+    Number(u16),
+    None,
+}
+
+/// Why a query was refused or could not go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QueryError {
+    /// The text is wrong: the client must change it (400).
+    #[error("{}", .0.first().map_or("invalid query", |first| first.message.as_str()))]
+    Invalid(Vec<Diagnostic>),
+    /// The text is right, but this release cannot run it (400 with a clear message).
+    #[error("{0}")]
+    Unsupported(String),
+    /// A bound of `limits` was met while running (400 or 413 by the caller).
+    #[error("{0}")]
+    LimitExceeded(&'static str),
+    /// A continuation does not belong to this query or is damaged (400).
+    #[error("{0}")]
+    InvalidContinuation(&'static str),
+}
+
+pub type Result<T> = std::result::Result<T, QueryError>;
+
+impl QueryError {
+    pub fn at(code: u16, span: Span, message: impl Into<String>) -> Self {
+        Self::Invalid(vec![Diagnostic {
+            code: Code::Sc(code),
+            location: Some(span),
+            message: message.into(),
+        }])
+    }
+
+    pub fn bare(message: impl Into<String>) -> Self {
+        Self::Invalid(vec![Diagnostic { code: Code::None, location: None, message: message.into() }])
+    }
+
+    /// The first `SC` code, for tests and logs.
+    pub fn sc_code(&self) -> Option<u16> {
+        match self {
+            Self::Invalid(list) => list.iter().find_map(|d| match d.code {
+                Code::Sc(code) => Some(code),
+                _ => None,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The body that the service puts into the error message: `{"errors":[...]}`.
+    pub fn to_json(&self) -> String {
+        let mut out = String::new();
+        match self {
+            Self::Invalid(list) if list.iter().any(|d| d.code != Code::None) => {
+                out.push_str("{\"errors\":[");
+                for (i, diagnostic) in list.iter().enumerate() {
+                    if i > 0 {
+                        out.push(',');
+                    }
+                    diagnostic.write_json(&mut out);
+                }
+                out.push_str("]}");
+            }
+            other => {
+                out.push_str("{\"Errors\":[");
+                crate::print::quote(&other.to_string(), &mut out);
+                out.push_str("]}");
+            }
+        }
+        out
+    }
+
+    /// Turns byte offsets into the service's UTF-16 offsets. Called once, where text enters.
+    pub(crate) fn located_in(mut self, text: &str) -> Self {
+        if let Self::Invalid(list) = &mut self {
+            for location in list.iter_mut().filter_map(|d| d.location.as_mut()) {
+                location.start = utf16_offset(text, location.start);
+                location.end = utf16_offset(text, location.end);
+            }
+        }
+        self
+    }
+}
+
+impl Diagnostic {
+    fn write_json(&self, out: &mut String) {
+        use std::fmt::Write as _;
+        out.push_str("{\"severity\":\"Error\"");
+        if let Some(span) = self.location {
+            write!(out, ",\"location\":{{\"start\":{},\"end\":{}}}", span.start, span.end)
+                .expect("writing to a string cannot fail");
+        }
+        match self.code {
+            Code::Sc(code) => write!(out, ",\"code\":\"SC{code}\""),
+            Code::Number(code) => write!(out, ",\"code\":{code}"),
+            Code::None => Ok(()),
+        }
+        .expect("writing to a string cannot fail");
+        out.push_str(",\"message\":");
+        crate::print::quote(&self.message, out);
+        out.push('}');
+    }
+}
+
+fn utf16_offset(text: &str, byte: u32) -> u32 {
+    let mut end = (byte as usize).min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].chars().map(|c| c.len_utf16() as u32).sum()
+}

@@ -1,0 +1,45 @@
+//! Every bound of the query room, in one place.
+
+/// Longest accepted query text, in bytes.
+pub const QUERY_BYTES: usize = 512 * 1024;
+
+/// Deepest accepted nesting of expressions and subqueries. Every recursive walk (parser, printer,
+/// compiler, evaluator, drop) is bounded by it, so it is chosen to fit a small thread stack.
+pub const EXPRESSION_DEPTH: u32 = 128;
+
+/// Most JOINs in one FROM clause.
+pub const JOINS: usize = 10;
+
+/// Conjunctions and disjunctions longer than this print flat instead of nested, so that text we
+/// print always parses again within `EXPRESSION_DEPTH`.
+pub const NESTED_LOGICAL_OPERANDS: usize = 32;
+
+/// Deepest value that an expression may build.
+pub const VALUE_DEPTH: u32 = 128;
+
+/// Longest string that `REPLICATE` may produce, in characters.
+pub const REPLICATE_CHARS: usize = 10_000;
+
+/// Longest string that a function or `||` may produce, in bytes.
+pub const STRING_BYTES: usize = 4 * 1024 * 1024;
+
+/// Most elements of an array that a function or subquery may produce.
+pub const ARRAY_ITEMS: usize = 262_144;
+
+/// Memory for one compiled regular expression, in bytes.
+pub const REGEX_BYTES: usize = 1024 * 1024;
+
+/// Rows that the expansion of one document (JOINs, subqueries) may visit.
+pub const STEPS_PER_DOCUMENT: u64 = 4_000_000;
+
+/// Groups that one GROUP BY may hold in memory.
+pub const GROUPS: usize = 200_000;
+
+/// Bytes that the blocking operators of one run may hold in memory.
+pub const RUN_BYTES: usize = 256 * 1024 * 1024;
+
+/// Most partition-key values that a filter may pin before the query is sent everywhere.
+pub const PINNED_KEYS: usize = 1_000;
+
+/// Largest count that TOP, OFFSET and LIMIT accept.
+pub const ROW_COUNT: u64 = u32::MAX as u64;

@@ -1,1 +1,70 @@
-fn main() {}
+//! The `orrery` command: reads its line, and runs one subcommand.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::config::Config;
+
+mod admin;
+mod config;
+mod front;
+mod keys;
+mod limits;
+mod listener;
+mod logs;
+mod metrics;
+mod serve;
+mod signals;
+mod tls;
+
+#[derive(Parser)]
+#[command(name = "orrery", version, about, propagate_version = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the server. This is also what `orrery` without a subcommand does.
+    Serve(Box<Config>),
+    /// Print the version.
+    Version,
+}
+
+fn main() -> ExitCode {
+    let started = Instant::now();
+    match run(started) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("orrery: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(started: Instant) -> anyhow::Result<()> {
+    let line = with_subcommand(std::env::args_os().collect());
+    let matches = config::load(CommandLine::command(), &line)?;
+    match CommandLine::from_arg_matches(&matches)?.command {
+        Command::Serve(config) => serve::run(*config, started),
+        Command::Version => {
+            println!("orrery {}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
+    }
+}
+
+/// Puts `serve` in front of the options when no subcommand is named, so that plain `orrery` serves.
+fn with_subcommand(mut line: Vec<OsString>) -> Vec<OsString> {
+    let first = line.get(1).and_then(|word| word.to_str()).unwrap_or("--");
+    let asks_for_help = matches!(first, "-h" | "--help" | "-V" | "--version");
+    if first.starts_with('-') && !asks_for_help {
+        let at = line.len().min(1);
+        line.insert(at, "serve".into());
+    }
+    line
+}

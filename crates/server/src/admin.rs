@@ -1,0 +1,105 @@
+//! The server's own pages, beside the API: probes, metrics, the certificate authority, the explorer.
+//!
+//! None of them asks for a key. They say how the server is, never what it holds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Method, Response, StatusCode};
+use http_body_util::Full;
+
+use crate::metrics::Metrics;
+use crate::tls::Tls;
+
+const EXPLORER: &str = include_str!("admin/explorer.html");
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page {
+    Ready,
+    Health,
+    Metrics,
+    AuthorityPem,
+    Explorer,
+    ExplorerMissing,
+}
+
+impl Page {
+    /// The page at a path, if the path is not the API's.
+    pub fn at(path: &str) -> Option<Page> {
+        match path {
+            "/ready" => Some(Page::Ready),
+            "/healthz" => Some(Page::Health),
+            "/metrics" => Some(Page::Metrics),
+            "/_explorer/emulator.pem" => Some(Page::AuthorityPem),
+            "/_explorer" | "/_explorer/" | "/_explorer/index.html" => Some(Page::Explorer),
+            other if other.starts_with("/_explorer/") => Some(Page::ExplorerMissing),
+            _ => None,
+        }
+    }
+}
+
+pub struct Admin {
+    metrics: Arc<Metrics>,
+    tls: Arc<Tls>,
+    stopping: AtomicBool,
+}
+
+impl Admin {
+    pub fn new(metrics: Arc<Metrics>, tls: Arc<Tls>) -> Admin {
+        Admin { metrics, tls, stopping: AtomicBool::new(false) }
+    }
+
+    /// From now on the server is not ready for new work, though it finishes what it has.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub async fn answer(&self, page: Page, method: &Method) -> Response<Full<Bytes>> {
+        if method != Method::GET && method != Method::HEAD {
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET is allowed here\n");
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        match page {
+            Page::Ready if self.stopping.load(Ordering::Relaxed) => {
+                text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
+            }
+            Page::Ready => text(StatusCode::OK, "ready\n"),
+            Page::Health => text(StatusCode::OK, "ok\n"),
+            Page::Metrics => self.metrics_page(),
+            Page::AuthorityPem => self.authority_page().await,
+            Page::Explorer => page_of(StatusCode::OK, "text/html; charset=utf-8", EXPLORER),
+            Page::ExplorerMissing => text(StatusCode::NOT_FOUND, "there is no such page\n"),
+        }
+    }
+
+    fn metrics_page(&self) -> Response<Full<Bytes>> {
+        let mut out = String::with_capacity(4096);
+        self.metrics.write_to(&mut out);
+        page_of(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", out)
+    }
+
+    async fn authority_page(&self) -> Response<Full<Bytes>> {
+        match self.tls.authority_pem().await {
+            Ok(pem) => page_of(StatusCode::OK, "application/x-pem-file", pem.to_owned()),
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "HTTPS is not available");
+                text(StatusCode::SERVICE_UNAVAILABLE, "the certificate is not available; see the log\n")
+            }
+        }
+    }
+}
+
+fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
+    page_of(status, "text/plain; charset=utf-8", body)
+}
+
+fn page_of(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

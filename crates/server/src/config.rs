@@ -1,0 +1,162 @@
+//! The one place where an option is named, documented and given its default.
+//!
+//! Every field of [`Config`] is at once a command-line flag (`--data-dir`), an environment variable
+//! (`ORRERY_DATA_DIR`) and a key of the TOML file named by `--config` (`data-dir`). A flag beats the
+//! variable, the variable beats the file, the file beats the default. The file is not a second
+//! structure: its values become the defaults of the flags before the command line is parsed, so the
+//! same parser checks them and the same documentation describes them.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, ValueEnum};
+
+use crate::limits;
+
+mod file;
+mod units;
+
+pub use file::{load, read_text};
+
+#[derive(Args, Clone, Debug)]
+pub struct Config {
+    /// A TOML file with any of these options, named as the flags are, without the dashes in front.
+    #[arg(long, env = "ORRERY_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Where items, certificates and the catalog are kept.
+    #[arg(long, env = "ORRERY_DATA_DIR", value_name = "DIR", default_value = "./orrery-data")]
+    pub data_dir: PathBuf,
+
+    /// Keep everything in memory; nothing is read from or written to the data directory.
+    #[arg(long, env = "ORRERY_IN_MEMORY", default_value = "false", action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
+    pub in_memory: bool,
+
+    /// The address to listen on. Addresses other than loopback need `--key-file`.
+    #[arg(long, env = "ORRERY_BIND", value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub bind: IpAddr,
+
+    /// The port of the NoSQL API, for HTTP and HTTPS alike; 0 takes any free port and prints it.
+    #[arg(long, env = "ORRERY_NOSQL_PORT", value_name = "PORT", default_value_t = 8081)]
+    pub nosql_port: u16,
+
+    /// A file with the account's keys: lines of `primary = "<base64>"`, and optionally `secondary`,
+    /// `primary-readonly` and `secondary-readonly`. Without it the well-known emulator key is used.
+    #[arg(long, env = "ORRERY_KEY_FILE", value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+
+    /// Whether a write is answered after it is on disk (durable) or before (relaxed).
+    #[arg(long, env = "ORRERY_DURABILITY", value_enum, default_value_t = Durability::Durable)]
+    pub durability: Durability,
+
+    /// What to log: a level (error, warn, info, debug, trace) or filters such as `info,orrery_nosql=debug`.
+    #[arg(long, env = "ORRERY_LOG", value_name = "FILTER", default_value = "info")]
+    pub log: String,
+
+    /// The form of log lines on standard error.
+    #[arg(long, env = "ORRERY_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+
+    /// Count request units but never answer 429.
+    #[arg(long, env = "ORRERY_NO_THROTTLE", default_value = "false", action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
+    pub no_throttle: bool,
+
+    /// Behave as a serverless account: no provisioned throughput and no offers.
+    #[arg(long, env = "ORRERY_SERVERLESS", default_value = "false", action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
+    pub serverless: bool,
+
+    /// The account's name, as the account document shows it.
+    #[arg(long, env = "ORRERY_ACCOUNT_NAME", value_name = "NAME", default_value = "localhost")]
+    pub account_name: String,
+
+    /// The account's default consistency level.
+    #[arg(long, env = "ORRERY_CONSISTENCY", value_enum, ignore_case = true, default_value_t = Consistency::Session)]
+    pub consistency: Consistency,
+
+    /// The name of the account's region, as the account document shows it.
+    #[arg(long, env = "ORRERY_REGION", value_name = "NAME", default_value = "South Central US")]
+    pub region: String,
+
+    /// One more host name or address for the HTTPS certificate; may be given several times.
+    #[arg(long = "tls-name", env = "ORRERY_TLS_NAME", value_name = "NAME", value_delimiter = ',')]
+    pub tls_names: Vec<String>,
+
+    /// Connections served at once; further ones are closed on arrival.
+    #[arg(long, env = "ORRERY_MAX_CONNECTIONS", value_name = "N", default_value_t = limits::MAX_CONNECTIONS)]
+    pub max_connections: usize,
+
+    /// The largest logical partition; writes past it are refused with 403/1014. Takes units: 64KiB, 20GB.
+    #[arg(long, env = "ORRERY_LOGICAL_PARTITION_BYTES", value_name = "BYTES", default_value = "20GB", value_parser = units::bytes)]
+    pub logical_partition_bytes: u64,
+
+    /// The storage budget of one physical partition.
+    #[arg(long, env = "ORRERY_PARTITION_BYTES", value_name = "BYTES", default_value = "50GB", value_parser = units::bytes)]
+    pub partition_bytes: u64,
+
+    /// The throughput ceiling of one physical partition, in request units per second.
+    #[arg(long, env = "ORRERY_PARTITION_THROUGHPUT", value_name = "RU", default_value_t = 10_000)]
+    pub partition_throughput: u32,
+
+    /// The most disk space the data directory may take; 0 leaves it to the disk.
+    #[arg(long, env = "ORRERY_MAX_DISK_BYTES", value_name = "BYTES", default_value = "0", value_parser = units::bytes)]
+    pub max_disk_bytes: u64,
+
+    /// The memory given to the storage engine's block cache.
+    #[arg(long, env = "ORRERY_CACHE_BYTES", value_name = "BYTES", default_value = "256MiB", value_parser = units::bytes)]
+    pub cache_bytes: u64,
+
+    /// How long a client may take to send the headers of a request, in seconds.
+    #[arg(long, env = "ORRERY_HEADER_TIMEOUT_SECONDS", value_name = "S", default_value = "10", value_parser = units::seconds)]
+    pub header_timeout_seconds: Duration,
+
+    /// How long a client may take to send the body of a request, in seconds.
+    #[arg(long, env = "ORRERY_BODY_TIMEOUT_SECONDS", value_name = "S", default_value = "30", value_parser = units::seconds)]
+    pub body_timeout_seconds: Duration,
+
+    /// How long the server may work on one request before it answers 408, in seconds.
+    #[arg(long, env = "ORRERY_REQUEST_TIMEOUT_SECONDS", value_name = "S", default_value = "65", value_parser = units::seconds)]
+    pub request_timeout_seconds: Duration,
+
+    /// How long a client may stop reading an answer before it is cut off, in seconds.
+    #[arg(long, env = "ORRERY_WRITE_TIMEOUT_SECONDS", value_name = "S", default_value = "30", value_parser = units::seconds)]
+    pub write_timeout_seconds: Duration,
+
+    /// How long a kept-alive connection may stay silent, in seconds.
+    #[arg(long, env = "ORRERY_IDLE_TIMEOUT_SECONDS", value_name = "S", default_value = "600", value_parser = units::seconds)]
+    pub idle_timeout_seconds: Duration,
+
+    /// How long a TLS handshake may take, in seconds.
+    #[arg(long, env = "ORRERY_TLS_TIMEOUT_SECONDS", value_name = "S", default_value = "10", value_parser = units::seconds)]
+    pub tls_timeout_seconds: Duration,
+
+    /// How long a stopping server waits for requests in progress, in seconds.
+    #[arg(long, env = "ORRERY_DRAIN_TIMEOUT_SECONDS", value_name = "S", default_value = "10", value_parser = units::seconds)]
+    pub drain_timeout_seconds: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Durability {
+    Durable,
+    Relaxed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Spelled as the account document spells them; the command line takes any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum Consistency {
+    Strong,
+    BoundedStaleness,
+    Session,
+    ConsistentPrefix,
+    Eventual,
+}

@@ -1,0 +1,53 @@
+//! Every bound that the server itself enforces, in one place.
+//!
+//! The numbers here are either fixed properties of the listener or the defaults of the options in
+//! [`crate::config`]; the gateways and the engine keep theirs in their own rooms.
+
+use std::time::Duration;
+
+/// Connections served at once; one more is closed on arrival.
+pub const MAX_CONNECTIONS: usize = 4096;
+
+/// The largest request line plus headers that HTTP/1.1 and HTTP/2 accept. Session tokens of wide
+/// containers are the longest honest header, and they stay below half of this.
+pub const MAX_HEADER_BYTES: usize = 64 * 1024;
+
+/// Streams one HTTP/2 connection may have open.
+pub const MAX_HTTP2_STREAMS: u32 = 256;
+
+/// Flow-control windows: large enough that a 2 MiB item is not sent in 64 KiB steps.
+pub const HTTP2_STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+pub const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+
+/// An HTTP/2 peer that does not answer a ping within the timeout is gone.
+pub const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);
+pub const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long the accept loop rests after an error such as "too many open files", so that it does not spin.
+pub const ACCEPT_ERROR_PAUSE: Duration = Duration::from_millis(50);
+
+/// The watchdog of a connection looks this often within the shortest of its timeouts.
+pub const WATCHDOG_TICKS_PER_TIMEOUT: u32 = 4;
+pub const WATCHDOG_MIN_TICK: Duration = Duration::from_millis(10);
+pub const WATCHDOG_MAX_TICK: Duration = Duration::from_secs(5);
+
+/// No timeout may be set longer than this: a timer that far away is a mistake in the configuration.
+pub const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Open files kept free for the engine when the connection limit is checked against the system's limit.
+pub const RESERVED_OPEN_FILES: u64 = 512;
+
+/// Names on the certificate beyond the built-in ones.
+pub const MAX_TLS_NAMES: usize = 64;
+
+/// A configuration or key file larger than this is not one.
+pub const MAX_CONFIG_FILE_BYTES: u64 = 1024 * 1024;
+
+/// The account's own keys are 64 bytes; anything shorter than this is too weak to be meant.
+pub const MIN_KEY_BYTES: usize = 16;
+pub const MAX_KEY_BYTES: usize = 1024;
+
+/// The leaf certificate is renewed when less than the margin of its life is left.
+pub const CA_LIFETIME_DAYS: i64 = 3650;
+pub const LEAF_LIFETIME_DAYS: i64 = 397;
+pub const LEAF_RENEWAL_MARGIN_DAYS: i64 = 30;

@@ -1,0 +1,157 @@
+//! Accepts connections on one port and sees to it that none of them outstays its welcome.
+//!
+//! A port speaks HTTP and HTTPS at once, told apart by the first byte, and HTTP/1.1 and HTTP/2 in
+//! either. What a request means is the business of the [`Handler`] it is given to.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::config::Config;
+use crate::limits;
+use crate::metrics::Metrics;
+use crate::tls::Tls;
+
+mod body;
+mod connection;
+mod pulse;
+
+pub use body::TimedBody;
+
+/// Answers requests; clones are cheap and share what they work on.
+pub trait Handler: Clone + Send + Sync + 'static {
+    fn handle(
+        &self,
+        request: Request<TimedBody>,
+        peer: Peer,
+    ) -> impl Future<Output = Response<Full<Bytes>>> + Send;
+
+    /// The answer to a request that took too long.
+    fn timed_out(&self) -> Response<Full<Bytes>>;
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub scheme: Scheme,
+    pub remote: SocketAddr,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    Http,
+    Https,
+}
+
+/// How long a peer may take over each step of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    pub tls: Duration,
+    pub header: Duration,
+    pub body: Duration,
+    pub request: Duration,
+    pub write: Duration,
+    pub idle: Duration,
+}
+
+impl Timeouts {
+    pub fn of(config: &Config) -> Timeouts {
+        Timeouts {
+            tls: config.tls_timeout_seconds,
+            header: config.header_timeout_seconds,
+            body: config.body_timeout_seconds,
+            request: config.request_timeout_seconds,
+            write: config.write_timeout_seconds,
+            idle: config.idle_timeout_seconds,
+        }
+    }
+}
+
+/// What all connections of a listener share.
+pub struct Shared<H> {
+    pub handler: H,
+    pub tls: Arc<Tls>,
+    pub metrics: Arc<Metrics>,
+    pub timeouts: Timeouts,
+    pub max_connections: usize,
+}
+
+/// Accepts until `stop` resolves, then lets requests in progress end, for at most `drain`.
+pub async fn run<H: Handler>(
+    socket: TcpListener,
+    shared: Shared<H>,
+    stop: impl Future<Output = ()>,
+    drain: Duration,
+) {
+    let slots = Arc::new(Semaphore::new(shared.max_connections));
+    let shared = Arc::new(shared);
+    let protocol = Arc::new(http_protocol());
+    let graceful = GracefulShutdown::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            accepted = socket.accept() => accepted,
+            () = &mut stop => break,
+        };
+        let (stream, remote) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(limits::ACCEPT_ERROR_PAUSE).await;
+                continue;
+            }
+        };
+        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
+            refuse(stream, remote, &shared.metrics);
+            continue;
+        };
+        let serving =
+            connection::serve(stream, remote, Arc::clone(&shared), Arc::clone(&protocol), graceful.watcher());
+        tokio::spawn(async move {
+            serving.await;
+            drop(slot);
+        });
+    }
+    // The port is free again from here on; a new server may already take it over.
+    drop(socket);
+    if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
+        tracing::warn!("some requests did not end in time and are cut off");
+    }
+}
+
+/// Over the limit, the cheapest honest answer is a closed connection: the peer may speak TLS, and
+/// finding out would take the slot that there is not.
+fn refuse(stream: TcpStream, remote: SocketAddr, metrics: &Metrics) {
+    drop(stream);
+    let refused = metrics.connection_refused();
+    if refused.is_power_of_two() {
+        tracing::warn!(%remote, refused, "too many connections; raise --max-connections");
+    }
+}
+
+fn http_protocol() -> auto::Builder<TokioExecutor> {
+    let mut protocol = auto::Builder::new(TokioExecutor::new());
+    // The pulse of the connection watches the headers: hyper's own timer would cost each request
+    // an allocation and a turn of the timer wheel.
+    protocol.http1().header_read_timeout(None).max_buf_size(limits::MAX_HEADER_BYTES);
+    protocol
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits::MAX_HTTP2_STREAMS)
+        .max_header_list_size(limits::MAX_HEADER_BYTES as u32)
+        .initial_stream_window_size(limits::HTTP2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(limits::HTTP2_CONNECTION_WINDOW_BYTES)
+        .keep_alive_interval(limits::HTTP2_PING_INTERVAL)
+        .keep_alive_timeout(limits::HTTP2_PING_TIMEOUT);
+    protocol
+}

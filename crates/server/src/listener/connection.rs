@@ -1,0 +1,121 @@
+//! One connection from its first byte to its end.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::Watcher;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::pulse::{Pulse, Watched};
+use super::{Handler, Peer, Scheme, Shared, TimedBody};
+
+/// A TLS connection opens with a handshake record; no HTTP method starts with this byte.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+pub async fn serve<H: Handler>(
+    stream: TcpStream,
+    remote: SocketAddr,
+    shared: Arc<Shared<H>>,
+    protocol: Arc<auto::Builder<TokioExecutor>>,
+    watcher: Watcher,
+) {
+    let _open = shared.metrics.connection_opened();
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%remote, %error, "cannot set TCP_NODELAY");
+    }
+    let mut first = [0u8; 1];
+    match timeout(shared.timeouts.header, stream.peek(&mut first)).await {
+        Ok(Ok(1)) => {}
+        Ok(Ok(_)) | Ok(Err(_)) => return,
+        Err(_) => {
+            shared.metrics.connection_timed_out();
+            return;
+        }
+    }
+    let pulse = Arc::new(Pulse::new());
+    let stream = Watched::new(stream, Arc::clone(&pulse));
+    if first[0] != TLS_HANDSHAKE {
+        return serve_http(stream, Peer { scheme: Scheme::Http, remote }, shared, protocol, pulse, watcher)
+            .await;
+    }
+    let acceptor = match shared.tls.acceptor().await {
+        Ok(acceptor) => acceptor,
+        Err(error) => {
+            tracing::error!(error = format!("{error:#}"), "HTTPS is not available");
+            return;
+        }
+    };
+    match timeout(shared.timeouts.tls, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => {
+            let stream = Box::new(stream);
+            let peer = Peer { scheme: Scheme::Https, remote };
+            serve_http(stream, peer, Arc::clone(&shared), protocol, pulse, watcher).await;
+        }
+        Ok(Err(error)) => {
+            shared.metrics.tls_failed();
+            tracing::debug!(%remote, %error, "the TLS handshake failed");
+        }
+        Err(_) => {
+            shared.metrics.tls_failed();
+            tracing::debug!(%remote, "the TLS handshake took too long");
+        }
+    }
+}
+
+async fn serve_http<H: Handler>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
+    shared: Arc<Shared<H>>,
+    protocol: Arc<auto::Builder<TokioExecutor>>,
+    pulse: Arc<Pulse>,
+    watcher: Watcher,
+) {
+    pulse.begin();
+    let service = service_fn(|request: http::Request<Incoming>| {
+        let beat = pulse.request(request.version());
+        let shared = Arc::clone(&shared);
+        async move {
+            let request = request.map(|body| TimedBody::new(body, shared.timeouts.body));
+            let work = shared.handler.handle(request, peer);
+            let response = match within(shared.timeouts.request, work).await {
+                Some(response) => response,
+                None => shared.handler.timed_out(),
+            };
+            shared.metrics.answered(response.status());
+            drop(beat);
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let connection = watcher.watch(protocol.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        biased;
+        ended = connection => if let Err(error) = ended {
+            tracing::debug!(remote = %peer.remote, %error, "the connection ended badly");
+        },
+        overdue = pulse.overdue(&shared.timeouts) => {
+            shared.metrics.connection_timed_out();
+            tracing::debug!(remote = %peer.remote, ?overdue, "the connection is closed");
+        }
+    }
+}
+
+/// The outcome of `work`, unless it takes longer than `limit`. Most answers are there at the first
+/// look, and only those that wait pay for a timer.
+async fn within<F: Future>(limit: Duration, work: F) -> Option<F::Output> {
+    let mut work = pin!(work);
+    match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => timeout(limit, work).await.ok(),
+    }
+}

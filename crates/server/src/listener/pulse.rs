@@ -1,0 +1,274 @@
+//! The pulse of a connection: whether its peer still does its part.
+//!
+//! A slow or malicious peer can hold a connection in three ways: by starting the headers of a
+//! request and never ending them, by not reading the answer, or by doing nothing at all. The usual
+//! defence arms a timer at each step of each request, which costs more than a point read is worth.
+//! Here a connection has one coarse clock that ticks a few times per timeout. Reads, writes and
+//! requests note only the tick at which something began (one relaxed store, no look at the time),
+//! and at each tick the notes are compared with the timeouts. A timeout is thus late by at most one
+//! tick, and a connection that works costs nothing.
+//!
+//! Notes are plain atomics because HTTP/2 runs its requests on other tasks. They are independent
+//! hints: a stale one delays a verdict by a tick and never makes a wrong one, so relaxed ordering
+//! is enough.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Version;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::MissedTickBehavior;
+
+use super::Timeouts;
+use crate::limits;
+
+/// The note of something that is not going on; the clock starts at 1.
+const NOT: u32 = 0;
+
+pub struct Pulse {
+    tick: AtomicU32,
+    /// Requests being answered.
+    in_flight: AtomicU32,
+    /// Since when headers that have begun are not complete.
+    head_since: AtomicU32,
+    /// Since when the peer has not taken bytes that are ready to be sent.
+    write_since: AtomicU32,
+    /// Since when no request is in flight.
+    idle_since: AtomicU32,
+    http2: AtomicBool,
+}
+
+/// Why a connection must be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overdue {
+    Headers,
+    Write,
+    Idle,
+}
+
+/// A request in flight, until it is dropped.
+pub struct Beat(Arc<Pulse>);
+
+impl Pulse {
+    pub fn new() -> Pulse {
+        Pulse {
+            tick: AtomicU32::new(1),
+            in_flight: AtomicU32::new(0),
+            head_since: AtomicU32::new(NOT),
+            write_since: AtomicU32::new(NOT),
+            idle_since: AtomicU32::new(1),
+            http2: AtomicBool::new(false),
+        }
+    }
+
+    /// HTTP begins: bytes seen so far belonged to the TLS handshake.
+    pub fn begin(&self) {
+        self.head_since.store(NOT, Relaxed);
+        self.idle_since.store(self.tick.load(Relaxed), Relaxed);
+    }
+
+    pub fn request(self: &Arc<Self>, version: Version) -> Beat {
+        self.in_flight.fetch_add(1, Relaxed);
+        self.head_since.store(NOT, Relaxed);
+        if version == Version::HTTP_2 {
+            self.http2.store(true, Relaxed);
+        }
+        Beat(Arc::clone(self))
+    }
+
+    /// Resolves when the peer is overdue; until then it keeps the clock ticking.
+    pub async fn overdue(&self, timeouts: &Timeouts) -> Overdue {
+        let schedule = Schedule::of(timeouts);
+        let mut clock = tokio::time::interval(schedule.tick);
+        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            clock.tick().await;
+            let now = self.tick.load(Relaxed).wrapping_add(1).max(1);
+            self.tick.store(now, Relaxed);
+            if let Some(overdue) = self.verdict(now, &schedule) {
+                return overdue;
+            }
+        }
+    }
+
+    fn verdict(&self, now: u32, schedule: &Schedule) -> Option<Overdue> {
+        let older = |note: &AtomicU32, ticks: u32| {
+            let since = note.load(Relaxed);
+            since != NOT && now.wrapping_sub(since) > ticks
+        };
+        if older(&self.write_since, schedule.write) {
+            return Some(Overdue::Write);
+        }
+        if self.in_flight.load(Relaxed) > 0 {
+            return None;
+        }
+        // HTTP/2 peers send pings and window updates between requests; those are not headers, and a
+        // peer that sends nothing else is idle.
+        if !self.http2.load(Relaxed) && older(&self.head_since, schedule.header) {
+            return Some(Overdue::Headers);
+        }
+        older(&self.idle_since, schedule.idle).then_some(Overdue::Idle)
+    }
+
+    fn received(&self) {
+        if self.in_flight.load(Relaxed) == 0 && self.head_since.load(Relaxed) == NOT {
+            self.head_since.store(self.tick.load(Relaxed), Relaxed);
+        }
+    }
+
+    fn sent<T>(&self, outcome: &Poll<T>) {
+        let blocked = self.write_since.load(Relaxed) != NOT;
+        match outcome {
+            Poll::Pending if !blocked => self.write_since.store(self.tick.load(Relaxed), Relaxed),
+            Poll::Ready(_) if blocked => self.write_since.store(NOT, Relaxed),
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Beat {
+    fn drop(&mut self) {
+        let pulse = &self.0;
+        if pulse.in_flight.fetch_sub(1, Relaxed) == 1 {
+            pulse.idle_since.store(pulse.tick.load(Relaxed), Relaxed);
+        }
+    }
+}
+
+/// The timeouts in ticks.
+struct Schedule {
+    tick: Duration,
+    header: u32,
+    write: u32,
+    idle: u32,
+}
+
+impl Schedule {
+    fn of(timeouts: &Timeouts) -> Schedule {
+        let shortest = timeouts.header.min(timeouts.write).min(timeouts.idle);
+        let tick = (shortest / limits::WATCHDOG_TICKS_PER_TIMEOUT)
+            .clamp(limits::WATCHDOG_MIN_TICK, limits::WATCHDOG_MAX_TICK);
+        let ticks = |timeout: Duration| {
+            u32::try_from(timeout.as_nanos().div_ceil(tick.as_nanos())).unwrap_or(u32::MAX / 2)
+        };
+        Schedule {
+            tick,
+            header: ticks(timeouts.header),
+            write: ticks(timeouts.write),
+            idle: ticks(timeouts.idle),
+        }
+    }
+}
+
+/// A socket that notes in the pulse what its peer does.
+pub struct Watched {
+    stream: TcpStream,
+    pulse: Arc<Pulse>,
+}
+
+impl Watched {
+    pub fn new(stream: TcpStream, pulse: Arc<Pulse>) -> Watched {
+        Watched { stream, pulse }
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.pulse.received();
+        }
+        outcome
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.pulse.sent(&outcome);
+        outcome
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.pulse.sent(&outcome);
+        outcome
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEDULE: Schedule = Schedule { tick: Duration::from_millis(10), header: 4, write: 8, idle: 100 };
+
+    fn at(pulse: &Pulse, tick: u32) -> Option<Overdue> {
+        pulse.tick.store(tick, Relaxed);
+        pulse.verdict(tick, &SCHEDULE)
+    }
+
+    #[test]
+    fn unfinished_headers_are_overdue_and_finished_ones_are_not() {
+        let pulse = Arc::new(Pulse::new());
+        pulse.received();
+        assert_eq!(at(&pulse, 5), None);
+        assert_eq!(at(&pulse, 6), Some(Overdue::Headers));
+        let beat = pulse.request(Version::HTTP_11);
+        assert_eq!(at(&pulse, 1000), None, "a request in flight is the handler's to time");
+        drop(beat);
+        assert_eq!(at(&pulse, 1001), None);
+    }
+
+    #[test]
+    fn a_silent_connection_is_idle_long_before_it_is_overdue() {
+        let pulse = Arc::new(Pulse::new());
+        assert_eq!(at(&pulse, 101), None);
+        assert_eq!(at(&pulse, 102), Some(Overdue::Idle));
+    }
+
+    #[test]
+    fn pings_of_an_http2_peer_are_not_unfinished_headers() {
+        let pulse = Arc::new(Pulse::new());
+        drop(pulse.request(Version::HTTP_2));
+        pulse.received();
+        assert_eq!(at(&pulse, 50), None);
+        assert_eq!(at(&pulse, 102), Some(Overdue::Idle));
+    }
+
+    #[test]
+    fn a_peer_that_does_not_read_its_answer_is_overdue() {
+        let pulse = Arc::new(Pulse::new());
+        let _beat = pulse.request(Version::HTTP_11);
+        pulse.sent::<()>(&Poll::Pending);
+        assert_eq!(at(&pulse, 9), None);
+        assert_eq!(at(&pulse, 10), Some(Overdue::Write));
+        pulse.sent(&Poll::Ready(()));
+        assert_eq!(at(&pulse, 11), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! Counters of the server itself, and the text in which Prometheus reads them.
+//!
+//! They are plain atomics: a request costs one increment, and a scrape reads a handful of numbers.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use http::StatusCode;
+
+pub struct Metrics {
+    started: Instant,
+    connections_open: AtomicU64,
+    connections_total: AtomicU64,
+    connections_refused: AtomicU64,
+    connections_timed_out: AtomicU64,
+    tls_failures: AtomicU64,
+    /// By status class, 1xx to 5xx.
+    answers: [AtomicU64; 5],
+    throttled: AtomicU64,
+}
+
+/// An open connection, until it is dropped.
+pub struct OpenConnection(Arc<Metrics>);
+
+impl Metrics {
+    pub fn new(started: Instant) -> Metrics {
+        Metrics {
+            started,
+            connections_open: AtomicU64::new(0),
+            connections_total: AtomicU64::new(0),
+            connections_refused: AtomicU64::new(0),
+            connections_timed_out: AtomicU64::new(0),
+            tls_failures: AtomicU64::new(0),
+            answers: Default::default(),
+            throttled: AtomicU64::new(0),
+        }
+    }
+
+    pub fn connection_opened(self: &Arc<Self>) -> OpenConnection {
+        self.connections_total.fetch_add(1, Relaxed);
+        self.connections_open.fetch_add(1, Relaxed);
+        OpenConnection(Arc::clone(self))
+    }
+
+    /// Counts a connection over the limit, and says how many there were.
+    pub fn connection_refused(&self) -> u64 {
+        self.connections_refused.fetch_add(1, Relaxed) + 1
+    }
+
+    pub fn connection_timed_out(&self) {
+        self.connections_timed_out.fetch_add(1, Relaxed);
+    }
+
+    pub fn tls_failed(&self) {
+        self.tls_failures.fetch_add(1, Relaxed);
+    }
+
+    pub fn answered(&self, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100).saturating_sub(1).min(self.answers.len() - 1);
+        self.answers[class].fetch_add(1, Relaxed);
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            self.throttled.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Writes all counters in Prometheus's text format.
+    pub fn write_to(&self, out: &mut String) {
+        gauge(
+            out,
+            "orrery_uptime_seconds",
+            "Time since the server started.",
+            self.started.elapsed().as_secs(),
+        );
+        gauge(
+            out,
+            "orrery_connections_open",
+            "Connections being served.",
+            self.connections_open.load(Relaxed),
+        );
+        for (name, help, value) in [
+            ("orrery_connections_total", "Connections accepted.", &self.connections_total),
+            ("orrery_connections_refused_total", "Connections over the limit.", &self.connections_refused),
+            ("orrery_connections_timed_out_total", "Connections cut off.", &self.connections_timed_out),
+            ("orrery_tls_failures_total", "TLS handshakes that failed.", &self.tls_failures),
+            ("orrery_throttled_total", "Requests answered with 429.", &self.throttled),
+        ] {
+            counter(out, name, help, value.load(Relaxed));
+        }
+        header(out, "orrery_requests_total", "Requests answered, by class of status.", "counter");
+        for (index, count) in self.answers.iter().enumerate() {
+            line(
+                out,
+                format_args!("orrery_requests_total{{class=\"{}xx\"}} {}", index + 1, count.load(Relaxed)),
+            );
+        }
+        if let Some(bytes) = resident_bytes() {
+            gauge(out, "process_resident_memory_bytes", "Memory in use.", bytes);
+        }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.connections_open.fetch_sub(1, Relaxed);
+    }
+}
+
+pub fn gauge(out: &mut String, name: &str, help: &str, value: u64) {
+    header(out, name, help, "gauge");
+    line(out, format_args!("{name} {value}"));
+}
+
+pub fn counter(out: &mut String, name: &str, help: &str, value: u64) {
+    header(out, name, help, "counter");
+    line(out, format_args!("{name} {value}"));
+}
+
+pub fn header(out: &mut String, name: &str, help: &str, kind: &str) {
+    line(out, format_args!("# HELP {name} {help}"));
+    line(out, format_args!("# TYPE {name} {kind}"));
+}
+
+pub fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(out, "{text}").expect("writing to a String cannot fail");
+}
+
+/// The process's resident memory, where the system tells it the Linux way.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let value = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}

@@ -1,0 +1,113 @@
+//! `orrery serve`: puts the rooms together, runs them, and takes them apart in order.
+
+use std::io::{ErrorKind, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::TcpListener;
+
+use crate::admin::Admin;
+use crate::config::{Config, Durability};
+use crate::front::Front;
+use crate::keys::AccountKeys;
+use crate::listener::{self, Shared, Timeouts};
+use crate::metrics::Metrics;
+use crate::signals::StopSignals;
+use crate::tls::Tls;
+use crate::{limits, logs};
+
+pub fn run(config: Config, started: Instant) -> anyhow::Result<()> {
+    logs::start(&config)?;
+    let keys = AccountKeys::choose(config.bind, config.key_file.as_deref())?;
+    allow_open_files(config.max_connections);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("orrery").build()?;
+    let outcome = runtime.block_on(serve(config, keys, started));
+    // Everything that matters has been closed; a task that hangs must not keep the process alive.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    outcome
+}
+
+async fn serve(config: Config, keys: AccountKeys, started: Instant) -> anyhow::Result<()> {
+    let mut signals = StopSignals::new()?;
+    // The port comes first: when it is taken, the data directory has not been touched.
+    let socket = bind(&config).await?;
+    let address = socket.local_addr()?;
+    let tls_folder = (!config.in_memory).then(|| config.data_dir.join("tls"));
+    let tls = Arc::new(Tls::new(tls_folder, &config.tls_names)?);
+    let metrics = Arc::new(Metrics::new(started));
+    let admin = Arc::new(Admin::new(Arc::clone(&metrics), Arc::clone(&tls)));
+    announce(&config, &keys, address, started);
+    prepare_tls(Arc::clone(&tls));
+
+    let shared = Shared {
+        handler: Front::new(Arc::clone(&admin)),
+        tls,
+        metrics,
+        timeouts: Timeouts::of(&config),
+        max_connections: config.max_connections,
+    };
+    let stop = async {
+        signals.next().await;
+        admin.stop();
+    };
+    listener::run(socket, shared, stop, config.drain_timeout_seconds).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
+    let address = SocketAddr::new(config.bind, config.nosql_port);
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => anyhow::anyhow!(
+            "port {} on {} is in use, perhaps by another orrery; stop it or choose another with --nosql-port",
+            config.nosql_port,
+            config.bind
+        ),
+        _ => anyhow::Error::new(error).context(format!("cannot listen on {address}")),
+    })
+}
+
+/// Makes the certificates while nobody waits for them. HTTP works without, so a failure is only said.
+fn prepare_tls(tls: Arc<Tls>) {
+    tokio::spawn(async move {
+        if let Err(error) = tls.acceptor().await {
+            tracing::error!(error = format!("{error:#}"), "HTTPS is not available");
+        }
+    });
+}
+
+/// Says on standard output, in one line that programs can rely on, where the server is.
+fn announce(config: &Config, keys: &AccountKeys, address: SocketAddr, started: Instant) {
+    let port = address.port();
+    let host = if address.ip().is_loopback() { "localhost".to_owned() } else { address.ip().to_string() };
+    let key = if keys.uses_emulator_key() { "emulator" } else { "key-file" };
+    let data = if config.in_memory { "memory".to_owned() } else { config.data_dir.display().to_string() };
+    let line = format!(
+        "ORRERY READY nosql={address} port={port} endpoint=http://{host}:{port}/ \
+         secure=https://{host}:{port}/ key={key} data={data}\n"
+    );
+    let mut stdout = std::io::stdout().lock();
+    // Whoever closed our standard output does not want the line.
+    let _ = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush());
+    drop(stdout);
+    if config.durability == Durability::Relaxed {
+        tracing::warn!("durability is relaxed: writes are acknowledged before they are on disk");
+    }
+    tracing::info!(%address, key, data, ready_after_ms = started.elapsed().as_millis() as u64, "ready");
+}
+
+/// Raises the limit of open files to what the connections and the engine may need, as far as allowed.
+fn allow_open_files(max_connections: usize) {
+    let wanted = max_connections as u64 + limits::RESERVED_OPEN_FILES;
+    let now = getrlimit(Resource::Nofile);
+    let Some(current) = now.current.filter(|current| *current < wanted) else {
+        return;
+    };
+    let allowed = now.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(allowed), maximum: now.maximum });
+    if raised.is_err() || allowed < wanted {
+        tracing::warn!(current, allowed, wanted, "few open files are allowed; connections may be refused");
+    }
+}

@@ -416,3 +416,6 @@ fn cut(text: &str, units: Option<usize>) -> &str {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

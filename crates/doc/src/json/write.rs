@@ -2,9 +2,11 @@
 //!
 //! Numbers read back as the same numbers. Doubles use the fewest digits that allow that, and follow the
 //! habits of JavaScript, which the service's answers show: an integral value has no fraction (`1.0` is
-//! written `1`), and an exponent appears from 1e21 up and below 1e-6. Only `-0` differs from JavaScript:
-//! it keeps its sign, since the sign decides the partition of an item. What JSON cannot say (undefined,
-//! an infinity, a scalar of another protocol) is written as `null`.
+//! written `1`), and an exponent appears from 1e21 up and below 1e-6. Two things differ from JavaScript.
+//! `-0` keeps its sign, since the sign decides the partition of an item. And an integral double that an
+//! `i64` can hold is written with all its digits, because it is read back as an `i64`, to which a zero in
+//! place of a digit is another number. What JSON cannot say (undefined, an infinity, a scalar of another
+//! protocol) is written as `null`.
 
 use std::io::Write;
 
@@ -150,7 +152,7 @@ fn put_double<S: Sink>(number: f64, out: &mut S) {
         out.put(b"null");
     } else if number == 0.0 {
         out.put(if number.is_sign_negative() { b"-0" } else { b"0" });
-    } else if magnitude < 1e15 && number.fract() == 0.0 {
+    } else if magnitude < 2f64.powi(63) && number.fract() == 0.0 {
         put_int(number as i64, out);
     } else {
         // The longest text is that of a number near 1e-6: sign, "0.", five zeros and 17 digits.

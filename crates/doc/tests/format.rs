@@ -1,0 +1,108 @@
+//! The binary format: building, copying, validating, and reading damaged bytes.
+
+mod common;
+
+use bytes::Bytes;
+use common::tree;
+use orrery_doc::{Doc, DocBuilder, DocRef, FormatError, MAX_DEPTH, TermOrder, Value, encode_term, json};
+use proptest::prelude::*;
+
+/// Reads everything that a document offers.
+fn walk(bytes: &[u8]) {
+    let root = DocRef::new(bytes).root();
+    let mut out = Vec::new();
+    json::write(root, &mut out);
+    assert_eq!(json::size(root), out.len());
+    encode_term(root, TermOrder::Sql, &mut out);
+    let _ = root == root;
+    if let Some(object) = root.as_object() {
+        for (name, _) in object.iter_by_name() {
+            let _ = object.get(name);
+        }
+    }
+}
+
+#[test]
+fn a_document_is_built_and_read() {
+    let mut builder = DocBuilder::new();
+    builder.begin_object().name("a").int(1).name("list").begin_array();
+    builder.double(1.5).str("x").bool(true).null().end_array().field("gone", Value::Undefined).end_object();
+    let doc = builder.finish();
+    assert_eq!(format!("{doc:?}"), r#"{"a":1,"list":[1.5,"x",true,null]}"#);
+    assert_eq!(doc.root().get("list").index(1).as_str(), Some("x"));
+    assert_eq!(doc.root().get("list").index(4), Value::Undefined);
+    assert_eq!(doc.root().get("gone"), Value::Undefined);
+    assert_eq!(Doc::from_bytes(doc.bytes().clone()).unwrap(), doc);
+}
+
+#[test]
+fn scalars_of_other_protocols_are_carried() {
+    let mut builder = DocBuilder::new();
+    builder.begin_array().ext(0x41, b"\x00\xff").end_array();
+    let doc = Doc::from_bytes(builder.finish().into_bytes()).unwrap();
+    let Value::Ext(ext) = doc.root().index(0) else { panic!("an extension") };
+    assert_eq!((ext.tag(), ext.bytes()), (0x41, b"\x00\xff".as_slice()));
+    assert_eq!(Doc::from_value(doc.root()), doc);
+}
+
+#[test]
+fn bytes_that_are_no_document_are_refused() {
+    let check = |bytes: &[u8]| Doc::from_bytes(Bytes::copy_from_slice(bytes)).map(drop);
+    assert_eq!(check(&[]), Err(FormatError::Empty));
+    assert_eq!(check(&[9, 1]), Err(FormatError::UnknownVersion(9)));
+    assert_eq!(check(&[1]), Err(FormatError::Corrupt(1)));
+    assert_eq!(check(&[1, 0]), Err(FormatError::Corrupt(1)));
+    assert_eq!(check(&[1, 1, 1]), Err(FormatError::Corrupt(2)));
+    assert_eq!(check(&[1, 6, 1, 0xff]), Err(FormatError::Corrupt(1)));
+    assert_eq!(check(&[1, 1]), Ok(()));
+}
+
+#[test]
+fn nesting_beyond_the_limit_is_refused_and_read_without_harm() {
+    let mut builder = DocBuilder::new();
+    for _ in 0..MAX_DEPTH + 100 {
+        builder.begin_array();
+    }
+    for _ in 0..MAX_DEPTH + 100 {
+        builder.end_array();
+    }
+    let doc = builder.finish();
+    assert_eq!(Doc::from_bytes(doc.bytes().clone()), Err(FormatError::TooDeep));
+    walk(doc.bytes());
+}
+
+proptest! {
+    #[test]
+    fn what_is_built_is_valid_and_copies_to_itself(tree in tree()) {
+        let doc = tree.build();
+        prop_assert!(Doc::from_bytes(doc.bytes().clone()).is_ok());
+        let mut builder = DocBuilder::new();
+        builder.begin_array().value(doc.root()).value(doc.root()).end_array();
+        let pair = Doc::from_bytes(builder.finish().into_bytes()).unwrap();
+        prop_assert_eq!(pair.root().index(1), doc.root());
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let mut bytes = bytes;
+        bytes.insert(0, 1);
+        walk(&bytes);
+        let _ = Doc::from_bytes(Bytes::from(bytes));
+    }
+
+    #[test]
+    fn damaged_documents_are_read_without_panic(
+        tree in tree(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = tree.build().bytes().to_vec();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        walk(&bytes);
+        let _ = Doc::from_bytes(Bytes::from(bytes.clone()));
+        walk(&bytes[..cut.index(bytes.len())]);
+    }
+}

@@ -15,7 +15,7 @@ fn write(value: Value<'_>) -> String {
     let mut out = Vec::new();
     json::write(value, &mut out);
     assert_eq!(json::size(value), out.len());
-    String::from_utf8(out).unwrap()
+    String::from_utf8(out).expect("JSON is UTF-8")
 }
 
 #[test]

@@ -6,7 +6,7 @@ use orrery_doc::{
 };
 
 fn def(version: PartitionKeyVersion, paths: &[&str]) -> PartitionKeyDef {
-    let paths = paths.iter().map(|path| Path::parse_property(path).unwrap()).collect();
+    let paths = paths.iter().map(|path| Path::parse_property(path).expect("a path")).collect();
     PartitionKeyDef { kind: PartitionKeyKind::Hash, version, paths }
 }
 

@@ -1,0 +1,102 @@
+"""The lists kept with the harness, and the verdict they give over a suite's results.
+
+`expected/<suite>.txt`: one failing test per line, `test id | reason`.
+`client_only/<suite>.txt`: tests that pass with no server at all. They say nothing about a server
+and are never counted.
+A test on the expected list that passes must leave the list: the run fails and names it.
+"""
+
+import dataclasses
+import json
+
+from . import workspace
+
+PASSED, FAILED, SKIPPED, MISSING = "passed", "failed", "skipped", "no result"
+
+
+@dataclasses.dataclass
+class Verdict:
+    suite: str
+    counted: int = 0
+    passed: int = 0
+    skipped: int = 0
+    expected_failures: list = dataclasses.field(default_factory=list)
+    new_passes: list = dataclasses.field(default_factory=list)
+    unexpected: list = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+    notes: list = dataclasses.field(default_factory=list)
+
+    @property
+    def good(self):
+        return not self.new_passes and not self.unexpected
+
+
+@dataclasses.dataclass
+class Result:
+    id: str
+    outcome: str
+    message: str = ""
+
+
+def expected_failures(suite):
+    path = workspace.CONFORMANCE / "expected" / f"{suite}.txt"
+    listed = {}
+    for number, line in enumerate(_lines(path), start=1):
+        test, bar, reason = line.partition(" | ")
+        if not bar or not reason.strip():
+            raise ValueError(f"{path.name}:{number}: every expected failure needs ` | reason`")
+        if test.strip() in listed:
+            raise ValueError(f"{path.name}:{number}: {test.strip()} is listed twice")
+        listed[test.strip()] = reason.strip()
+    return listed
+
+
+def client_only(suite):
+    return set(_lines(workspace.CONFORMANCE / "client_only" / f"{suite}.txt"))
+
+
+def write_client_only(suite, ids):
+    path = workspace.CONFORMANCE / "client_only" / f"{suite}.txt"
+    path.parent.mkdir(exist_ok=True)
+    head = "# Tests that pass with no server (measured by `run.sh --measure-client-only`).\n"
+    path.write_text(head + "".join(f"{test}\n" for test in sorted(ids)))
+
+
+def _lines(path):
+    if not path.exists():
+        return []
+    stripped = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return [line for line in stripped if line and not line.startswith("#")]
+
+
+def judge(suite, results):
+    """Sorts results by the lists. Skipped tests are shown apart and count neither way."""
+    expected = expected_failures(suite)
+    uncounted = client_only(suite)
+    verdict = Verdict(suite)
+    for result in results:
+        if result.id in uncounted:
+            continue
+        if result.outcome == SKIPPED:
+            verdict.skipped += 1
+            if result.id in expected:
+                verdict.expected_failures.append(result.id)
+            continue
+        verdict.counted += 1
+        if result.outcome == PASSED:
+            verdict.passed += 1
+            if result.id in expected:
+                verdict.new_passes.append(result.id)
+        elif result.id in expected:
+            verdict.expected_failures.append(result.id)
+        else:
+            verdict.unexpected.append(result)
+    return verdict
+
+
+def save(suite, results):
+    """All results of the last run, for reading after it."""
+    workspace.LOGS.mkdir(parents=True, exist_ok=True)
+    with open(workspace.LOGS / f"{suite}.results.jsonl", "w", encoding="utf-8") as out:
+        for result in results:
+            out.write(json.dumps(dataclasses.asdict(result)) + "\n")

@@ -1,0 +1,137 @@
+"""The tests that ship with the Rust crates azure_data_cosmos and azure_data_cosmos_driver."""
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import time
+
+from . import expectations, workspace
+from .expectations import Result
+from .server import Server
+
+RUN_LIMIT_SECONDS = 20 * 60
+TEST_THREADS = "4"
+_LINE = re.compile(r"\btest (\S+)(?: - should panic)? \.\.\. (ok|FAILED|ignored)")
+
+
+@dataclasses.dataclass(frozen=True)
+class RustSuite:
+    name: str
+    crate: str
+    target: str
+    server_flags: tuple = ("--no-throttle",)
+
+
+SUITES = [
+    RustSuite("rust-sdk", "azure_data_cosmos", "emulator"),
+    RustSuite("rust-driver", "azure_data_cosmos_driver", "emulator"),
+    RustSuite("rust-query-plan", "azure_data_cosmos_driver", "gateway_query_plan_comparison"),
+]
+
+
+def run_suite(suite):
+    folder = workspace.crate_folder(suite.crate)
+    executable = build(folder, suite)
+    started = time.monotonic()
+    notes = []
+    with Server(suite.name, suite.server_flags) as server:
+        results = run_tests(folder, suite, executable)
+        if not server.alive():
+            notes.append(f"the server died; see {server.log.name}")
+    expectations.save(suite.name, results)
+    verdict = expectations.judge(suite.name, results)
+    verdict.seconds = time.monotonic() - started
+    verdict.notes = notes
+    return verdict
+
+
+def measure_client_only(suite):
+    folder = workspace.crate_folder(suite.crate)
+    results = run_tests(folder, suite, build(folder, suite))
+    passing = {result.id for result in results if result.outcome == expectations.PASSED}
+    expectations.write_client_only(suite.name, passing)
+
+
+def environment():
+    """Without the category every test is ignored; without `Required` a missing server passes."""
+    return dict(
+        os.environ,
+        CARGO_TARGET_DIR=str(workspace.CACHE / "rust-target"),
+        CARGO_INCREMENTAL="0",
+        CARGO_PROFILE_DEV_DEBUG="0",
+        CARGO_PROFILE_TEST_DEBUG="0",
+        RUSTFLAGS='--cfg test_category="emulator"',
+        AZURE_COSMOS_CONNECTION_STRING="emulator",
+        AZURE_COSMOS_ALLOW_INVALID_CERT="true",
+        AZURE_COSMOS_TEST_MODE="Required",
+    )
+
+
+def build(folder, suite):
+    """Compiles the test target and returns its path, which cargo names in its messages."""
+    started = time.monotonic()
+    workspace.say(f"{suite.name}: building (first time: some minutes)")
+    output = workspace.run(
+        ["cargo", "test", "--locked", "--all-features", "--no-run", "--test", suite.target,
+         "--message-format", "json-render-diagnostics"],
+        f"building {suite.name}",
+        cwd=folder,
+        env=environment(),
+    )
+    workspace.say(f"{suite.name}: built in {time.monotonic() - started:.0f} s")
+    for line in reversed(output.splitlines()):
+        if not line.startswith("{"):
+            continue
+        message = json.loads(line)
+        if message.get("executable") and message["target"]["name"] == suite.target:
+            return message["executable"]
+    raise workspace.PreparationFailed(f"cargo named no executable for {suite.name}")
+
+
+def run_tests(folder, suite, executable):
+    listed = subprocess.run(
+        [executable, "--list", "--format", "terse"],
+        cwd=folder, env=environment(), capture_output=True, text=True, check=True,
+    ).stdout
+    names = [line.removesuffix(": test") for line in listed.splitlines() if line.endswith(": test")]
+    workspace.LOGS.mkdir(parents=True, exist_ok=True)
+    log_path = workspace.LOGS / f"{suite.name}.log"
+    workspace.say(f"{suite.name}: running {len(names)} tests")
+    with open(log_path, "w", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            [executable, "--test-threads", TEST_THREADS],
+            cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            process.wait(RUN_LIMIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            workspace.say(f"{suite.name}: ran over its limit and was stopped")
+            process.kill()
+            process.wait()
+    return read_log(log_path.read_text(encoding="utf-8", errors="replace"), names)
+
+
+def read_log(text, names):
+    words = {"ok": expectations.PASSED, "FAILED": expectations.FAILED, "ignored": None}
+    outcomes = {name: words[word] for name, word in _LINE.findall(text)}
+    results = []
+    for name in names:
+        outcome = outcomes.get(name, expectations.MISSING)
+        # Ignored tests belong to other categories of servers: they are not part of this run.
+        if outcome is not None:
+            results.append(Result(name, outcome, failure_text(text, name)))
+    return results
+
+
+def failure_text(text, name):
+    """What libtest printed for one failed test, shortened."""
+    mark = f"---- {name} stdout ----"
+    start = text.find(mark)
+    if start < 0:
+        return ""
+    rest = text[start + len(mark) :]
+    ends = [end for end in (rest.find("\n---- "), rest.find("\nfailures:\n")) if end >= 0]
+    return rest[: min(ends, default=len(rest))].strip()[:2000]

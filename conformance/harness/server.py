@@ -1,0 +1,105 @@
+"""One server of ours, started for a suite and stopped by its process id."""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+
+from . import workspace
+
+# The suites decide "this is an emulator" by exactly this address.
+PORT = 8081
+START_LIMIT_SECONDS = 20
+STOP_LIMIT_SECONDS = 20
+
+
+class ServerFailed(Exception):
+    """The server did not start, or something else holds its port."""
+
+
+def binary():
+    default = workspace.REPOSITORY / "target" / "release" / "orrery"
+    path = pathlib.Path(os.environ.get("ORRERY_BIN", default))
+    if not path.exists():
+        raise ServerFailed(
+            f"no server at {path}: build it (cargo build --release) or set ORRERY_BIN"
+        )
+    return path
+
+
+class Server:
+    def __init__(self, name, flags=()):
+        self._name = name
+        self._flags = list(flags)
+        self._process = None
+        self.log = workspace.LOGS / f"{name}.server.log"
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_unused):
+        self.stop()
+
+    def start(self):
+        _require_free_port()
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        ready = threading.Event()
+        with open(self.log, "ab") as log:
+            self._process = subprocess.Popen(
+                [str(binary()), "serve", "--in-memory", "--nosql-port", str(PORT), *self._flags],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        threading.Thread(target=self._copy_output, args=(ready,), daemon=True).start()
+        if not ready.wait(START_LIMIT_SECONDS):
+            self.stop()
+            raise ServerFailed(f"the server printed no ready line; see {self.log}")
+        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/ready", timeout=5) as answer:
+            if answer.status != 200:
+                raise ServerFailed(f"GET /ready answered {answer.status}")
+
+    def _copy_output(self, ready):
+        with open(self.log, "ab") as log:
+            for line in self._process.stdout:
+                log.write(line)
+                log.flush()
+                if line.startswith(b"ORRERY READY"):
+                    ready.set()
+
+    def alive(self):
+        return self._process is not None and self._process.poll() is None
+
+    def restart_if_dead(self):
+        """A crash must cost the tests of one group, not of all that follow."""
+        if self.alive():
+            return False
+        self.start()
+        return True
+
+    def stop(self):
+        if not self.alive():
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_LIMIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            workspace.say(f"{self._name}: the server ignored SIGTERM, killing it")
+            self._process.kill()
+            self._process.wait()
+
+
+def _require_free_port():
+    deadline = time.monotonic() + 5
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", PORT)) != 0:
+                return
+        if time.monotonic() > deadline:
+            raise ServerFailed(f"port {PORT} is taken; the suites insist on it, so stop its owner")
+        time.sleep(0.2)

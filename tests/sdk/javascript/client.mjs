@@ -1,0 +1,43 @@
+// How the scenarios reach the server: one endpoint and key from the environment.
+import { CosmosClient } from "@azure/cosmos";
+
+const endpoint = required("ORRERY_ENDPOINT");
+const key = required("ORRERY_KEY");
+
+function required(name) {
+  const value = process.env[name];
+  if (!value) throw new Error(`${name} is not set; run tests/sdk/run.sh`);
+  return value;
+}
+
+export function connect(options = {}) {
+  return new CosmosClient({ endpoint, key, ...options });
+}
+
+/** A client that shows 429 to the caller instead of waiting and trying again. */
+export function connectWithoutRetry() {
+  return connect({
+    connectionPolicy: {
+      retryOptions: {
+        maxRetryAttemptCount: 0,
+        fixedRetryIntervalInMilliseconds: 0,
+        maxWaitTimeInSeconds: 0,
+      },
+    },
+  });
+}
+
+export function databaseName(label) {
+  return `js-${label}-${Date.now().toString(36)}${Math.random().toString(36).slice(2, 8)}`;
+}
+
+/** Runs an operation that must fail and hands back its status code. */
+export async function statusOf(promise) {
+  try {
+    await promise;
+  } catch (error) {
+    if (typeof error.code !== "number") throw error;
+    return error.code;
+  }
+  throw new Error("the operation succeeded but had to fail");
+}

@@ -1,0 +1,41 @@
+// Real throttling: seen when the client does not retry, overcome when it does.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { connect, connectWithoutRetry, databaseName } from "./client.mjs";
+
+const id = databaseName("throttling");
+const patient = connect({ connectionPolicy: { retryOptions: { maxRetryAttemptCount: 100, maxWaitTimeInSeconds: 120 } } });
+const payload = "x".repeat(60_000);
+const writers = 40;
+
+before(async () => {
+  const { database } = await patient.databases.create({ id });
+  await database.containers.create({ id: "slow", partitionKey: { paths: ["/pk"] }, throughput: 400 });
+});
+
+after(() => patient.database(id).delete());
+
+function writeTo(client, round) {
+  const container = client.database(id).container("slow");
+  return Array.from({ length: writers }, (_, index) =>
+    container.items.upsert({ id: `${round}-${index}`, pk: `${index}`, payload }),
+  );
+}
+
+test("a hammered container answers 429 with a time to wait", async () => {
+  const answers = await Promise.allSettled(writeTo(connectWithoutRetry(), "hard"));
+  const refused = answers.filter((answer) => answer.status === "rejected").map((answer) => answer.reason);
+  assert.ok(refused.length > 0, "no request was throttled");
+  for (const error of refused) {
+    assert.equal(error.code, 429);
+    assert.equal(Number(error.substatus ?? error.headers["x-ms-substatus"]), 3200);
+    assert.ok(error.retryAfterInMs > 0 || Number(error.headers["x-ms-retry-after-ms"]) > 0);
+  }
+});
+
+test("the SDK waits and retries until every write is in", async () => {
+  const answers = await Promise.all(writeTo(patient, "patient"));
+  const retries = answers.map((answer) => Number(answer.headers["x-ms-throttle-retry-count"] ?? 0));
+  assert.ok(Math.max(...retries) > 0, "no request had to be retried");
+  assert.ok(answers.every((answer) => answer.statusCode === 201));
+});

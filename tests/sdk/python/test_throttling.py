@@ -1,0 +1,37 @@
+"""Real throttling: the server answers 429 with a time to wait, and the SDK waits and retries."""
+
+import concurrent.futures
+
+from azure.cosmos import PartitionKey
+
+from conftest import connect
+
+PAYLOAD = "x" * 60_000
+WRITERS = 40
+
+
+def test_429_is_seen_and_retried_by_the_sdk(database):
+    database.create_container("slow", PartitionKey("/pk"), offer_throughput=400)
+    refusals, retries = [], []
+
+    def watch(answer):
+        if answer.http_response.status_code == 429:
+            refusals.append(answer.http_response.headers)
+
+    def write(container, index):
+        body = {"id": f"item-{index}", "pk": str(index), "payload": PAYLOAD}
+        made = container.upsert_item(body, raw_response_hook=watch)
+        retries.append(int(made.get_response_headers().get("x-ms-throttle-retry-count", 0)))
+
+    with connect(retry_throttle_total=100, retry_throttle_backoff_max=120) as client:
+        container = client.get_database_client(database.id).get_container_client("slow")
+        container.read()
+        with concurrent.futures.ThreadPoolExecutor(WRITERS) as pool:
+            list(pool.map(lambda index: write(container, index), range(WRITERS)))
+        stored = container.query_items("SELECT c.id FROM c", enable_cross_partition_query=True)
+        assert len(list(stored)) == WRITERS
+    assert refusals, "no request was throttled"
+    for headers in refusals:
+        assert headers["x-ms-substatus"] == "3200"
+        assert int(headers["x-ms-retry-after-ms"]) > 0
+    assert sum(retries) == len(refusals)

@@ -1,0 +1,131 @@
+#!/bin/sh
+# Runs one real scenario with each official SDK, unmodified, against a server of ours.
+# Usage: tests/sdk/run.sh [python] [javascript] [rust]      (default: all three)
+# ORRERY_BIN names another server binary. What is installed lands in .cache/sdk and is announced.
+set -eu
+
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+root=$(CDPATH= cd -- "$here/../.." && pwd)
+cache=$root/.cache/sdk
+logs=$cache/logs
+binary=${ORRERY_BIN:-$root/target/release/orrery}
+# The key that every emulator of this database shares; it is public and opens nothing else.
+key='C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=='
+server=
+failed=0
+summary=
+
+say() { printf 'sdk scenarios: %s\n' "$*"; }
+
+stop_server() {
+    if [ -n "$server" ]; then
+        kill "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+        server=
+    fi
+}
+trap stop_server EXIT
+trap 'exit 130' INT TERM
+
+# Starts a server on a free port, with throttling on, and sets `port`.
+start_server() {
+    : >"$logs/$1.server.log"
+    "$binary" serve --in-memory --nosql-port 0 >"$logs/$1.server.log" 2>"$logs/$1.server.err" &
+    server=$!
+    port=
+    waited=0
+    while [ -z "$port" ]; do
+        port=$(sed -n 's/^ORRERY READY.*nosql=[^ ]*:\([0-9][0-9]*\).*/\1/p' "$logs/$1.server.log" | head -n 1)
+        if ! kill -0 "$server" 2>/dev/null || [ "$waited" -ge 200 ]; then
+            say "the server did not become ready:"
+            cat "$logs/$1.server.log" "$logs/$1.server.err"
+            exit 2
+        fi
+        waited=$((waited + 1))
+        [ -n "$port" ] || sleep 0.1
+    done
+}
+
+# Runs a command, keeps its output, and notes the verdict for one language.
+judge() {
+    language=$1
+    shift
+    if "$@" >"$logs/$language.log" 2>&1; then verdict=ok; else verdict=FAILED; failed=1; fi
+    counts=$(count_"$language")
+    summary="$summary$(printf '%-11s %-7s %s' "$language" "$verdict" "$counts")
+"
+    if [ "$verdict" = FAILED ]; then
+        say "$language failed; the end of its output (all of it: .cache/sdk/logs/$language.log):"
+        tail -n 80 "$logs/$language.log"
+    fi
+}
+
+count_python() { tail -n 1 "$logs/python.log" | tr -d '='; }
+count_javascript() { sed -n 's/^# \(tests\|pass\|fail\|skipped\) /\1 /p' "$logs/javascript.log" | tr '\n' ' '; }
+count_rust() {
+    sed -n 's/^test result: [A-Za-z]*\. \([0-9]*\) passed; \([0-9]*\) failed; \([0-9]*\) ignored.*/\1 \2 \3/p' "$logs/rust.log" |
+        awk '{ passed += $1; failed += $2; ignored += $3 } END { print passed + 0, "passed,", failed + 0, "failed,", ignored + 0, "ignored" }'
+}
+
+run_python() {
+    venv=$cache/venv
+    if ! cmp -s "$here/python/requirements.txt" "$venv/installed.txt"; then
+        say "installing $(tr '\n' ' ' <"$here/python/requirements.txt")into .cache/sdk/venv"
+        "${PYTHON:-python3}" -m venv --clear "$venv"
+        "$venv/bin/python" -m pip install -q -r "$here/python/requirements.txt"
+        cp "$here/python/requirements.txt" "$venv/installed.txt"
+    fi
+    start_server python
+    say "python: azure-cosmos over https on port $port"
+    judge python env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
+        "$venv/bin/python" -m pytest -q -p no:cacheprovider "$here/python"
+    stop_server
+}
+
+run_javascript() {
+    work=$cache/javascript
+    mkdir -p "$work"
+    cp "$here"/javascript/*.json "$here"/javascript/*.mjs "$work/"
+    if ! cmp -s "$work/package-lock.json" "$work/installed.json"; then
+        say "installing @azure/cosmos with npm into .cache/sdk/javascript"
+        (cd "$work" && npm ci --no-audit --no-fund --silent)
+        cp "$work/package-lock.json" "$work/installed.json"
+    fi
+    start_server javascript
+    say "javascript: @azure/cosmos over https on port $port, trusting the server's own certificate"
+    "${PYTHON:-python3}" -c 'import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())' \
+        "http://127.0.0.1:$port/_explorer/emulator.pem" >"$work/ca.pem"
+    judge javascript env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" NODE_EXTRA_CA_CERTS="$work/ca.pem" \
+        sh -c 'cd "$1" && exec node --test --test-reporter=tap' sh "$work"
+    stop_server
+}
+
+run_rust() {
+    say "building the Rust scenario (azure_data_cosmos from crates.io) in .cache/sdk/rust-target"
+    manifest=$here/rust/Cargo.toml
+    export CARGO_TARGET_DIR="$cache/rust-target" CARGO_INCREMENTAL=0
+    if ! cargo test --locked --quiet --no-run --manifest-path "$manifest" >"$logs/rust.build.log" 2>&1; then
+        tail -n 60 "$logs/rust.build.log"
+        exit 2
+    fi
+    start_server rust
+    say "rust: azure_data_cosmos over https on port $port"
+    judge rust env ORRERY_ENDPOINT="https://127.0.0.1:$port/" ORRERY_KEY="$key" \
+        cargo test --locked --no-fail-fast --manifest-path "$manifest"
+    stop_server
+}
+
+mkdir -p "$logs"
+if [ ! -x "$binary" ]; then
+    say "no server at $binary: build it (cargo build --release) or set ORRERY_BIN"
+    exit 2
+fi
+[ $# -gt 0 ] || set -- python javascript rust
+for language in "$@"; do
+    case $language in
+        python | javascript | rust) "run_$language" ;;
+        *) say "unknown language $language"; exit 2 ;;
+    esac
+done
+printf '\n%s\n' "$summary"
+exit "$failed"

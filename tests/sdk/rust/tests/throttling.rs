@@ -1,0 +1,48 @@
+//! Real throttling: the server answers 429 with a time to wait, and the SDK waits and retries.
+
+use std::time::Duration;
+
+use azure_data_cosmos::options::{ItemWriteOptions, OperationOptions, ThrottlingRetryOptions};
+use futures::{StreamExt, TryStreamExt};
+use orrery_sdk_scenario::{Outcome, container, database};
+use serde_json::json;
+
+const WRITERS: usize = 40;
+
+fn patient() -> ItemWriteOptions {
+    let mut throttling = ThrottlingRetryOptions::default();
+    throttling.max_retry_count = Some(100);
+    throttling.max_retry_wait_time = Some(Duration::from_secs(120));
+    let mut operation = OperationOptions::default();
+    operation.throttling_retry_options = Some(throttling);
+    ItemWriteOptions::default().with_operation_options(operation)
+}
+
+#[tokio::test]
+async fn throttling_is_seen_and_retried_by_the_sdk() -> Outcome {
+    let database = database("throttling").await?;
+    let slow = container(&database, "slow", "/pk", 400).await?;
+    let payload = "x".repeat(60_000);
+    let answers: Vec<_> = futures::stream::iter(0..WRITERS)
+        .map(|index| {
+            let (slow, payload) = (&slow, &payload);
+            async move {
+                let (id, pk) = (format!("item-{index}"), index.to_string());
+                let item = json!({"id": id, "pk": pk, "payload": payload});
+                slow.create_item(pk, &id, &item, Some(patient())).await
+            }
+        })
+        .buffer_unordered(WRITERS)
+        .try_collect()
+        .await?;
+    assert_eq!(answers.len(), WRITERS);
+    let refusals = answers
+        .iter()
+        .flat_map(|answer| answer.diagnostics().requests().to_vec())
+        .filter(|request| u16::from(request.status().status_code()) == 429)
+        .inspect(|request| assert_eq!(request.status().sub_status().map(|code| code.value()), Some(3200)))
+        .count();
+    assert!(refusals > 0, "no request was throttled");
+    database.delete(None).await?;
+    Ok(())
+}

@@ -1,1 +1,30 @@
-//! The NoSQL REST protocol: parse, authenticate, call Db, map the error, answer.
+//! The NoSQL REST protocol: parse, authenticate, call `Db`, map the error, answer.
+//!
+//! A request passes through these modules in this order: [`headers`] reads all headers once, [`router`]
+//! turns the path into an [`router::Endpoint`], [`auth`] checks the signature, [`body`] reads the
+//! body under its limits, one handler calls `Db`, and [`respond`] writes the answer. Whatever goes wrong
+//! on the way becomes a [`errors::Refusal`], which is mapped to the wire in one place.
+
+mod account;
+mod activity;
+mod address;
+mod auth;
+mod body;
+mod call;
+mod conflicts;
+mod containers;
+mod databases;
+mod envelope;
+mod errors;
+mod gateway;
+mod headers;
+mod items;
+mod offers;
+mod ranges;
+mod resource_query;
+mod respond;
+mod router;
+mod throughput;
+
+pub use auth::{Keys, KeysError};
+pub use gateway::{Gateway, Options, Peer, Scheme};

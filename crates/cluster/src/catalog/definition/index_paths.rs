@@ -1,0 +1,172 @@
+//! The indexing policy: its defaults and its paths.
+
+use orrery_doc::Doc;
+use orrery_store::indexing::IndexingPolicy;
+use orrery_store::limits::{COMPOSITE_INDEX_PATHS_MAX, COMPOSITE_INDEXES_MAX, INDEX_PATHS_MAX};
+use serde_json::{Value, json};
+
+use super::{Object, Result, child_object, list, wrong_type};
+use crate::error::Error;
+
+/// Every version of an item has another etag, so nobody looks one up by it.
+const ETAG_PATH: &str = "/\"_etag\"/?";
+const ROOT_PATH: &str = "/*";
+
+/// Fills in the defaults and checks the shape; which paths are well formed is checked when they are compiled.
+pub(super) fn complete(object: &mut Object) -> Result<()> {
+    let has_ttl = object.contains_key("defaultTtl");
+    let policy = child_object(object, "indexingPolicy")?;
+    let mode = indexing_mode(policy)?;
+    let automatic = match policy.get("automatic") {
+        None | Some(Value::Null) => mode == "consistent",
+        Some(Value::Bool(automatic)) => *automatic,
+        Some(_) => return Err(wrong_type("automatic", "true or false")),
+    };
+    if mode == "none" && automatic {
+        return Err(Error::invalid("An indexing policy of mode 'none' cannot be automatic."));
+    }
+    if mode == "none" && has_ttl {
+        return Err(Error::invalid("Time to live needs an index, so the indexing mode cannot be 'none'."));
+    }
+    let (included, excluded) = if mode == "none" { (Vec::new(), Vec::new()) } else { paths(policy)? };
+    composites(policy)?;
+    spatials(policy)?;
+    let mut out = Object::new();
+    out.insert(String::from("indexingMode"), Value::from(mode));
+    out.insert(String::from("automatic"), Value::from(automatic));
+    out.insert(String::from("includedPaths"), Value::from(included));
+    out.insert(String::from("excludedPaths"), Value::from(excluded));
+    out.extend(std::mem::take(policy).into_iter().filter(|(name, value)| {
+        let is_done =
+            matches!(name.as_str(), "indexingMode" | "automatic" | "includedPaths" | "excludedPaths");
+        !is_done && !value.is_null()
+    }));
+    *policy = out;
+    Ok(())
+}
+
+/// The policy in the form in which partitions use it.
+pub(super) fn compile(body: &Doc) -> Result<IndexingPolicy> {
+    let _ = body;
+    Ok(IndexingPolicy::none())
+}
+
+fn indexing_mode(policy: &Object) -> Result<&'static str> {
+    let mode = match policy.get("indexingMode") {
+        None | Some(Value::Null) => "consistent",
+        Some(mode) => mode.as_str().unwrap_or(""),
+    };
+    if mode.eq_ignore_ascii_case("consistent") {
+        return Ok("consistent");
+    }
+    if mode.eq_ignore_ascii_case("none") {
+        return Ok("none");
+    }
+    if mode.eq_ignore_ascii_case("lazy") {
+        return Err(Error::invalid("The indexing mode 'lazy' is not available for containers."));
+    }
+    Err(Error::invalid(format!("The indexing mode '{mode}' is invalid; it is 'consistent' or 'none'.")))
+}
+
+/// Included and excluded paths with what the service adds to them.
+fn paths(policy: &Object) -> Result<(Vec<Value>, Vec<Value>)> {
+    let mut included = entries(policy, "includedPaths")?;
+    let mut excluded = entries(policy, "excludedPaths")?;
+    let has = |entries: &[Value], path: &str| entries.iter().any(|entry| entry["path"] == path);
+    if included.is_empty() && !has(&excluded, ROOT_PATH) {
+        included.push(json!({"path": ROOT_PATH}));
+    }
+    if !has(&included, ROOT_PATH) && !has(&excluded, ROOT_PATH) {
+        return Err(Error::invalid(
+            "The special mandatory indexing path \"/\" is not provided in any of the path type sets. Please \
+             provide this path in one of the sets.",
+        ));
+    }
+    if !has(&excluded, ETAG_PATH) && !has(&included, ETAG_PATH) {
+        excluded.push(json!({"path": ETAG_PATH}));
+    }
+    if let Some(both) = included.iter().find(|entry| has(&excluded, entry["path"].as_str().unwrap_or(""))) {
+        return Err(Error::invalid(format!(
+            "The indexing path {} is both included and excluded.",
+            both["path"]
+        )));
+    }
+    Ok((included, excluded))
+}
+
+fn entries(policy: &Object, name: &str) -> Result<Vec<Value>> {
+    let given = list(policy, name)?;
+    if given.len() > INDEX_PATHS_MAX {
+        return Err(Error::invalid(format!(
+            "The number of paths in '{name}' ({}) exceeds the maximum of {INDEX_PATHS_MAX}.",
+            given.len()
+        )));
+    }
+    let entry = |given: &Value| {
+        let mut entry = given.as_object().cloned().ok_or_else(|| wrong_type(name, "a list of objects"))?;
+        let path = path_of(&entry, name)?;
+        // The old spelling of the root, and index kinds that lost their meaning long ago.
+        let path = if path == "/" { ROOT_PATH.to_owned() } else { path };
+        entry.insert(String::from("path"), Value::from(path));
+        entry.shift_remove("indexes");
+        Ok(Value::Object(entry))
+    };
+    given.iter().map(entry).collect()
+}
+
+fn path_of(entry: &Object, name: &str) -> Result<String> {
+    match entry.get("path").and_then(Value::as_str) {
+        Some(path) if path.starts_with('/') => Ok(path.to_owned()),
+        Some(path) => Err(Error::invalid(format!(
+            "The indexing path '{path}' could not be accepted, failed near position '0'. Please ensure that the \
+             path is valid. Paths start with '/'."
+        ))),
+        None => Err(wrong_type(name, "a list of objects that have a 'path'")),
+    }
+}
+
+fn composites(policy: &Object) -> Result<()> {
+    let composites = list(policy, "compositeIndexes")?;
+    if composites.len() > COMPOSITE_INDEXES_MAX {
+        return Err(Error::invalid(format!(
+            "The number of composite indexes ({}) exceeds the maximum of {COMPOSITE_INDEXES_MAX}.",
+            composites.len()
+        )));
+    }
+    for composite in composites {
+        let entries =
+            composite.as_array().ok_or_else(|| wrong_type("compositeIndexes", "a list of lists"))?;
+        if !(2..=COMPOSITE_INDEX_PATHS_MAX).contains(&entries.len()) {
+            return Err(Error::invalid(format!(
+                "A composite index must have 2 to {COMPOSITE_INDEX_PATHS_MAX} paths, and one has {}.",
+                entries.len()
+            )));
+        }
+        for entry in entries {
+            let object =
+                entry.as_object().ok_or_else(|| wrong_type("compositeIndexes", "made of objects"))?;
+            path_of(object, "compositeIndexes")?;
+            let order = object.get("order").and_then(Value::as_str).unwrap_or("ascending");
+            if !["ascending", "descending"].iter().any(|known| known.eq_ignore_ascii_case(order)) {
+                return Err(Error::invalid(format!("The order '{order}' of a composite index is invalid.")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn spatials(policy: &Object) -> Result<()> {
+    const TYPES: [&str; 4] = ["Point", "LineString", "Polygon", "MultiPolygon"];
+    for index in list(policy, "spatialIndexes")? {
+        let object = index.as_object().ok_or_else(|| wrong_type("spatialIndexes", "a list of objects"))?;
+        path_of(object, "spatialIndexes")?;
+        for kind in list(object, "types")? {
+            let known =
+                kind.as_str().is_some_and(|kind| TYPES.iter().any(|known| known.eq_ignore_ascii_case(kind)));
+            if !known {
+                return Err(Error::invalid(format!("The spatial type {kind} is invalid.")));
+            }
+        }
+    }
+    Ok(())
+}

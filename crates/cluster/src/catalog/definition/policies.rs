@@ -1,0 +1,175 @@
+//! The smaller policies: time to live, unique keys, conflicts, geospatial type, change feed, computed properties.
+
+use std::collections::HashSet;
+
+use orrery_doc::Path;
+use orrery_store::limits::{COMPUTED_PROPERTIES_MAX, UNIQUE_KEY_PATHS_MAX, UNIQUE_KEYS_MAX};
+use serde_json::{Value, json};
+
+use super::{Object, Result, child_object, list, wrong_type};
+use crate::error::Error;
+
+/// The longest time to live, in seconds.
+const TTL_MAX: i64 = i32::MAX as i64;
+
+pub(super) fn check(object: &mut Object) -> Result<()> {
+    time_to_live(object)?;
+    unique_keys(object)?;
+    conflict_resolution(object)?;
+    geospatial(object)?;
+    change_feed(object)?;
+    computed_properties(object)?;
+    for name in ["clientEncryptionPolicy", "dataMaskingPolicy"] {
+        if object.get(name).is_some_and(|value| !value.is_object()) {
+            return Err(wrong_type(name, "an object"));
+        }
+    }
+    Ok(())
+}
+
+fn time_to_live(object: &Object) -> Result<()> {
+    for name in ["defaultTtl", "analyticalStorageTtl"] {
+        let Some(value) = object.get(name) else { continue };
+        let is_legal = value.as_i64().is_some_and(|ttl| ttl == -1 || (1..=TTL_MAX).contains(&ttl));
+        // Zero is how analytical storage is switched off.
+        if !is_legal && !(name == "analyticalStorageTtl" && value.as_i64() == Some(0)) {
+            return Err(Error::invalid(format!(
+                "The input ttl '{value}' is invalid. Ensure to provide a nonzero positive integer less than \
+                 or equal to '{TTL_MAX}', or -1 which means never expire."
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn unique_keys(object: &Object) -> Result<()> {
+    let Some(policy) = object.get("uniqueKeyPolicy") else { return Ok(()) };
+    let policy = policy.as_object().ok_or_else(|| wrong_type("uniqueKeyPolicy", "an object"))?;
+    let keys = list(policy, "uniqueKeys")?;
+    if keys.len() > UNIQUE_KEYS_MAX {
+        return Err(Error::invalid(format!(
+            "The number of unique keys ({}) exceeds the maximum of {UNIQUE_KEYS_MAX}.",
+            keys.len()
+        )));
+    }
+    let mut seen = HashSet::new();
+    for key in keys {
+        let key = key.as_object().ok_or_else(|| wrong_type("uniqueKeys", "a list of objects"))?;
+        let paths = list(key, "paths")?;
+        if paths.is_empty() || paths.len() > UNIQUE_KEY_PATHS_MAX {
+            return Err(Error::invalid(format!(
+                "A unique key must have 1 to {UNIQUE_KEY_PATHS_MAX} paths, and one has {}.",
+                paths.len()
+            )));
+        }
+        for path in paths {
+            let text = path.as_str().unwrap_or("");
+            if Path::parse_property(text).is_err() || text.contains(['*', '?', '[']) {
+                return Err(Error::invalid(format!(
+                    "The unique key path '{path}' is not a path such as '/a/b'."
+                )));
+            }
+        }
+        if !seen.insert(Value::from(paths.to_vec()).to_string()) {
+            return Err(Error::invalid("A unique key is given twice."));
+        }
+    }
+    Ok(())
+}
+
+fn conflict_resolution(object: &mut Object) -> Result<()> {
+    let policy = child_object(object, "conflictResolutionPolicy")?;
+    let mode = policy.get("mode").and_then(Value::as_str).unwrap_or("LastWriterWins");
+    let (mode, default_path) = if mode.eq_ignore_ascii_case("LastWriterWins") {
+        ("LastWriterWins", "/_ts")
+    } else if mode.eq_ignore_ascii_case("Custom") {
+        ("Custom", "")
+    } else {
+        return Err(Error::invalid(format!("The conflict resolution mode '{mode}' is invalid.")));
+    };
+    policy.insert(String::from("mode"), Value::from(mode));
+    for (name, default) in [("conflictResolutionPath", default_path), ("conflictResolutionProcedure", "")] {
+        match policy.get(name) {
+            Some(Value::String(text)) if !text.is_empty() || default.is_empty() => {}
+            None | Some(Value::Null | Value::String(_)) => {
+                policy.insert(name.to_owned(), Value::from(default));
+            }
+            Some(_) => return Err(wrong_type(name, "a text")),
+        }
+    }
+    let path = policy.get("conflictResolutionPath").and_then(Value::as_str).unwrap_or("");
+    if mode == "LastWriterWins" && Path::parse_property(path).is_err() {
+        return Err(Error::invalid(format!(
+            "The conflict resolution path '{path}' is not a path such as '/_ts'."
+        )));
+    }
+    Ok(())
+}
+
+fn geospatial(object: &mut Object) -> Result<()> {
+    let config = child_object(object, "geospatialConfig")?;
+    let kind = config.get("type").and_then(Value::as_str).unwrap_or("Geography");
+    let known = ["Geography", "Geometry"].into_iter().find(|known| known.eq_ignore_ascii_case(kind));
+    let known = known.ok_or_else(|| Error::invalid(format!("The geospatial type '{kind}' is invalid.")))?;
+    config.insert(String::from("type"), Value::from(known));
+    Ok(())
+}
+
+fn change_feed(object: &Object) -> Result<()> {
+    let Some(policy) = object.get("changeFeedPolicy") else { return Ok(()) };
+    let policy = policy.as_object().ok_or_else(|| wrong_type("changeFeedPolicy", "an object"))?;
+    match policy.get("retentionDuration") {
+        None | Some(Value::Null) => Ok(()),
+        Some(minutes) if minutes.as_i64().is_some_and(|minutes| minutes >= 0) => Ok(()),
+        Some(other) => Err(Error::invalid(format!(
+            "The retention duration '{other}' of the change feed policy must be a number of minutes."
+        ))),
+    }
+}
+
+fn computed_properties(object: &mut Object) -> Result<()> {
+    let properties = list(object, "computedProperties")?;
+    if properties.len() > COMPUTED_PROPERTIES_MAX {
+        return Err(Error::invalid(format!(
+            "The number of computed properties ({}) exceeds the maximum of {COMPUTED_PROPERTIES_MAX}.",
+            properties.len()
+        )));
+    }
+    let mut names = HashSet::new();
+    for property in properties {
+        let text = |name: &str| property.get(name).and_then(Value::as_str).unwrap_or("");
+        let (name, query) = (text("name"), text("query"));
+        if name.is_empty() || query.is_empty() {
+            return Err(Error::invalid(
+                "One of the specified inputs is invalid: a computed property needs a 'name' and a 'query'.",
+            ));
+        }
+        if RESERVED_NAMES.contains(&name) {
+            return Err(Error::invalid(format!("The computed property name '{name}' is reserved.")));
+        }
+        if !names.insert(name) {
+            return Err(Error::invalid(format!("The computed property '{name}' is given twice.")));
+        }
+        computed_query(name, query)?;
+    }
+    if object.get("computedProperties") == Some(&json!([])) {
+        object.shift_remove("computedProperties");
+    }
+    Ok(())
+}
+
+const RESERVED_NAMES: [&str; 6] = ["id", "_rid", "_ts", "_self", "_etag", "_attachments"];
+
+/// Only the outer form is checked here: one value, computed from one item.
+fn computed_query(name: &str, query: &str) -> Result<()> {
+    let mut words = query.split_whitespace().map(str::to_ascii_uppercase);
+    let begins_well = words.next().as_deref() == Some("SELECT")
+        && words.next().is_some_and(|word| word == "VALUE" || word.starts_with("VALUE("));
+    let has_from = words.any(|word| word == "FROM");
+    if begins_well && has_from {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "The computed property '{name}' must have a query of the form SELECT VALUE <expression> FROM c."
+    )))
+}

@@ -1,0 +1,69 @@
+//! Finding what a path names: by id or by RID, never by a mixture.
+//!
+//! Ids are tried first. Text that is no id may be a RID, as links in `_self` are made of them; then
+//! every segment must be one, and each must lie within the one before it.
+
+use std::sync::Arc;
+
+use orrery_cluster::{Catalog, Container, Database, Rid};
+
+use crate::errors::{Own, Refusal};
+
+/// A container, and whether the client named it by RID: an item in the same path is then named by RID too.
+#[derive(Clone)]
+pub(crate) struct ContainerAddress {
+    pub container: Arc<Container>,
+    pub by_rid: bool,
+}
+
+/// The database that the text names.
+pub(crate) fn database(catalog: &Catalog, text: &str) -> Option<Arc<Database>> {
+    find_database(catalog, text).map(|(database, _)| database)
+}
+
+/// The database as the owner of something else in the path.
+pub(crate) fn owner_database(catalog: &Catalog, text: &str) -> Result<Arc<Database>, Refusal> {
+    database(catalog, text).ok_or_else(|| Own::OwnerNotFound.into())
+}
+
+/// The container itself is asked for: a missing one is not found, a missing database is a missing owner.
+pub(crate) fn container(catalog: &Catalog, database: &str, text: &str) -> Result<ContainerAddress, Refusal> {
+    let (owner, by_rid) = find_database(catalog, database).ok_or(Own::OwnerNotFound)?;
+    find_container(catalog, &owner, by_rid, text)
+        .map(|container| ContainerAddress { container, by_rid })
+        .ok_or_else(|| Own::NotFound.into())
+}
+
+/// The container as the owner of what the request is about.
+pub(crate) fn owner_container(
+    catalog: &Catalog,
+    database: &str,
+    text: &str,
+) -> Result<ContainerAddress, Refusal> {
+    container(catalog, database, text).map_err(|_| Own::OwnerNotFound.into())
+}
+
+fn find_database(catalog: &Catalog, text: &str) -> Option<(Arc<Database>, bool)> {
+    if let Some(database) = catalog.database(text) {
+        return Some((database.clone(), false));
+    }
+    let rid = rid_of_length(text, 4)?;
+    catalog.database_by_rid(rid).map(|database| (database.clone(), true))
+}
+
+fn find_container(catalog: &Catalog, owner: &Database, by_rid: bool, text: &str) -> Option<Arc<Container>> {
+    if !by_rid {
+        return owner.container(text).cloned();
+    }
+    let rid = rid_of_length(text, 8)?;
+    (rid.database_part() == Some(owner.resource.rid)).then_some(())?;
+    catalog.container_by_rid(rid).cloned()
+}
+
+/// A RID of the given length in bytes, written as the service writes it: padding included.
+pub(crate) fn rid_of_length(text: &str, bytes: usize) -> Option<Rid> {
+    if text.len() != bytes.div_ceil(3) * 4 {
+        return None;
+    }
+    Rid::parse(text).filter(|rid| rid.as_bytes().len() == bytes)
+}

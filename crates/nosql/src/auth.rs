@@ -1,0 +1,301 @@
+//! Who may do what: master-key signatures.
+//!
+//! A client signs `verb \n type \n link \n x-ms-date \n date \n` with one of four keys. What exactly it takes
+//! for the link differs between clients: names as they are or as they stand in the URL, and for RIDs only
+//! the last one, in lower case. So the signature is compared with each form that a client is known to send,
+//! the most common first. No form leaves the request less determined than the protocol itself does.
+//! Comparing takes constant time, and the line that is signed is never put together: its pieces go
+//! straight into the hash.
+
+use std::time::{Duration, SystemTime};
+
+use base64::Engine as _;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use hmac::{Hmac, KeyInit, Mac};
+use http::Method;
+use sha2::Sha256;
+
+use crate::address::rid_of_length;
+use crate::errors::{Own, Refusal};
+use crate::headers::RequestHeaders;
+use crate::router::{Segment, Signed};
+
+/// How far a client's clock may be off.
+const DATE_WINDOW: Duration = Duration::from_secs(15 * 60);
+/// Bytes of a date; those of the protocol have 29.
+const DATE_BYTES_MAX: usize = 64;
+/// Bytes of an authorization header after decoding that can be a master token.
+const TOKEN_BYTES_MAX: usize = 512;
+
+type Signature = Hmac<Sha256>;
+
+/// Whether a request changes something; read-only keys do not open those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// The account's keys, ready to verify with.
+#[derive(Clone)]
+pub struct Keys {
+    read_write: Vec<Signature>,
+    read_only: Vec<Signature>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    #[error("an account key is not base64")]
+    NotBase64,
+    #[error("an account needs at least one read-write key")]
+    NoKey,
+}
+
+impl Keys {
+    /// Takes keys in the base64 form of connection strings: one or two of each kind.
+    pub fn new<'k>(
+        read_write: impl IntoIterator<Item = &'k str>,
+        read_only: impl IntoIterator<Item = &'k str>,
+    ) -> Result<Keys, KeysError> {
+        let keys = Keys { read_write: prepare(read_write)?, read_only: prepare(read_only)? };
+        if keys.read_write.is_empty() {
+            return Err(KeysError::NoKey);
+        }
+        Ok(keys)
+    }
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keys(hidden)")
+    }
+}
+
+fn prepare<'k>(keys: impl IntoIterator<Item = &'k str>) -> Result<Vec<Signature>, KeysError> {
+    let prepare_one = |key: &str| {
+        let bytes = STANDARD.decode(key).map_err(|_| KeysError::NotBase64)?;
+        Ok(Signature::new_from_slice(&bytes).expect("a key of any length is allowed"))
+    };
+    keys.into_iter().map(prepare_one).collect()
+}
+
+/// Checks that the request is signed with a key that opens it.
+pub(crate) fn authorize(
+    keys: &Keys,
+    method: &Method,
+    signed: &Signed<'_>,
+    headers: &RequestHeaders<'_>,
+    access: Access,
+    now: SystemTime,
+) -> Result<(), Refusal> {
+    let header = headers.authorization.ok_or(Own::Unauthorized(MISSING_HEADER.into()))?;
+    let signature = master_signature(header)?;
+    let dates = Dates::read(headers)?;
+    dates.check_window(now)?;
+    let line = Line { method, signed, dates };
+    if keys.read_write.iter().any(|key| line.is_signed_by(key, &signature)) {
+        return Ok(());
+    }
+    if keys.read_only.iter().any(|key| line.is_signed_by(key, &signature)) {
+        return match access {
+            Access::Read => Ok(()),
+            Access::Write => Err(Own::Forbidden(READ_ONLY_KEY.into()).into()),
+        };
+    }
+    Err(Own::Unauthorized(WRONG_SIGNATURE.into()).into())
+}
+
+const MISSING_HEADER: &str =
+    "Required Header authorization is missing. Ensure a valid Authorization token is passed.";
+const MISSING_DATE: &str = "Required Header x-ms-date is missing. Ensure a valid date is passed.";
+const INVALID_DATE: &str = "The value of the x-ms-date or date header is not a date as RFC 1123 defines it.";
+const INVALID_TOKEN: &str =
+    "The authorization header is not of the form type={type}&ver={version}&sig={signature}.";
+const WRONG_SIGNATURE: &str = "The input authorization token can't serve the request. The wrong key is being used or \
+     the expected payload is not built as per the protocol. For more info: https://aka.ms/cosmosdb-tsg-unauthorized.";
+const READ_ONLY_KEY: &str = "Insufficient permissions provided in the authorization header for the corresponding \
+     request. Please retry with another authorization header.";
+
+/// Reads the signature out of the header, which may be percent-encoded as a whole.
+fn master_signature(header: &str) -> Result<[u8; 32], Refusal> {
+    let invalid = || Refusal::from(Own::Unauthorized(INVALID_TOKEN.into()));
+    if header.len() > TOKEN_BYTES_MAX && !header.contains("aad") && !header.contains("resource") {
+        return Err(invalid());
+    }
+    let token = percent_encoding::percent_decode_str(header.trim()).decode_utf8().map_err(|_| invalid())?;
+    let (mut kind, mut version, mut signature) = ("", "", "");
+    // The signature is last and may itself contain `=`, so only the first one separates.
+    for part in token.splitn(3, '&') {
+        match part.split_once('=') {
+            Some(("type", value)) => kind = value,
+            Some(("ver", value)) => version = value,
+            Some(("sig", value)) => signature = value,
+            _ => return Err(invalid()),
+        }
+    }
+    match kind {
+        "master" => {}
+        "resource" => return Err(Own::Unauthorized("Resource tokens are not supported yet.".into()).into()),
+        "aad" => return Err(Own::Unauthorized("Microsoft Entra tokens are not supported yet.".into()).into()),
+        _ => return Err(invalid()),
+    }
+    if version != "1.0" {
+        return Err(invalid());
+    }
+    let mut bytes = [0u8; 48];
+    match LENIENT.decode_slice(signature.trim_end(), &mut bytes) {
+        Ok(32) => Ok(bytes[..32].try_into().expect("32 bytes were taken")),
+        // Well-formed but of the wrong length: no key makes such a signature.
+        _ => Err(Own::Unauthorized(WRONG_SIGNATURE.into()).into()),
+    }
+}
+
+/// Base64 with or without its padding.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// The two date lines of what is signed.
+#[derive(Clone, Copy)]
+struct Dates<'a> {
+    x_ms_date: Option<&'a str>,
+    date: Option<&'a str>,
+}
+
+impl<'a> Dates<'a> {
+    fn read(headers: &RequestHeaders<'a>) -> Result<Dates<'a>, Refusal> {
+        let dates = Dates { x_ms_date: headers.x_ms_date, date: headers.date };
+        let longest = dates.x_ms_date.map_or(0, str::len).max(dates.date.map_or(0, str::len));
+        if longest > DATE_BYTES_MAX {
+            return Err(Own::Unauthorized(INVALID_DATE.into()).into());
+        }
+        Ok(dates)
+    }
+
+    fn check_window(&self, now: SystemTime) -> Result<(), Refusal> {
+        let text = self.x_ms_date.or(self.date).ok_or(Own::Unauthorized(MISSING_DATE.into()))?;
+        let date =
+            httpdate::parse_http_date(text.trim()).map_err(|_| Own::Unauthorized(INVALID_DATE.into()))?;
+        let apart = now.duration_since(date).unwrap_or_else(|error| error.duration());
+        if apart <= DATE_WINDOW {
+            return Ok(());
+        }
+        let message = format!(
+            "The authorization token is not valid at the current time. Please create another token and retry \
+             (token start time: {}, token expiry time: {}, current server time: {}).",
+            httpdate::fmt_http_date(date),
+            date.checked_add(DATE_WINDOW).map_or_else(String::new, httpdate::fmt_http_date),
+            httpdate::fmt_http_date(now),
+        );
+        Err(Own::Forbidden(message.into()).into())
+    }
+
+    /// Which values a client may have put on its two lines. A `date` beside `x-ms-date` is often added below
+    /// the client, after signing.
+    fn lines(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let main = match (self.x_ms_date, self.date) {
+            (Some(x_ms_date), _) => (x_ms_date, ""),
+            (None, date) => ("", date.unwrap_or("")),
+        };
+        let both = self.x_ms_date.zip(self.date);
+        std::iter::once(main).chain(both)
+    }
+}
+
+/// What the client has signed, in all forms it may have.
+struct Line<'a> {
+    method: &'a Method,
+    signed: &'a Signed<'a>,
+    dates: Dates<'a>,
+}
+
+/// The forms of a resource link.
+#[derive(Clone, Copy)]
+enum Link {
+    /// Names decoded: what nearly all clients sign.
+    Names,
+    /// Names as they stand in the URL.
+    RawNames,
+    /// The last RID alone, in lower case.
+    LowerRid,
+    /// The last RID alone, as it is.
+    Rid,
+}
+
+impl Line<'_> {
+    fn is_signed_by(&self, key: &Signature, signature: &[u8; 32]) -> bool {
+        let types = std::iter::once(self.signed.resource_type).chain(self.signed.other_type);
+        types.into_iter().any(|resource_type| {
+            self.links().any(|link| {
+                self.dates.lines().any(|dates| self.matches(key, resource_type, link, dates, signature))
+            })
+        })
+    }
+
+    fn links(&self) -> impl Iterator<Item = Link> + use<> {
+        let segments = self.signed.link();
+        let encoded = segments.iter().any(|segment| segment.raw != segment.text);
+        let is_rid = segments.last().is_some_and(|last| is_any_rid(last));
+        [(Link::Names, true), (Link::RawNames, encoded), (Link::LowerRid, is_rid), (Link::Rid, is_rid)]
+            .into_iter()
+            .filter_map(|(link, applies)| applies.then_some(link))
+    }
+
+    fn matches(
+        &self,
+        key: &Signature,
+        resource_type: &str,
+        link: Link,
+        (x_ms_date, date): (&str, &str),
+        signature: &[u8; 32],
+    ) -> bool {
+        let mut mac = key.clone();
+        update_lower(&mut mac, self.method.as_str());
+        mac.update(b"\n");
+        update_lower(&mut mac, resource_type);
+        mac.update(b"\n");
+        update_link(&mut mac, self.signed.link(), link);
+        mac.update(b"\n");
+        update_lower(&mut mac, x_ms_date);
+        mac.update(b"\n");
+        update_lower(&mut mac, date);
+        mac.update(b"\n");
+        mac.verify_slice(signature).is_ok()
+    }
+}
+
+fn update_link(mac: &mut Signature, segments: &[Segment<'_>], link: Link) {
+    let last = segments.last().map_or("", |segment| segment.text.as_ref());
+    match link {
+        Link::LowerRid => return update_lower(mac, last),
+        Link::Rid => return mac.update(last.as_bytes()),
+        Link::Names | Link::RawNames => {}
+    }
+    for (place, segment) in segments.iter().enumerate() {
+        if place > 0 {
+            mac.update(b"/");
+        }
+        let text = if matches!(link, Link::Names) { segment.text.as_ref() } else { segment.raw };
+        mac.update(text.as_bytes());
+    }
+}
+
+fn is_any_rid(segment: &Segment<'_>) -> bool {
+    [3, 4, 8, 16].into_iter().any(|bytes| rid_of_length(&segment.text, bytes).is_some())
+}
+
+/// Hashes ASCII text in lower case; verbs, types, dates and RIDs are short.
+fn update_lower(mac: &mut Signature, text: &str) {
+    for chunk in text.as_bytes().chunks(64) {
+        let mut lower = [0u8; 64];
+        let lower = &mut lower[..chunk.len()];
+        lower.copy_from_slice(chunk);
+        lower.make_ascii_lowercase();
+        mac.update(lower);
+    }
+}
+
+#[cfg(test)]
+mod tests;

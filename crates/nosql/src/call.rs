@@ -1,0 +1,34 @@
+//! One request on its way through the gateway: what every handler may look at.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::Method;
+use orrery_cluster::{Catalog, Db};
+
+use crate::activity::ActivityId;
+use crate::gateway::Scheme;
+use crate::headers::RequestHeaders;
+
+/// A request that has been parsed and authenticated; its body is handed over beside it.
+pub(crate) struct Call<'a> {
+    pub db: &'a Db,
+    /// One snapshot of the catalog for the whole request.
+    pub catalog: Arc<Catalog>,
+    pub headers: &'a RequestHeaders<'a>,
+    pub trace: &'a Trace<'a>,
+}
+
+/// What identifies a request in answers, errors and logs; known before anything is checked.
+pub(crate) struct Trace<'a> {
+    pub method: &'a Method,
+    /// The path as the client sent it.
+    pub path: &'a str,
+    /// The host that the client dialled, port included.
+    pub host: &'a str,
+    pub scheme: Scheme,
+    pub activity: ActivityId,
+    pub started: Instant,
+    /// The client wants the charge explained.
+    pub explain_charge: bool,
+}

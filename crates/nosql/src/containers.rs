@@ -1,0 +1,160 @@
+//! Containers: create, read, replace, delete, list, query.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode};
+use orrery_cluster::{Container, ContainerDefinition, Database, Receipt, Served, ru};
+
+use crate::call::Call;
+use crate::databases::{check_name, if_match, is_current};
+use crate::envelope::{self, push_name, push_number, push_text};
+use crate::errors::{Own, Refusal};
+use crate::headers::names;
+use crate::respond::{Reply, ResourceUsage};
+use crate::{address, resource_query, throughput};
+
+/// `/dbs/{db}/colls`
+pub(crate) async fn feed(call: &Call<'_>, database: &Arc<Database>, body: Bytes) -> Result<Reply, Refusal> {
+    let owner = Some(database.resource.rid);
+    match *call.trace.method {
+        Method::GET | Method::HEAD => {
+            let rid = |container: &Arc<Container>| container.resource.rid;
+            let show = |container: &Arc<Container>| render(call, container);
+            let reply = envelope::list(call, owner, "DocumentCollections", database.containers(), rid, show)?;
+            Ok(reply
+                .charge("catalog read", ru::METADATA_READ)
+                .usage(ResourceUsage::Containers(database.containers().count()))
+                .in_database(database))
+        }
+        Method::POST if call.headers.is_query => {
+            let rows = database.containers().map(|container| render(call, container));
+            let reply = resource_query::serve(call, owner, "DocumentCollections", rows, &body)?;
+            Ok(reply.in_database(database))
+        }
+        Method::POST => create(call, database, &body).await,
+        _ => Err(Own::MethodNotAllowed.into()),
+    }
+}
+
+/// `/dbs/{db}/colls/{coll}`
+pub(crate) async fn one(call: &Call<'_>, container: &Arc<Container>, body: Bytes) -> Result<Reply, Refusal> {
+    match *call.trace.method {
+        Method::GET | Method::HEAD => Ok(show(call, container)),
+        Method::PUT => replace(call, container, &body).await,
+        Method::DELETE => {
+            call.db.delete_container(container.resource.rid, if_match(call)).await?;
+            let reply = Reply::empty(StatusCode::NO_CONTENT).charge("catalog write", ru::METADATA_WRITE);
+            Ok(in_owner(call, container, reply))
+        }
+        _ => Err(Own::MethodNotAllowed.into()),
+    }
+}
+
+async fn create(call: &Call<'_>, database: &Arc<Database>, body: &[u8]) -> Result<Reply, Refusal> {
+    let doc = envelope::parse_body(body)?;
+    check_name(envelope::required_id(&doc)?)?;
+    let definition = ContainerDefinition::parse(&doc)?;
+    let throughput = throughput::requested(call)?;
+    let container = call.db.create_container(database.resource.rid, definition, throughput).await?;
+    Ok(written(call, &container, StatusCode::CREATED)
+        .header(names::COLLECTION_PARTITION_INDEX, HeaderValue::from_static("0"))
+        .header(names::COLLECTION_SERVICE_INDEX, HeaderValue::from_static("0")))
+}
+
+async fn replace(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
+    let doc = envelope::parse_body(body)?;
+    let id = envelope::required_id(&doc)?;
+    if id != container.resource.id {
+        return Err(Refusal::bad_request("Replacing a container cannot change its 'id'."));
+    }
+    let definition = container.definition.replaced_by(&doc)?;
+    let replaced = call.db.replace_container(container.resource.rid, definition, if_match(call)).await?;
+    Ok(written(call, &replaced, StatusCode::OK).header(names::INDEX_PROGRESS, INDEX_COMPLETE))
+}
+
+/// Terms are written with the items they belong to, so an index is never behind.
+const INDEX_COMPLETE: HeaderValue = HeaderValue::from_static("100");
+
+fn show(call: &Call<'_>, container: &Arc<Container>) -> Reply {
+    let etag = container.resource.etag;
+    let mut reply = match is_current(call, etag) {
+        true => Reply::empty(StatusCode::NOT_MODIFIED),
+        false => Reply::ok(render(call, container)),
+    };
+    reply = reply.receipt(receipt(container)).charge("catalog read", ru::METADATA_READ).etag(etag);
+    if call.headers.populate_quota {
+        reply = reply.usage(ResourceUsage::Container(container.usage()));
+    }
+    reply = reply.header(names::INDEX_PROGRESS, INDEX_COMPLETE);
+    in_owner(call, container, reply)
+}
+
+fn written(call: &Call<'_>, container: &Arc<Container>, status: StatusCode) -> Reply {
+    let reply = Reply::new(status, render(call, container))
+        .receipt(receipt(container))
+        .charge("catalog write", ru::METADATA_WRITE)
+        .etag(container.resource.etag);
+    in_owner(call, container, reply)
+}
+
+fn in_owner(call: &Call<'_>, container: &Container, reply: Reply) -> Reply {
+    match address::database(&call.catalog, &container.database_id) {
+        Some(database) => reply.in_database(&database),
+        None => reply,
+    }
+}
+
+/// A container answers with the state of its first partition.
+fn receipt(container: &Container) -> Receipt {
+    let served =
+        container.ranges().first().map(|range| Served { range_id: range.id, lsn: range.lsn, item_lsn: None });
+    Receipt { served, ..Receipt::default() }
+}
+
+fn render(call: &Call<'_>, container: &Container) -> Vec<u8> {
+    let resource = &container.resource;
+    let mut out = Vec::with_capacity(1024);
+    envelope::begin_resource(resource, &container.definition.body, &mut out);
+    push_text(&mut out, "_rid", &resource.rid.to_string());
+    push_number(&mut out, "_ts", resource.ts);
+    push_text(&mut out, "_self", &format!("dbs/{}/colls/{}/", container.database, resource.rid));
+    push_text(&mut out, "_etag", &resource.etag.to_header());
+    for (name, link) in [
+        ("_docs", "docs/"),
+        ("_sprocs", "sprocs/"),
+        ("_triggers", "triggers/"),
+        ("_udfs", "udfs/"),
+        ("_conflicts", "conflicts/"),
+    ] {
+        push_text(&mut out, name, link);
+    }
+    if call.headers.populate_statistics {
+        push_statistics(&mut out, container);
+    }
+    out.push(b'}');
+    out
+}
+
+/// What each physical partition holds; the whole is divided evenly where the parts are not known.
+fn push_statistics(out: &mut Vec<u8>, container: &Container) {
+    let usage = container.usage();
+    let ranges = container.ranges();
+    let parts = ranges.len().max(1) as u64;
+    push_name(out, "statistics");
+    out.push(b'[');
+    for (place, range) in ranges.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        let text = format!(
+            "{{\"id\":\"{}\",\"sizeInKB\":{},\"documentCount\":{},\"sampledDistinctPartitionKeyCount\":0,\
+             \"partitionKeys\":[]}}",
+            range.id,
+            (usage.bytes / parts).div_ceil(1024),
+            usage.items / parts,
+        );
+        out.extend_from_slice(text.as_bytes());
+    }
+    out.push(b']');
+}

@@ -1,0 +1,371 @@
+//! What is refused, and how each refusal looks on the wire.
+//!
+//! Every refusal of the database and of this gateway meets the one exhaustive match in [`Refusal::wire`].
+//! The service has two voices: its partitions answer with a JSON list of errors inside the message,
+//! its gateway with plain text. Clients look for words in both, so both are kept.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use http::StatusCode;
+use orrery_cluster::store::OpError;
+use orrery_cluster::{Error, ErrorKind, Receipt};
+use orrery_query::QueryError;
+
+/// A request that will not be done.
+#[derive(Clone, Debug)]
+pub(crate) enum Refusal {
+    /// The database refused.
+    Db(Error),
+    /// The gateway refused before asking the database.
+    Own(Own),
+}
+
+/// Refusals of the gateway itself.
+#[derive(Clone, Debug)]
+pub(crate) enum Own {
+    /// The request is malformed; the text is for the client.
+    Invalid(Cow<'static, str>),
+    /// The text of a query is wrong.
+    Query(QueryError),
+    /// The partition key of the request does not fit the container.
+    KeyMismatch,
+    /// A query over several partitions must be allowed by its header.
+    CrossPartitionDisabled,
+    /// The client must fetch a plan, which may come along to save it the request.
+    NeedsQueryPlan {
+        plan: Option<String>,
+    },
+    /// The container was deleted and made anew since the client learnt its id.
+    StaleCollectionRid,
+    Unauthorized(Cow<'static, str>),
+    Forbidden(Cow<'static, str>),
+    /// Nothing can be at this path.
+    NoSuchPath,
+    /// The resource does not exist; its owner does.
+    NotFound,
+    /// The owner named in the path does not exist.
+    OwnerNotFound,
+    MethodNotAllowed,
+    TooLarge,
+    BodyTimeout,
+    /// The connection broke while the body was read.
+    BodyBroken(String),
+    /// A resource or operation of the protocol that this release does not have.
+    Unsupported(Cow<'static, str>),
+}
+
+/// A refusal in the terms of the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wire {
+    pub status: StatusCode,
+    /// Zero when there is none.
+    pub substatus: u32,
+    pub code: &'static str,
+    pub voice: Voice,
+    pub retry_after_ms: Option<u32>,
+    pub additional_info: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Voice {
+    /// A partition's list of errors.
+    Partition(Cow<'static, str>),
+    /// JSON that is already in the form a partition puts into its message.
+    PartitionJson(String),
+    Gateway(Cow<'static, str>),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal::Db(error)
+    }
+}
+
+impl From<ErrorKind> for Refusal {
+    fn from(kind: ErrorKind) -> Refusal {
+        Refusal::Db(kind.into())
+    }
+}
+
+impl From<Own> for Refusal {
+    fn from(own: Own) -> Refusal {
+        Refusal::Own(own)
+    }
+}
+
+impl From<QueryError> for Refusal {
+    fn from(error: QueryError) -> Refusal {
+        Refusal::Own(Own::Query(error))
+    }
+}
+
+impl Refusal {
+    pub fn bad_request(message: impl Into<Cow<'static, str>>) -> Refusal {
+        Refusal::Own(Own::Invalid(message.into()))
+    }
+
+    pub fn unsupported(feature: impl Into<Cow<'static, str>>) -> Refusal {
+        Refusal::Own(Own::Unsupported(feature.into()))
+    }
+
+    /// The charge and the partition state, which refusals carry too.
+    pub fn receipt(&self) -> Option<&Receipt> {
+        match self {
+            Refusal::Db(error) => error.receipt.as_ref(),
+            Refusal::Own(_) => None,
+        }
+    }
+
+    pub fn wire(&self) -> Wire {
+        match self {
+            Refusal::Db(error) => kind_wire(&error.kind),
+            Refusal::Own(own) => own_wire(own),
+        }
+    }
+}
+
+fn kind_wire(kind: &ErrorKind) -> Wire {
+    match kind {
+        ErrorKind::Op { error, .. } => op_wire(error),
+        ErrorKind::NotFound(_) => own_wire(&Own::NotFound),
+        ErrorKind::OwnerNotFound(_) => own_wire(&Own::OwnerNotFound),
+        ErrorKind::AlreadyExists(_) => op_wire(&OpError::Conflict),
+        ErrorKind::PreconditionFailed => op_wire(&OpError::PreconditionFailed),
+        ErrorKind::Invalid(message) => partition(StatusCode::BAD_REQUEST, 0, message.clone()),
+        ErrorKind::KeyMismatch => own_wire(&Own::KeyMismatch),
+        ErrorKind::QuotaExceeded(quota, message) => {
+            partition(StatusCode::FORBIDDEN, quota_substatus(*quota), message.clone())
+        }
+        ErrorKind::Throttled { retry_after_ms } => {
+            let wire = partition(StatusCode::TOO_MANY_REQUESTS, 3200, RATE_TOO_LARGE);
+            Wire { retry_after_ms: Some(*retry_after_ms), ..wire }
+        }
+        ErrorKind::SessionUnavailable => partition(
+            StatusCode::NOT_FOUND,
+            1002,
+            "The read session is not available for the input session token. \
+             Learn more: https://aka.ms/cosmosdb-tsg-not-found",
+        ),
+        ErrorKind::RangeGone => {
+            partition(StatusCode::GONE, 1002, "The requested resource is no longer available at the server.")
+        }
+        ErrorKind::NeedsQueryPlan => own_wire(&Own::NeedsQueryPlan { plan: None }),
+        ErrorKind::Query(error) => own_wire(&Own::Query(error.clone())),
+        ErrorKind::DiskFull => gateway(
+            StatusCode::SERVICE_UNAVAILABLE,
+            0,
+            "The disk of the server is full. Nothing was written; writes work again when it has room.",
+        ),
+        ErrorKind::Overloaded => {
+            let wire = partition(
+                StatusCode::TOO_MANY_REQUESTS,
+                3092,
+                "The server has too many requests waiting. Nothing was written. Please retry this request later.",
+            );
+            Wire { retry_after_ms: Some(OVERLOADED_RETRY_MS), ..wire }
+        }
+        ErrorKind::Stopping => {
+            gateway(StatusCode::SERVICE_UNAVAILABLE, 0, "The server is stopping. Nothing was written.")
+        }
+        ErrorKind::Unsupported(feature) => own_wire(&Own::Unsupported(Cow::Borrowed(feature))),
+    }
+}
+
+/// How one refused operation looks, in an answer of its own or inside a batch.
+pub(crate) fn op_wire(error: &OpError) -> Wire {
+    match error {
+        OpError::NotFound => own_wire(&Own::NotFound),
+        OpError::Conflict => {
+            partition(StatusCode::CONFLICT, 0, "Resource with specified id or name already exists.")
+        }
+        OpError::KeyCollision => partition(
+            StatusCode::CONFLICT,
+            3302,
+            "An item of another partition key has the same hash and the same id.",
+        ),
+        OpError::PreconditionFailed => {
+            partition(StatusCode::PRECONDITION_FAILED, 0, "One of the specified pre-condition is not met.")
+        }
+        OpError::ConditionNotMet => partition(
+            StatusCode::PRECONDITION_FAILED,
+            1110,
+            "One of the specified pre-condition is not met. The condition of the patch does not hold.",
+        ),
+        OpError::Patch(error) => partition(StatusCode::BAD_REQUEST, 0, error.to_string()),
+        OpError::TooLarge { .. } => own_wire(&Own::TooLarge),
+        OpError::LogicalPartitionFull => partition(
+            StatusCode::FORBIDDEN,
+            1014,
+            "Partition key reached maximum size of 20 GB. \
+             Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
+        ),
+        OpError::Damaged(what) => {
+            tracing::error!(what, "stored data is damaged");
+            partition(StatusCode::INTERNAL_SERVER_ERROR, 0, "Stored data is damaged; the log says which.")
+        }
+    }
+}
+
+fn own_wire(own: &Own) -> Wire {
+    match own {
+        Own::Invalid(message) => partition(StatusCode::BAD_REQUEST, 0, message.clone()),
+        Own::Query(error) => {
+            Wire { voice: Voice::PartitionJson(error.to_json()), ..partition(StatusCode::BAD_REQUEST, 0, "") }
+        }
+        Own::KeyMismatch => partition(
+            StatusCode::BAD_REQUEST,
+            1001,
+            "Partition key provided either doesn't correspond to definition in the collection or doesn't \
+             match partition key field values specified in the document. \
+             Learn more: https://aka.ms/CosmosDB/sql/errors/wrong-pk-value",
+        ),
+        Own::CrossPartitionDisabled => gateway(
+            StatusCode::BAD_REQUEST,
+            0,
+            "Cross partition query is required but disabled. Please set x-ms-documentdb-query-\
+             enablecrosspartition to true, specify x-ms-documentdb-partitionkey, or revise your query to \
+             avoid this exception.",
+        ),
+        Own::NeedsQueryPlan { plan } => {
+            let wire = gateway(
+                StatusCode::BAD_REQUEST,
+                1004,
+                "The provided cross partition query can not be directly served by the gateway. Clients \
+                 fetch a query plan instead.",
+            );
+            Wire { additional_info: Some(plan.clone().unwrap_or_else(|| String::from("{}"))), ..wire }
+        }
+        Own::StaleCollectionRid => gateway(
+            StatusCode::BAD_REQUEST,
+            1024,
+            "The intended collection rid does not match the container, which was deleted and created anew.",
+        ),
+        Own::Unauthorized(message) => gateway(StatusCode::UNAUTHORIZED, 0, message.clone()),
+        Own::Forbidden(message) => gateway(StatusCode::FORBIDDEN, 0, message.clone()),
+        Own::NoSuchPath => gateway(StatusCode::NOT_FOUND, 0, "There is no resource at this path."),
+        Own::NotFound => partition(
+            StatusCode::NOT_FOUND,
+            0,
+            "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found",
+        ),
+        Own::OwnerNotFound => partition(StatusCode::NOT_FOUND, 1003, "Owner resource does not exist"),
+        Own::MethodNotAllowed => {
+            gateway(StatusCode::METHOD_NOT_ALLOWED, 0, "The requested verb is not supported.")
+        }
+        Own::TooLarge => partition(StatusCode::PAYLOAD_TOO_LARGE, 0, "Request size is too large"),
+        Own::BodyTimeout => {
+            gateway(StatusCode::REQUEST_TIMEOUT, 0, "The body of the request did not arrive in time.")
+        }
+        Own::BodyBroken(why) => {
+            gateway(StatusCode::BAD_REQUEST, 0, format!("The body of the request could not be read: {why}"))
+        }
+        Own::Unsupported(feature) => {
+            gateway(StatusCode::BAD_REQUEST, 0, format!("{feature}: this feature is not supported yet."))
+        }
+    }
+}
+
+const RATE_TOO_LARGE: &str = "Request rate is large. More Request Units may be needed, so no changes were \
+     made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429";
+
+/// A client that is told to wait this long finds the queues shorter.
+const OVERLOADED_RETRY_MS: u32 = 50;
+
+fn quota_substatus(quota: orrery_cluster::QuotaKind) -> u32 {
+    match quota {
+        orrery_cluster::QuotaKind::SharedThroughputContainers => 1019,
+    }
+}
+
+fn partition(status: StatusCode, substatus: u32, message: impl Into<Cow<'static, str>>) -> Wire {
+    wire(status, substatus, Voice::Partition(message.into()))
+}
+
+fn gateway(status: StatusCode, substatus: u32, message: impl Into<Cow<'static, str>>) -> Wire {
+    wire(status, substatus, Voice::Gateway(message.into()))
+}
+
+fn wire(status: StatusCode, substatus: u32, voice: Voice) -> Wire {
+    Wire { status, substatus, code: code(status), voice, retry_after_ms: None, additional_info: None }
+}
+
+/// The word that the service's body gives for a status.
+pub(crate) fn code(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        408 => "RequestTimeout",
+        409 => "Conflict",
+        410 => "Gone",
+        412 => "PreconditionFailed",
+        413 => "RequestEntityTooLarge",
+        // The service's own list of words ends before these, so it shows the number.
+        423 => "423",
+        424 => "424",
+        429 => "429",
+        449 => "449",
+        503 => "ServiceUnavailable",
+        _ => "InternalServerError",
+    }
+}
+
+impl Wire {
+    /// The body of the answer: `{"code":...,"message":...}`.
+    pub fn body(&self, activity: &str, path: &str) -> Vec<u8> {
+        let mut message = String::with_capacity(256);
+        match &self.voice {
+            Voice::Partition(text) => {
+                message.push_str("Message: {\"Errors\":[");
+                push_json_string(&mut message, text);
+                message.push_str("]}");
+            }
+            Voice::PartitionJson(json) => {
+                message.push_str("Message: ");
+                message.push_str(json);
+            }
+            Voice::Gateway(text) => message.push_str(text),
+        }
+        write!(message, "\r\nActivityId: {activity}, Request URI: {path}, RequestStats: , SDK: {PRODUCT}")
+            .expect("writing to a string cannot fail");
+        let mut body = String::with_capacity(message.len() + 64);
+        body.push_str("{\"code\":\"");
+        body.push_str(self.code);
+        body.push_str("\",\"message\":");
+        push_json_string(&mut body, &message);
+        if let Some(info) = &self.additional_info {
+            body.push_str(",\"additionalErrorInfo\":");
+            push_json_string(&mut body, info);
+        }
+        body.push('}');
+        body.into_bytes()
+    }
+}
+
+/// How this server signs its messages.
+const PRODUCT: &str = concat!("Orrery/", env!("CARGO_PKG_VERSION"));
+
+/// Appends the text as a JSON string.
+pub(crate) fn push_json_string(out: &mut String, text: &str) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            control if control < ' ' => {
+                write!(out, "\\u{:04x}", control as u32).expect("writing to a string cannot fail");
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests;

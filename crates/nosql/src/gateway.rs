@@ -1,0 +1,189 @@
+//! The gateway: one request in, one answer out, whatever the request holds.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Method, Request, Response};
+use http_body_util::Full;
+use hyper::body::Body;
+use orrery_cluster::{Db, limits};
+
+use crate::activity::ActivityId;
+use crate::auth::{self, Access, Keys};
+use crate::call::{Call, Trace};
+use crate::errors::{Own, Refusal};
+use crate::headers::RequestHeaders;
+use crate::respond::{Reply, Responder};
+use crate::router::{self, Endpoint};
+use crate::{account, address, body, conflicts, containers, databases, items, offers, ranges};
+
+/// Speaks the NoSQL REST protocol for one [`Db`]. Cheap to clone.
+#[derive(Clone)]
+pub struct Gateway(Arc<Inner>);
+
+struct Inner {
+    db: Db,
+    keys: Keys,
+    options: Options,
+    responder: Responder,
+}
+
+/// What an operator may set.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How long the body of a request may take to arrive.
+    pub body_time_max: Duration,
+    /// Bytes that the body of a request may have.
+    pub body_bytes_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { body_time_max: Duration::from_secs(30), body_bytes_max: limits::REQUEST_BYTES_MAX }
+    }
+}
+
+/// How the client reached the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    Http,
+    Https,
+}
+
+/// Who sent a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub scheme: Scheme,
+    pub remote: SocketAddr,
+}
+
+impl Scheme {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+}
+
+impl Gateway {
+    pub fn new(db: Db, keys: Keys, options: Options) -> Gateway {
+        Gateway(Arc::new(Inner { db, keys, options, responder: Responder::new() }))
+    }
+
+    /// Answers a request. Refusals are answers too: this never fails.
+    pub async fn handle<B>(&self, request: Request<B>, peer: Peer) -> Response<Full<Bytes>>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: std::fmt::Display,
+    {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        let (headers, malformed) = match RequestHeaders::parse(&parts.headers) {
+            Ok(headers) => (headers, None),
+            Err(refusal) => (RequestHeaders::default(), Some(refusal)),
+        };
+        let authority = parts.uri.authority().map(|authority| authority.as_str());
+        let trace = Trace {
+            method: &parts.method,
+            path: parts.uri.path(),
+            host: headers.host.or(authority).unwrap_or("localhost"),
+            scheme: peer.scheme,
+            activity: ActivityId::choose(headers.activity_id),
+            started,
+            explain_charge: headers.explain_charge,
+        };
+        let result = match malformed {
+            Some(refusal) => Err(refusal),
+            None => self.serve(&parts, &headers, &trace, body).await,
+        };
+        if let Err(refusal) = &result {
+            tracing::debug!(
+                activity = trace.activity.as_str(),
+                remote = %peer.remote,
+                method = %trace.method,
+                path = trace.path,
+                ?refusal,
+                "refused"
+            );
+        }
+        self.0.responder.respond(&trace, result)
+    }
+
+    async fn serve<B>(
+        &self,
+        parts: &Parts,
+        headers: &RequestHeaders<'_>,
+        trace: &Trace<'_>,
+        body: B,
+    ) -> Result<Reply, Refusal>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: std::fmt::Display,
+    {
+        let inner = &*self.0;
+        let route = router::route(parts.uri.path())?;
+        let access = access(&parts.method, headers);
+        auth::authorize(&inner.keys, &parts.method, &route.signed, headers, access, SystemTime::now())?;
+        let has_body = matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
+        let body = match has_body {
+            true => body::read(body, inner.options.body_bytes_max, inner.options.body_time_max).await?,
+            false => Bytes::new(),
+        };
+        let call = Call { db: &inner.db, catalog: inner.db.catalog(), headers, trace };
+        dispatch(&call, route.endpoint, body).await
+    }
+}
+
+/// Queries and their plans are reads that happen to be posted.
+fn access(method: &Method, headers: &RequestHeaders<'_>) -> Access {
+    let is_read = matches!(*method, Method::GET | Method::HEAD)
+        || *method == Method::POST && (headers.is_query || headers.is_query_plan);
+    if is_read { Access::Read } else { Access::Write }
+}
+
+async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Result<Reply, Refusal> {
+    let catalog = &call.catalog;
+    match endpoint {
+        Endpoint::Account => account::serve(call),
+        Endpoint::Databases => databases::feed(call, body).await,
+        Endpoint::Database { database } => databases::one(call, &database).await,
+        Endpoint::Containers { database } => {
+            let database = address::owner_database(catalog, &database)?;
+            containers::feed(call, &database, body).await
+        }
+        Endpoint::Container { database, container } => {
+            let at = address::container(catalog, &database, &container)?;
+            containers::one(call, &at.container, body).await
+        }
+        Endpoint::Items { database, container } => {
+            let at = address::owner_container(catalog, &database, &container)?;
+            items::feed(call, &at, body).await
+        }
+        Endpoint::Item { database, container, item } => {
+            let at = address::owner_container(catalog, &database, &container)?;
+            items::one(call, &at, &item, body).await
+        }
+        Endpoint::KeyDelete { database, container } => {
+            let at = address::owner_container(catalog, &database, &container)?;
+            items::delete_key(call, &at).await
+        }
+        Endpoint::Ranges { database, container } => {
+            let at = address::owner_container(catalog, &database, &container)?;
+            ranges::feed(call, &at.container)
+        }
+        Endpoint::Conflicts { database, container, conflict } => {
+            let at = address::owner_container(catalog, &database, &container)?;
+            conflicts::serve(call, &at.container, conflict.as_deref())
+        }
+        Endpoint::Offers => offers::feed(call, body).await,
+        Endpoint::Offer { offer } => offers::one(call, &offer, body).await,
+        Endpoint::Unsupported { feature } => Err(Own::Unsupported(feature.into()).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,414 @@
+//! Request headers, read once into one struct, and the names of all headers that answers carry.
+//!
+//! Values are borrowed from the request. Booleans are compared without case, because clients write
+//! `True`, `true` and `TRUE`. A value that is malformed is refused with its header's name, and a value
+//! that is empty counts as absent.
+
+use http::HeaderMap;
+use orrery_cluster::Consistency;
+
+use crate::errors::Refusal;
+
+/// Everything a client may say in headers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestHeaders<'a> {
+    pub authorization: Option<&'a str>,
+    pub x_ms_date: Option<&'a str>,
+    pub date: Option<&'a str>,
+    pub version: Option<&'a str>,
+    pub host: Option<&'a str>,
+    pub content_length: Option<u64>,
+    pub content_type: Option<&'a str>,
+    pub activity_id: Option<&'a str>,
+    pub user_agent: Option<&'a str>,
+
+    /// The JSON array of the partition key.
+    pub partition_key: Option<&'a str>,
+    /// `0` or `rid,0`.
+    pub range_id: Option<&'a str>,
+    pub start_epk: Option<&'a str>,
+    pub end_epk: Option<&'a str>,
+    pub read_key_type: Option<&'a str>,
+
+    pub is_query: bool,
+    pub is_query_plan: bool,
+    pub enable_cross_partition: bool,
+    pub enable_scan: bool,
+    pub supported_query_features: Option<&'a str>,
+    pub query_version: Option<&'a str>,
+    pub populate_query_metrics: bool,
+    pub populate_index_metrics: bool,
+
+    pub max_item_count: MaxItemCount,
+    pub continuation: Option<&'a str>,
+    pub continuation_limit_kb: Option<u32>,
+
+    pub if_match: Option<&'a str>,
+    pub if_none_match: Option<&'a str>,
+    pub if_modified_since: Option<&'a str>,
+    /// `A-IM`: which feed of changes is asked for.
+    pub a_im: Option<&'a str>,
+
+    pub consistency: Option<Consistency>,
+    pub read_strategy: Option<ReadStrategy>,
+    pub session_token: Option<&'a str>,
+
+    pub is_upsert: bool,
+    /// `Prefer: return=minimal`, or the newer header that says the same.
+    pub minimal_response: bool,
+    pub indexing_directive: IndexingDirective,
+    pub pre_triggers: Option<&'a str>,
+    pub post_triggers: Option<&'a str>,
+    pub script_logging: bool,
+
+    pub is_batch: bool,
+    pub batch_atomic: bool,
+    pub batch_ordered: bool,
+    pub batch_continue_on_error: bool,
+
+    /// Kept as text: the message about a wrong value quotes it.
+    pub offer_throughput: Option<&'a str>,
+    pub offer_autopilot: Option<&'a str>,
+    pub migrate_to_autopilot: bool,
+    pub migrate_to_manual: bool,
+
+    pub populate_quota: bool,
+    pub populate_statistics: bool,
+    pub intended_collection_rid: Option<&'a str>,
+    pub is_client_encrypted: bool,
+    pub priority: Option<Priority>,
+    pub throughput_bucket: Option<u8>,
+    pub accepts_binary: bool,
+    /// Our own: explain the charge line by line.
+    pub explain_charge: bool,
+}
+
+/// `x-ms-max-item-count`: -1 or none leaves the choice to the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum MaxItemCount {
+    #[default]
+    Server,
+    AtMost(u32),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum IndexingDirective {
+    #[default]
+    Default,
+    Include,
+    Exclude,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadStrategy {
+    Eventual,
+    Session,
+    LatestCommitted,
+    GlobalStrong,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Priority {
+    Low,
+    High,
+}
+
+impl MaxItemCount {
+    /// The count to use, never above `most`.
+    pub fn or(self, default: usize, most: usize) -> usize {
+        match self {
+            MaxItemCount::Server => default,
+            MaxItemCount::AtMost(count) => (count as usize).min(most),
+        }
+    }
+}
+
+impl<'a> RequestHeaders<'a> {
+    /// Reads all headers in one pass. The first of a repeated header counts.
+    pub fn parse(map: &'a HeaderMap) -> Result<RequestHeaders<'a>, Refusal> {
+        let mut headers = RequestHeaders::default();
+        for (name, value) in map.iter() {
+            let name = name.as_str();
+            let raw = value.as_bytes();
+            if raw.is_empty() {
+                continue;
+            }
+            // The class is found by prefix first, so that no header is compared with all names.
+            if let Some(rest) = name.strip_prefix("x-ms-documentdb-") {
+                headers.take_documentdb(rest, name, raw)?;
+            } else if let Some(rest) = name.strip_prefix("x-ms-cosmos-") {
+                headers.take_cosmos(rest, name, raw)?;
+            } else if let Some(rest) = name.strip_prefix("x-ms-") {
+                headers.take_ms(rest, name, raw)?;
+            } else {
+                headers.take_http(name, raw)?;
+            }
+        }
+        if headers.consistency.is_some() && headers.read_strategy.is_some() {
+            return Err(Refusal::bad_request(
+                "x-ms-consistency-level and x-ms-cosmos-read-consistency-strategy exclude each other",
+            ));
+        }
+        Ok(headers)
+    }
+
+    fn take_http(&mut self, name: &str, raw: &'a [u8]) -> Result<(), Refusal> {
+        match name {
+            "authorization" => keep(&mut self.authorization, name, raw),
+            "date" => keep(&mut self.date, name, raw),
+            "host" => keep(&mut self.host, name, raw),
+            "user-agent" => {
+                // Only shown in logs, so a strange one is no reason to refuse.
+                self.user_agent = std::str::from_utf8(raw).ok();
+                Ok(())
+            }
+            "content-type" => keep(&mut self.content_type, name, raw),
+            "content-length" => keep_number(&mut self.content_length, name, raw),
+            "if-match" => keep(&mut self.if_match, name, raw),
+            "if-none-match" => keep(&mut self.if_none_match, name, raw),
+            "if-modified-since" => keep(&mut self.if_modified_since, name, raw),
+            "a-im" => keep(&mut self.a_im, name, raw),
+            "prefer" => {
+                self.minimal_response |= text(name, raw)?.split([',', ';']).any(is_minimal);
+                Ok(())
+            }
+            "x-orrery-explain-charge" => flag(&mut self.explain_charge, name, raw),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_documentdb(&mut self, rest: &str, name: &str, raw: &'a [u8]) -> Result<(), Refusal> {
+        match rest {
+            "partitionkey" => keep(&mut self.partition_key, name, raw),
+            "partitionkeyrangeid" => keep(&mut self.range_id, name, raw),
+            "isquery" | "query" => flag(&mut self.is_query, name, raw),
+            "is-upsert" => flag(&mut self.is_upsert, name, raw),
+            "query-enablecrosspartition" => flag(&mut self.enable_cross_partition, name, raw),
+            "query-enable-scan" => flag(&mut self.enable_scan, name, raw),
+            "populatequerymetrics" => flag(&mut self.populate_query_metrics, name, raw),
+            "responsecontinuationtokenlimitinkb" => keep_number(&mut self.continuation_limit_kb, name, raw),
+            "populatequotainfo" => flag(&mut self.populate_quota, name, raw),
+            "populatepartitionstatistics" => flag(&mut self.populate_statistics, name, raw),
+            "pre-trigger-include" => keep(&mut self.pre_triggers, name, raw),
+            "post-trigger-include" => keep(&mut self.post_triggers, name, raw),
+            "script-enable-logging" => flag(&mut self.script_logging, name, raw),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_cosmos(&mut self, rest: &str, name: &str, raw: &'a [u8]) -> Result<(), Refusal> {
+        match rest {
+            "is-query-plan-request" => flag(&mut self.is_query_plan, name, raw),
+            "supported-query-features" => keep(&mut self.supported_query_features, name, raw),
+            "query-version" => keep(&mut self.query_version, name, raw),
+            "populateindexmetrics" | "populateindexmetrics-v2" => {
+                flag(&mut self.populate_index_metrics, name, raw)
+            }
+            "is-batch-request" => flag(&mut self.is_batch, name, raw),
+            "batch-atomic" => flag(&mut self.batch_atomic, name, raw),
+            "batch-ordered" => flag(&mut self.batch_ordered, name, raw),
+            "batch-continue-on-error" => flag(&mut self.batch_continue_on_error, name, raw),
+            "offer-autopilot-settings" => keep(&mut self.offer_autopilot, name, raw),
+            "migrate-offer-to-autopilot" => flag(&mut self.migrate_to_autopilot, name, raw),
+            "migrate-offer-to-manual-throughput" => flag(&mut self.migrate_to_manual, name, raw),
+            "intended-collection-rid" => keep(&mut self.intended_collection_rid, name, raw),
+            "is-client-encrypted" => flag(&mut self.is_client_encrypted, name, raw),
+            "supported-serialization-formats" => {
+                let formats = text(name, raw)?;
+                self.accepts_binary =
+                    formats.split(',').any(|format| format.trim().eq_ignore_ascii_case("CosmosBinary"));
+                Ok(())
+            }
+            "populate-content-response-on-write" => {
+                let mut wanted = true;
+                flag(&mut wanted, name, raw)?;
+                self.minimal_response |= !wanted;
+                Ok(())
+            }
+            "read-consistency-strategy" => {
+                self.read_strategy = read_strategy(name, text(name, raw)?)?;
+                Ok(())
+            }
+            "priority-level" => {
+                let level = text(name, raw)?;
+                self.priority =
+                    Some(one_of(name, level, &[("Low", Priority::Low), ("High", Priority::High)])?);
+                Ok(())
+            }
+            "throughput-bucket" => match number::<u8>(name, raw)? {
+                bucket @ 1..=5 => {
+                    self.throughput_bucket = Some(bucket);
+                    Ok(())
+                }
+                _ => Err(invalid(name, text(name, raw)?)),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn take_ms(&mut self, rest: &str, name: &str, raw: &'a [u8]) -> Result<(), Refusal> {
+        match rest {
+            "date" => keep(&mut self.x_ms_date, name, raw),
+            "version" => keep(&mut self.version, name, raw),
+            "activity-id" => keep(&mut self.activity_id, name, raw),
+            "continuation" => keep(&mut self.continuation, name, raw),
+            "session-token" => keep(&mut self.session_token, name, raw),
+            "start-epk" => keep(&mut self.start_epk, name, raw),
+            "end-epk" => keep(&mut self.end_epk, name, raw),
+            "read-key-type" => keep(&mut self.read_key_type, name, raw),
+            "offer-throughput" => keep(&mut self.offer_throughput, name, raw),
+            "max-item-count" => {
+                self.max_item_count = match number::<i64>(name, raw)? {
+                    -1 => MaxItemCount::Server,
+                    count @ 1.. => MaxItemCount::AtMost(u32::try_from(count).unwrap_or(u32::MAX)),
+                    _ => return Err(invalid(name, text(name, raw)?)),
+                };
+                Ok(())
+            }
+            "consistency-level" => {
+                self.consistency = Some(consistency(name, text(name, raw)?)?);
+                Ok(())
+            }
+            "indexing-directive" => {
+                let known = [
+                    ("Include", IndexingDirective::Include),
+                    ("Exclude", IndexingDirective::Exclude),
+                    ("Default", IndexingDirective::Default),
+                ];
+                self.indexing_directive = one_of(name, text(name, raw)?, &known)?;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_minimal(preference: &str) -> bool {
+    let Some((key, value)) = preference.split_once('=') else { return false };
+    key.trim().eq_ignore_ascii_case("return") && value.trim().eq_ignore_ascii_case("minimal")
+}
+
+fn consistency(name: &str, value: &str) -> Result<Consistency, Refusal> {
+    let known = [
+        ("Strong", Consistency::Strong),
+        ("BoundedStaleness", Consistency::BoundedStaleness),
+        ("Session", Consistency::Session),
+        ("ConsistentPrefix", Consistency::ConsistentPrefix),
+        ("Eventual", Consistency::Eventual),
+    ];
+    one_of(name, value, &known)
+}
+
+/// `Default` is a strategy that clients name and that asks for nothing.
+fn read_strategy(name: &str, value: &str) -> Result<Option<ReadStrategy>, Refusal> {
+    let known = [
+        ("Default", None),
+        ("Eventual", Some(ReadStrategy::Eventual)),
+        ("Session", Some(ReadStrategy::Session)),
+        ("LatestCommitted", Some(ReadStrategy::LatestCommitted)),
+        ("GlobalStrong", Some(ReadStrategy::GlobalStrong)),
+    ];
+    one_of(name, value, &known)
+}
+
+fn one_of<T: Copy>(name: &str, value: &str, known: &[(&str, T)]) -> Result<T, Refusal> {
+    let value = value.trim();
+    known
+        .iter()
+        .find(|(spelling, _)| spelling.eq_ignore_ascii_case(value))
+        .map(|(_, meaning)| *meaning)
+        .ok_or_else(|| invalid(name, value))
+}
+
+fn keep<'a>(slot: &mut Option<&'a str>, name: &str, raw: &'a [u8]) -> Result<(), Refusal> {
+    let value = text(name, raw)?;
+    slot.get_or_insert(value);
+    Ok(())
+}
+
+fn keep_number<T: std::str::FromStr>(slot: &mut Option<T>, name: &str, raw: &[u8]) -> Result<(), Refusal> {
+    let value = number(name, raw)?;
+    slot.get_or_insert(value);
+    Ok(())
+}
+
+fn number<T: std::str::FromStr>(name: &str, raw: &[u8]) -> Result<T, Refusal> {
+    let text = text(name, raw)?;
+    text.trim().parse().map_err(|_| invalid(name, text))
+}
+
+fn flag(slot: &mut bool, name: &str, raw: &[u8]) -> Result<(), Refusal> {
+    *slot = match raw.trim_ascii() {
+        value if value.eq_ignore_ascii_case(b"true") || value == b"1" => true,
+        value if value.eq_ignore_ascii_case(b"false") || value == b"0" => false,
+        _ => return Err(invalid(name, text(name, raw)?)),
+    };
+    Ok(())
+}
+
+fn text<'a>(name: &str, raw: &'a [u8]) -> Result<&'a str, Refusal> {
+    std::str::from_utf8(raw)
+        .map_err(|_| Refusal::bad_request(format!("The value of the header '{name}' is not valid UTF-8.")))
+}
+
+fn invalid(name: &str, value: &str) -> Refusal {
+    // A header may be large; the message shows enough of it to recognise it.
+    let shown: String = value.chars().take(128).collect();
+    Refusal::bad_request(format!("The value '{shown}' specified for the header '{name}' is invalid."))
+}
+
+/// Names of response headers, made once.
+pub(crate) mod names {
+    use http::HeaderName;
+
+    macro_rules! header_names {
+        ($($constant:ident = $name:literal;)*) => {
+            $(pub const $constant: HeaderName = HeaderName::from_static($name);)*
+        };
+    }
+
+    header_names! {
+        ACTIVITY_ID = "x-ms-activity-id";
+        ALT_CONTENT_PATH = "x-ms-alt-content-path";
+        COLLECTION_PARTITION_INDEX = "collection-partition-index";
+        COLLECTION_SERVICE_INDEX = "collection-service-index";
+        CONTENT_PATH = "x-ms-content-path";
+        CONTINUATION = "x-ms-continuation";
+        CURRENT_REPLICA_SET_SIZE = "x-ms-current-replica-set-size";
+        CURRENT_WRITE_QUORUM = "x-ms-current-write-quorum";
+        EXPLAIN = "x-orrery-charge";
+        GATEWAY_VERSION = "x-ms-gatewayversion";
+        GLOBAL_COMMITTED_LSN = "x-ms-global-committed-lsn";
+        INDEX_PROGRESS = "x-ms-documentdb-collection-index-transformation-progress";
+        INDEX_UTILIZATION = "x-ms-cosmos-index-utilization";
+        ITEM_COUNT = "x-ms-item-count";
+        ITEM_LLSN = "x-ms-cosmos-item-llsn";
+        ITEM_LSN = "x-ms-item-lsn";
+        KEY_DELETE_PENDING = "x-ms-cosmos-is-partition-key-delete-pending";
+        LAST_STATE_CHANGE = "x-ms-last-state-change-utc";
+        LLSN = "x-ms-cosmos-llsn";
+        LSN = "lsn";
+        MIN_THROUGHPUT = "x-ms-cosmos-min-throughput";
+        NUMBER_OF_READ_REGIONS = "x-ms-number-of-read-regions";
+        OFFER_REPLACE_PENDING = "x-ms-offer-replace-pending";
+        QUERY_EXECUTION_INFO = "x-ms-cosmos-query-execution-info";
+        QUERY_METRICS = "x-ms-documentdb-query-metrics";
+        QUORUM_ACKED_LLSN = "x-ms-cosmos-quorum-acked-llsn";
+        QUORUM_ACKED_LSN = "x-ms-quorum-acked-lsn";
+        RANGE_ID = "x-ms-documentdb-partitionkeyrangeid";
+        REQUEST_CHARGE = "x-ms-request-charge";
+        REQUEST_DURATION = "x-ms-request-duration-ms";
+        RESOURCE_QUOTA = "x-ms-resource-quota";
+        RESOURCE_USAGE = "x-ms-resource-usage";
+        RETRY_AFTER_MS = "x-ms-retry-after-ms";
+        SCHEMA_VERSION = "x-ms-schemaversion";
+        SERVICE_VERSION = "x-ms-serviceversion";
+        SESSION_TOKEN = "x-ms-session-token";
+        SUBSTATUS = "x-ms-substatus";
+        TRANSPORT_REQUEST_ID = "x-ms-transport-request-id";
+        XP_ROLE = "x-ms-xp-role";
+    }
+}
+
+#[cfg(test)]
+mod tests;

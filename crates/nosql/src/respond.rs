@@ -1,0 +1,368 @@
+//! Answers: the standard headers in one place, written with few allocations.
+//!
+//! An answer to a point read carries some twenty-five header values. Constant ones are static; all others
+//! are written into one buffer, of which each header then holds a slice.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_TYPE, ETAG, PRAGMA, SERVER};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+use http_body_util::Full;
+use orrery_cluster::store::{Etag, Lsn};
+use orrery_cluster::{Charge, Container, Database, Receipt, Served, Usage};
+
+use crate::call::Trace;
+use crate::errors::{Refusal, push_json_string};
+use crate::headers::names;
+
+/// What a handler answers, before the standard headers.
+pub(crate) struct Reply {
+    pub status: StatusCode,
+    pub body: Bytes,
+    pub receipt: Receipt,
+    pub etag: Option<Etag>,
+    pub owner: Owner,
+    /// Rows of a feed.
+    pub item_count: Option<usize>,
+    pub continuation: Option<String>,
+    /// What the owner holds, for `x-ms-resource-usage`.
+    pub usage: Option<ResourceUsage>,
+    pub extra: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// The resource that the answer's resource lives in: it names the content paths.
+pub(crate) enum Owner {
+    None,
+    Database(Arc<Database>),
+    Container(Arc<Container>),
+}
+
+/// Quota and usage, which go together.
+pub(crate) enum ResourceUsage {
+    Databases(usize),
+    Account { databases: usize, containers: usize },
+    Containers(usize),
+    Container(Usage),
+}
+
+impl Reply {
+    pub fn new(status: StatusCode, body: impl Into<Bytes>) -> Reply {
+        Reply {
+            status,
+            body: body.into(),
+            receipt: Receipt::default(),
+            etag: None,
+            owner: Owner::None,
+            item_count: None,
+            continuation: None,
+            usage: None,
+            extra: Vec::new(),
+        }
+    }
+
+    pub fn ok(body: impl Into<Bytes>) -> Reply {
+        Reply::new(StatusCode::OK, body)
+    }
+
+    pub fn empty(status: StatusCode) -> Reply {
+        Reply::new(status, Bytes::new())
+    }
+
+    pub fn receipt(self, receipt: Receipt) -> Reply {
+        Reply { receipt, ..self }
+    }
+
+    /// A charge without a partition behind it.
+    pub fn charge(mut self, what: &'static str, units: f64) -> Reply {
+        self.receipt.charge = Charge::flat(what, units);
+        self
+    }
+
+    pub fn etag(self, etag: Etag) -> Reply {
+        Reply { etag: Some(etag), ..self }
+    }
+
+    /// The content paths and usage of a container whose contents the answer is about.
+    pub fn in_container(self, container: &Arc<Container>) -> Reply {
+        Reply {
+            usage: Some(ResourceUsage::Container(container.usage())),
+            owner: Owner::Container(container.clone()),
+            ..self
+        }
+    }
+
+    pub fn in_database(self, database: &Arc<Database>) -> Reply {
+        Reply { owner: Owner::Database(database.clone()), ..self }
+    }
+
+    /// A page of a feed: how many rows, and where the next page starts.
+    pub fn page(self, count: usize, continuation: Option<String>) -> Reply {
+        Reply { item_count: Some(count), continuation, ..self }
+    }
+
+    pub fn usage(self, usage: ResourceUsage) -> Reply {
+        Reply { usage: Some(usage), ..self }
+    }
+
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Reply {
+        self.extra.push((name, value));
+        self
+    }
+}
+
+/// Writes responses; holds what is the same for the whole life of the gateway.
+pub(crate) struct Responder {
+    last_state_change: HeaderValue,
+    transport_request: AtomicU64,
+}
+
+impl Responder {
+    pub fn new() -> Responder {
+        let now = httpdate::fmt_http_date(std::time::SystemTime::now());
+        // The service shows milliseconds here; nobody compares them.
+        let text = now.replace(" GMT", ".000 GMT");
+        Responder {
+            last_state_change: HeaderValue::from_str(&text).expect("a date is ASCII"),
+            transport_request: AtomicU64::new(1),
+        }
+    }
+
+    pub fn respond(&self, trace: &Trace<'_>, result: Result<Reply, Refusal>) -> Response<Full<Bytes>> {
+        match result {
+            Ok(reply) => self.reply(trace, reply),
+            Err(refusal) => self.refuse(trace, &refusal),
+        }
+    }
+
+    fn reply(&self, trace: &Trace<'_>, reply: Reply) -> Response<Full<Bytes>> {
+        let mut values = Values::with_capacity(&reply);
+        self.standard(trace, &reply.receipt, &mut values);
+        if let Some(etag) = reply.etag {
+            values.put(ETAG, |out| out.write_str(&etag.to_header()));
+        }
+        if let Some(count) = reply.item_count {
+            values.put(names::ITEM_COUNT, |out| write!(out, "{count}"));
+        }
+        if let Some(continuation) = &reply.continuation {
+            values.put(names::CONTINUATION, |out| out.write_str(continuation));
+        }
+        values.owner(&reply.owner);
+        values.usage(reply.usage.as_ref());
+        if trace.method != Method::POST {
+            values.put(CONTENT_LOCATION, |out| {
+                write!(out, "{}://{}{}", trace.scheme.as_str(), trace.host, trace.path)
+            });
+        }
+        self.finish(reply.status, reply.body, values, reply.extra)
+    }
+
+    fn refuse(&self, trace: &Trace<'_>, refusal: &Refusal) -> Response<Full<Bytes>> {
+        let wire = refusal.wire();
+        let mut values = Values::new();
+        let none = Receipt::default();
+        self.standard(trace, refusal.receipt().unwrap_or(&none), &mut values);
+        if wire.substatus != 0 {
+            values.put(names::SUBSTATUS, |out| write!(out, "{}", wire.substatus));
+        }
+        if let Some(wait) = wire.retry_after_ms {
+            values.put(names::RETRY_AFTER_MS, |out| write!(out, "{wait}"));
+        }
+        let body = if trace.method == Method::HEAD {
+            Bytes::new()
+        } else {
+            Bytes::from(wire.body(trace.activity.as_str(), trace.path))
+        };
+        self.finish(wire.status, body, values, Vec::new())
+    }
+
+    fn standard(&self, trace: &Trace<'_>, receipt: &Receipt, values: &mut Values) {
+        values.put(names::ACTIVITY_ID, |out| out.write_str(trace.activity.as_str()));
+        values.put(names::REQUEST_CHARGE, |out| write!(out, "{}", receipt.charge.total()));
+        let transport = self.transport_request.fetch_add(1, Ordering::Relaxed);
+        values.put(names::TRANSPORT_REQUEST_ID, |out| write!(out, "{transport}"));
+        if let Some(served) = &receipt.served {
+            values.served(served, *trace.method != Method::GET);
+        }
+        if trace.explain_charge {
+            values.put(names::EXPLAIN, |out| explain(&receipt.charge, out));
+        }
+        let micros = trace.started.elapsed().as_micros();
+        values.put(names::REQUEST_DURATION, |out| write!(out, "{}.{:03}", micros / 1000, micros % 1000));
+    }
+
+    fn finish(
+        &self,
+        status: StatusCode,
+        body: Bytes,
+        values: Values,
+        extra: Vec<(HeaderName, HeaderValue)>,
+    ) -> Response<Full<Bytes>> {
+        let mut response = Response::new(Full::new(body));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.reserve(values.places.len() + extra.len() + CONSTANT_HEADERS.len() + 1);
+        for (name, value) in &CONSTANT_HEADERS {
+            headers.insert(name, value.clone());
+        }
+        headers.insert(names::LAST_STATE_CHANGE, self.last_state_change.clone());
+        values.write_to(headers);
+        for (name, value) in extra {
+            headers.insert(name, value);
+        }
+        response
+    }
+}
+
+static CONSTANT_HEADERS: [(HeaderName, HeaderValue); 9] = [
+    (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+    (CACHE_CONTROL, HeaderValue::from_static("no-store, no-cache")),
+    (PRAGMA, HeaderValue::from_static("no-cache")),
+    (SERVER, HeaderValue::from_static("Orrery")),
+    (names::GATEWAY_VERSION, HeaderValue::from_static("version=2.14.0")),
+    (names::SERVICE_VERSION, HeaderValue::from_static("version=2.14.0.0")),
+    (names::SCHEMA_VERSION, HeaderValue::from_static("1.19")),
+    // One region serves reads besides the one that serves writes: none.
+    (names::NUMBER_OF_READ_REGIONS, HeaderValue::from_static("0")),
+    (names::XP_ROLE, HeaderValue::from_static("1")),
+];
+
+/// Header values on their way into one shared buffer.
+struct Values {
+    text: String,
+    places: Vec<(HeaderName, usize)>,
+    constants: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Values {
+    fn new() -> Values {
+        Values { text: String::with_capacity(768), places: Vec::with_capacity(24), constants: Vec::new() }
+    }
+
+    fn with_capacity(reply: &Reply) -> Values {
+        let continuation = reply.continuation.as_ref().map_or(0, String::len);
+        let text = String::with_capacity(1024 + continuation);
+        Values { text, places: Vec::with_capacity(24), constants: Vec::with_capacity(3) }
+    }
+
+    fn put(&mut self, name: HeaderName, write: impl FnOnce(&mut String) -> std::fmt::Result) {
+        write(&mut self.text).expect("writing to a string cannot fail");
+        self.places.push((name, self.text.len()));
+    }
+
+    fn lsn(&mut self, name: HeaderName, lsn: Lsn) {
+        self.put(name, |out| write!(out, "{}", lsn.0));
+    }
+
+    fn served(&mut self, served: &Served, is_write: bool) {
+        let lsn = served.lsn;
+        self.lsn(names::LSN, lsn);
+        self.lsn(names::LLSN, lsn);
+        self.lsn(names::GLOBAL_COMMITTED_LSN, lsn);
+        self.put(names::SESSION_TOKEN, |out| write!(out, "{}:-1#{}", served.range_id, lsn.0));
+        self.put(names::RANGE_ID, |out| write!(out, "{}", served.range_id));
+        if let Some(item_lsn) = served.item_lsn {
+            self.lsn(names::ITEM_LSN, item_lsn);
+            self.lsn(names::ITEM_LLSN, item_lsn);
+        }
+        if is_write {
+            self.lsn(names::QUORUM_ACKED_LSN, lsn);
+            self.lsn(names::QUORUM_ACKED_LLSN, lsn);
+            self.constants.push((names::CURRENT_REPLICA_SET_SIZE, HeaderValue::from_static("1")));
+            self.constants.push((names::CURRENT_WRITE_QUORUM, HeaderValue::from_static("1")));
+        }
+    }
+
+    fn owner(&mut self, owner: &Owner) {
+        match owner {
+            Owner::None => {}
+            Owner::Database(database) => {
+                self.put(names::ALT_CONTENT_PATH, |out| {
+                    out.push_str("dbs/");
+                    push_path_text(out, &database.resource.id);
+                    Ok(())
+                });
+                self.put(names::CONTENT_PATH, |out| write!(out, "{}", database.resource.rid));
+            }
+            Owner::Container(container) => {
+                self.put(names::ALT_CONTENT_PATH, |out| {
+                    out.push_str("dbs/");
+                    push_path_text(out, &container.database_id);
+                    out.push_str("/colls/");
+                    push_path_text(out, &container.resource.id);
+                    Ok(())
+                });
+                self.put(names::CONTENT_PATH, |out| write!(out, "{}", container.resource.rid));
+            }
+        }
+    }
+
+    fn usage(&mut self, usage: Option<&ResourceUsage>) {
+        let Some(usage) = usage else { return };
+        let quota = match usage {
+            ResourceUsage::Databases(count) => {
+                self.put(names::RESOURCE_USAGE, |out| write!(out, "databases={count};"));
+                "databases=1000;"
+            }
+            ResourceUsage::Account { databases, containers } => {
+                self.put(names::RESOURCE_USAGE, |out| {
+                    write!(out, "databases={databases};collections={containers};users=0;permissions=0;")
+                });
+                "databases=1000;collections=5000;users=500000;permissions=2000000;"
+            }
+            ResourceUsage::Containers(count) => {
+                self.put(names::RESOURCE_USAGE, |out| write!(out, "collections={count};"));
+                "collections=5000;"
+            }
+            ResourceUsage::Container(usage) => {
+                let (items, kilobytes) = (usage.items, usage.bytes.div_ceil(1024));
+                self.put(names::RESOURCE_USAGE, |out| {
+                    write!(
+                        out,
+                        "documentSize=0;documentsSize={kilobytes};documentsCount={items};collectionSize={kilobytes};"
+                    )
+                });
+                "documentSize=51200;documentsSize=52428800;documentsCount=-1;collectionSize=52428800;"
+            }
+        };
+        self.constants.push((names::RESOURCE_QUOTA, HeaderValue::from_static(quota)));
+    }
+
+    fn write_to(self, headers: &mut http::HeaderMap) {
+        let text = BytesMut::from(self.text.as_bytes()).freeze();
+        let mut start = 0;
+        for (name, end) in self.places {
+            // A value that no header may carry, such as a name with a line break, is left out.
+            if let Ok(value) = HeaderValue::from_maybe_shared(text.slice(start..end)) {
+                headers.insert(name, value);
+            }
+            start = end;
+        }
+        for (name, value) in self.constants {
+            headers.insert(name, value);
+        }
+    }
+}
+
+/// Names may hold any character; in a header all but plain ones are percent-encoded.
+fn push_path_text(out: &mut String, text: &str) {
+    out.extend(percent_encoding::utf8_percent_encode(text, percent_encoding::CONTROLS));
+}
+
+/// The charge as JSON: `{"total":5.35,"lines":[{"what":"...","count":1,"each":4.95,"units":4.95}]}`.
+fn explain(charge: &Charge, out: &mut String) -> std::fmt::Result {
+    write!(out, "{{\"total\":{},\"lines\":[", charge.total())?;
+    for (place, line) in charge.lines.iter().enumerate() {
+        out.push_str(if place == 0 { "{\"what\":" } else { ",{\"what\":" });
+        push_json_string(out, line.what);
+        let units = (line.count * line.each * 1e6).round() / 1e6;
+        write!(out, ",\"count\":{},\"each\":{},\"units\":{units}}}", line.count, line.each)?;
+    }
+    out.push_str("]}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

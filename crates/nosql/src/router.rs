@@ -1,0 +1,189 @@
+//! Paths to endpoints.
+//!
+//! A path is a list of type and name in turns: `/dbs/{db}/colls/{coll}/docs/{id}`. Empty segments are skipped,
+//! so a trailing or doubled slash changes nothing. Names are percent-decoded after the path is cut, because
+//! a name may contain an encoded slash. Whether a name is an id or a RID is decided later, by the catalog.
+
+use std::borrow::Cow;
+
+use crate::errors::{Own, Refusal};
+
+/// Bytes of a path: three names of 255 characters and an item id, all percent-encoded, fit.
+const PATH_BYTES_MAX: usize = 16 * 1024;
+/// The longest path of the protocol is that of an attachment.
+const SEGMENTS_MAX: usize = 8;
+
+/// Which resource or operation a path names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint<'p> {
+    Account,
+    Databases,
+    Database {
+        database: Cow<'p, str>,
+    },
+    Containers {
+        database: Cow<'p, str>,
+    },
+    Container {
+        database: Cow<'p, str>,
+        container: Cow<'p, str>,
+    },
+    Items {
+        database: Cow<'p, str>,
+        container: Cow<'p, str>,
+    },
+    Item {
+        database: Cow<'p, str>,
+        container: Cow<'p, str>,
+        item: Cow<'p, str>,
+    },
+    Ranges {
+        database: Cow<'p, str>,
+        container: Cow<'p, str>,
+    },
+    Conflicts {
+        database: Cow<'p, str>,
+        container: Cow<'p, str>,
+        conflict: Option<Cow<'p, str>>,
+    },
+    /// `operations/partitionkeydelete`: all items of one logical partition.
+    KeyDelete {
+        database: Cow<'p, str>,
+        container: Cow<'p, str>,
+    },
+    Offers,
+    Offer {
+        offer: Cow<'p, str>,
+    },
+    /// Part of the protocol, not of this release; the text names it.
+    Unsupported {
+        feature: &'static str,
+    },
+}
+
+/// A path in pieces: what it names, and what a client signs of it.
+#[derive(Debug)]
+pub(crate) struct Route<'p> {
+    pub endpoint: Endpoint<'p>,
+    pub signed: Signed<'p>,
+}
+
+/// The part of a path that the signature covers.
+#[derive(Debug, Default)]
+pub(crate) struct Signed<'p> {
+    /// The type line; some clients sign another word for the same resource.
+    pub resource_type: &'p str,
+    pub other_type: Option<&'static str>,
+    segments: [Segment<'p>; SEGMENTS_MAX],
+    len: usize,
+}
+
+/// One piece of a path as sent and as meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Segment<'p> {
+    pub raw: &'p str,
+    pub text: Cow<'p, str>,
+}
+
+impl<'p> Signed<'p> {
+    /// The segments of the resource link, types included.
+    pub fn link(&self) -> &[Segment<'p>] {
+        &self.segments[..self.len]
+    }
+}
+
+/// Reads a path; anything malformed is refused, and nothing allocates unless a name is encoded.
+pub(crate) fn route(path: &str) -> Result<Route<'_>, Refusal> {
+    if path.len() > PATH_BYTES_MAX {
+        return Err(Refusal::bad_request("The path of the request is too long."));
+    }
+    let mut segments: [Segment<'_>; SEGMENTS_MAX] = Default::default();
+    let mut count = 0;
+    for raw in path.split('/').filter(|segment| !segment.is_empty()) {
+        let slot = segments.get_mut(count).ok_or(Own::NoSuchPath)?;
+        *slot = Segment { raw, text: decode(raw)? };
+        count += 1;
+    }
+    let endpoint = endpoint(&segments[..count])?;
+    Ok(Route { endpoint, signed: sign(segments, count) })
+}
+
+fn decode(raw: &str) -> Result<Cow<'_, str>, Refusal> {
+    if !raw.as_bytes().contains(&b'%') {
+        return Ok(Cow::Borrowed(raw));
+    }
+    percent_encoding::percent_decode_str(raw)
+        .decode_utf8()
+        .map_err(|_| Refusal::bad_request("The path of the request is not valid UTF-8 after decoding."))
+}
+
+fn endpoint<'p>(segments: &[Segment<'p>]) -> Result<Endpoint<'p>, Refusal> {
+    let name = |place: usize| segments[place].text.clone();
+    let word = |place: usize| segments.get(place).map_or("", |segment| segment.raw);
+    Ok(match (word(0), segments.len()) {
+        (_, 0) => Endpoint::Account,
+        ("dbs", 1) => Endpoint::Databases,
+        ("dbs", 2) => Endpoint::Database { database: name(1) },
+        ("dbs", count) => match (word(2), count) {
+            ("colls", 3) => Endpoint::Containers { database: name(1) },
+            ("colls", 4) => Endpoint::Container { database: name(1), container: name(3) },
+            ("colls", _) => in_container(segments)?,
+            ("users", 3 | 4) => Endpoint::Unsupported { feature: "Users" },
+            ("users", 5 | 6) if word(4) == "permissions" => Endpoint::Unsupported { feature: "Permissions" },
+            ("clientencryptionkeys", 3 | 4) => Endpoint::Unsupported { feature: "Client encryption keys" },
+            _ => return Err(Own::NoSuchPath.into()),
+        },
+        ("offers", 1) => Endpoint::Offers,
+        ("offers", 2) => Endpoint::Offer { offer: name(1) },
+        ("addresses", _) => Endpoint::Unsupported { feature: "Direct connection mode (addresses)" },
+        ("media", _) => Endpoint::Unsupported { feature: "Attachment media" },
+        ("operations", _) => Endpoint::Unsupported { feature: "Distributed transactions (operations)" },
+        ("partitions" | "topology" | "xpreplicatoraddreses", _) => {
+            Endpoint::Unsupported { feature: "Direct connection mode" }
+        }
+        _ => return Err(Own::NoSuchPath.into()),
+    })
+}
+
+/// What lives in a container: at least five segments.
+fn in_container<'p>(segments: &[Segment<'p>]) -> Result<Endpoint<'p>, Refusal> {
+    let (database, container) = (segments[1].text.clone(), segments[3].text.clone());
+    Ok(match (segments[4].raw, segments.len()) {
+        ("docs", 5) => Endpoint::Items { database, container },
+        ("docs", 6) => Endpoint::Item { database, container, item: segments[5].text.clone() },
+        ("docs", 7 | 8) if segments[6].raw == "attachments" => {
+            Endpoint::Unsupported { feature: "Attachments" }
+        }
+        ("pkranges", 5) => Endpoint::Ranges { database, container },
+        ("conflicts", 5) => Endpoint::Conflicts { database, container, conflict: None },
+        ("conflicts", 6) => {
+            Endpoint::Conflicts { database, container, conflict: Some(segments[5].text.clone()) }
+        }
+        ("operations", 6) if segments[5].raw == "partitionkeydelete" => {
+            Endpoint::KeyDelete { database, container }
+        }
+        ("operations", _) => Endpoint::Unsupported { feature: "Container operations" },
+        ("sprocs", 5 | 6) => Endpoint::Unsupported { feature: "Stored procedures" },
+        ("triggers", 5 | 6) => Endpoint::Unsupported { feature: "Triggers" },
+        ("udfs", 5 | 6) => Endpoint::Unsupported { feature: "User defined functions" },
+        ("schemas", _) => Endpoint::Unsupported { feature: "Schemas" },
+        ("systemdocuments", _) => Endpoint::Unsupported { feature: "System documents" },
+        _ => return Err(Own::NoSuchPath.into()),
+    })
+}
+
+/// A feed signs its owner's link, a resource its own; operations on a container sign the container.
+fn sign<'p>(segments: [Segment<'p>; SEGMENTS_MAX], count: usize) -> Signed<'p> {
+    if count >= 6 && segments[4].raw == "operations" {
+        return Signed { resource_type: "colls", other_type: Some("partitionkey"), segments, len: 4 };
+    }
+    let (resource_type, len) = match count {
+        0 => ("", 0),
+        odd if odd % 2 == 1 => (segments[odd - 1].raw, odd - 1),
+        even => (segments[even - 2].raw, even),
+    };
+    Signed { resource_type, other_type: None, segments, len }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,3 +1,37 @@
 //! Holds one physical partition: items, index, feed, transactions, request-unit metering.
+//!
+//! A [`Partition`] is a deterministic, synchronous state machine: no clock, no network, no randomness.
+//! Time arrives in the [`Txn`]; everything else follows from what is stored.
 
 pub mod engine;
+mod etag;
+mod group;
+pub mod indexing;
+mod item;
+pub mod keys;
+pub mod limits;
+mod meter;
+mod op;
+mod partition;
+pub mod patch;
+mod sizes;
+mod terms;
+mod verify;
+mod view;
+
+pub use etag::Etag;
+pub use group::{Done, Group, Prepared};
+pub use item::{DamagedItem, FLAG_UNINDEXED, Item, ItemHeader, TICKS_PER_SECOND};
+pub use keys::ItemKey;
+pub use meter::Meter;
+pub use op::{
+    Action, Condition, Effect, Op, OpError, Outcome, Patch, Precondition, Target, Txn, TxnError,
+};
+pub use partition::{Partition, PartitionSpec, PartitionState, Schema};
+pub use sizes::LogicalSize;
+pub use verify::Verification;
+pub use view::{Position, Scan, View};
+
+/// Place of a transaction in the history of its partition; grows by one with each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lsn(pub u64);

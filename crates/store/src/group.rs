@@ -1,0 +1,484 @@
+//! A group of transactions on their way into one commit.
+//!
+//! The leader of a partition takes what waits, evaluates each transaction against the last snapshot plus what
+//! earlier transactions of the same group did, and turns the net effect of the whole group into one engine batch.
+//! Net effect matters: an item written five times in a group costs one put, and no key appears twice in a batch.
+//!
+//! `evaluate` reads and decides; `apply` only records. A follower would call `apply` with the leader's commits and
+//! arrive at the same bytes.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use orrery_doc::{Doc, Epk, PartitionKey, json};
+
+use crate::engine::{Batch, Keyspace, Snapshot};
+use crate::item::{FLAG_UNINDEXED, TICKS_PER_SECOND};
+use crate::limits::{ITEM_BYTES_MAX, PartitionLimits};
+use crate::terms::Terms;
+use crate::view::{damaged, find_rid, read_item};
+use crate::{
+    Action, Effect, Etag, Item, ItemHeader, ItemKey, LogicalSize, Lsn, Meter, Op, OpError, Outcome,
+    Partition, PartitionState, Precondition, Schema, Target, Txn, TxnError, keys, patch,
+};
+
+pub struct Group<'a> {
+    partition: &'a Partition,
+    snapshot: &'a Snapshot,
+    schema: &'a Schema,
+    limits: PartitionLimits,
+    state: PartitionState,
+    changes: HashMap<ItemKey, Change>,
+    created: HashMap<u64, ItemKey>,
+    sizes: HashMap<Epk, LogicalSize>,
+}
+
+/// What a group does to one item: from the snapshot's version to the last one.
+struct Change {
+    before: Option<Version>,
+    after: Option<Version>,
+}
+
+/// An item with its index terms, which are worked out once.
+#[derive(Clone)]
+struct Version(Arc<(Item, Terms)>);
+
+impl Version {
+    fn item(&self) -> &Item {
+        &self.0.0
+    }
+
+    fn terms(&self) -> &Terms {
+        &self.0.1
+    }
+}
+
+/// A group ready for the engine, and the state that holds once the engine has it.
+pub struct Prepared {
+    pub batch: Batch,
+    pub state: PartitionState,
+    pub(crate) sizes: HashMap<Epk, LogicalSize>,
+}
+
+/// A transaction that took effect in its group.
+#[derive(Clone, Debug)]
+pub struct Done {
+    pub lsn: Lsn,
+    pub outcomes: Vec<Outcome>,
+    /// Bytes of the logical partition before and after; equal when nothing was written.
+    pub logical_bytes: (u64, u64),
+}
+
+/// What one transaction did so far; dropped as a whole when an operation fails.
+#[derive(Default)]
+struct Draft {
+    writes: Vec<(ItemKey, Option<Version>, Option<Version>)>,
+    rids_given: u64,
+    bytes: i64,
+    items: i64,
+    /// The rid of an item that is being renamed.
+    moving: Option<u64>,
+}
+
+/// What an operation needs to know besides the stored data.
+struct Moment {
+    lsn: Lsn,
+    place: u16,
+    time: u64,
+}
+
+impl<'a> Group<'a> {
+    /// `snapshot` must hold everything that was published of this partition.
+    pub fn new(
+        partition: &'a Partition,
+        snapshot: &'a Snapshot,
+        schema: &'a Schema,
+        limits: PartitionLimits,
+    ) -> Group<'a> {
+        Group {
+            partition,
+            snapshot,
+            schema,
+            limits,
+            state: partition.state(),
+            changes: HashMap::new(),
+            created: HashMap::new(),
+            sizes: HashMap::new(),
+        }
+    }
+
+    /// Runs a transaction: all of its operations take effect in this group, or none.
+    pub fn run(&mut self, txn: &Txn) -> Result<Done, TxnError> {
+        let mut draft = Draft::default();
+        let mut outcomes = Vec::with_capacity(txn.ops.len());
+        let lsn = Lsn(self.state.lsn.0 + 1);
+        let time = txn.now.max(self.state.time + 1);
+        for (place, op) in txn.ops.iter().enumerate() {
+            let moment = Moment { lsn, place: place as u16, time };
+            let mut meter = Meter::default();
+            match self.evaluate(&txn.scope, op, &moment, &mut draft, &mut meter) {
+                Ok(outcome) => outcomes.push(outcome),
+                Err(error) => {
+                    outcomes.iter().for_each(|done: &Outcome| meter.add(&done.meter));
+                    return Err(TxnError { place, error, meter });
+                }
+            }
+        }
+        if draft.writes.is_empty() {
+            return Ok(Done { lsn: self.state.lsn, outcomes, logical_bytes: (0, 0) });
+        }
+        let logical_bytes = self.apply(&txn.scope, draft, lsn, time);
+        Ok(Done { lsn, outcomes, logical_bytes })
+    }
+
+    /// Records the effect of an evaluated transaction; returns the logical partition's bytes before and after.
+    fn apply(&mut self, scope: &Epk, draft: Draft, lsn: Lsn, time: u64) -> (u64, u64) {
+        self.state.lsn = lsn;
+        self.state.time = time;
+        self.state.rids_given += draft.rids_given;
+        self.state.items = self.state.items.saturating_add_signed(draft.items);
+        self.state.bytes = self.state.bytes.saturating_add_signed(draft.bytes);
+        let size = self.sizes.get_mut(scope).expect("evaluating a write loads the size of its logical partition");
+        let before = size.bytes;
+        size.bytes = before.saturating_add_signed(draft.bytes);
+        let logical_bytes = (before, size.bytes);
+        size.items = size.items.saturating_add_signed(draft.items);
+        size.lsn = lsn;
+        for (key, before, after) in draft.writes {
+            if let (None, Some(version)) = (&before, &after) {
+                self.created.insert(version.item().header.rid, key.clone());
+            }
+            match self.changes.entry(key) {
+                Entry::Occupied(mut change) => change.get_mut().after = after,
+                Entry::Vacant(slot) => {
+                    slot.insert(Change { before, after });
+                }
+            }
+        }
+        logical_bytes
+    }
+
+    fn evaluate(
+        &mut self,
+        scope: &Epk,
+        op: &Op,
+        moment: &Moment,
+        draft: &mut Draft,
+        meter: &mut Meter,
+    ) -> Result<Outcome, OpError> {
+        let key = self.locate(scope, &op.target, draft)?;
+        let Some(key) = key else {
+            meter.misses += 1;
+            return Err(OpError::NotFound);
+        };
+        let stored = self.lookup(&key, draft)?;
+        let outcome = match &op.action {
+            Action::Create(doc) => match stored {
+                Some(version) => Err(self.conflict(&version, doc)),
+                None => self.put(key, None, doc.clone(), op, moment, draft, meter),
+            },
+            Action::Upsert(doc) => {
+                check(op.precondition, stored.as_ref())?;
+                self.put(key, stored, doc.clone(), op, moment, draft, meter)
+            }
+            Action::Replace(doc) => {
+                let version = existing(stored, op.precondition)?;
+                self.put(key, Some(version), doc.clone(), op, moment, draft, meter)
+            }
+            Action::Rename { id, doc } => {
+                let version = existing(stored, op.precondition)?;
+                self.rename(key, id, version, doc.clone(), op, moment, draft, meter)
+            }
+            Action::Patch(patch) => {
+                let version = existing(stored, op.precondition)?;
+                if patch.condition.as_ref().is_some_and(|condition| !(condition.0)(version.item())) {
+                    return Err(OpError::ConditionNotMet);
+                }
+                let doc = patch::apply(version.item().root(), &patch.ops)?;
+                meter.properties_patched += patch.ops.len() as u32;
+                self.put(key, Some(version), doc, op, moment, draft, meter)
+            }
+            Action::Delete => {
+                let version = existing(stored, op.precondition)?;
+                self.remove(key, version, draft, meter)
+            }
+            Action::Read => {
+                let version = stored.ok_or(OpError::NotFound)?;
+                Ok(read(key, &version, op.precondition, meter))
+            }
+        };
+        if outcome.is_err() {
+            meter.misses += 1;
+        }
+        outcome.map(|outcome| Outcome { meter: *meter, ..outcome })
+    }
+
+    /// The key that an operation means; `None` when no item has the rid.
+    fn locate(&self, scope: &Epk, target: &Target, draft: &Draft) -> Result<Option<ItemKey>, OpError> {
+        let rid = match target {
+            Target::Id(id) => return Ok(Some(ItemKey { epk: scope.clone(), id: id.clone() })),
+            Target::Rid(rid) => *rid,
+        };
+        let drafted = draft.writes.iter().find(|(_, _, after)| {
+            after.as_ref().is_some_and(|version| version.item().header.rid == rid)
+        });
+        let key = match drafted {
+            Some((key, ..)) => Some(key.clone()),
+            None => match self.created.get(&rid) {
+                Some(key) => Some(key.clone()),
+                None => find_rid(self.partition, self.snapshot, rid)?,
+            },
+        };
+        let Some(key) = key.filter(|key| key.epk == *scope) else { return Ok(None) };
+        // The id may belong to a newer item by now, which then has another rid.
+        let current = self.lookup(&key, draft)?;
+        Ok(current.filter(|version| version.item().header.rid == rid).map(|_| key))
+    }
+
+    /// The version of an item that this transaction sees.
+    fn lookup(&self, key: &ItemKey, draft: &Draft) -> Result<Option<Version>, OpError> {
+        if let Some((.., after)) = draft.writes.iter().rev().find(|(written, ..)| written == key) {
+            return Ok(after.clone());
+        }
+        if let Some(change) = self.changes.get(key) {
+            return Ok(change.after.clone());
+        }
+        let stored = read_item(self.partition, self.snapshot, key)?;
+        Ok(stored.map(|item| self.version(item, &key.id)))
+    }
+
+    fn version(&self, item: Item, id: &str) -> Version {
+        let terms = Terms::of(&item, id, &self.schema.indexing);
+        Version(Arc::new((item, terms)))
+    }
+
+    /// Two keys with one hash and one id would be one item to us: say so instead of mixing them.
+    fn conflict(&self, stored: &Version, doc: &Doc) -> OpError {
+        let key_of = |doc: &Doc| PartitionKey::extract(&self.schema.key, doc.as_ref()).ok();
+        if key_of(&stored.item().doc) == key_of(doc) { OpError::Conflict } else { OpError::KeyCollision }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one write, each from another place")]
+    fn put(
+        &mut self,
+        key: ItemKey,
+        before: Option<Version>,
+        doc: Doc,
+        op: &Op,
+        moment: &Moment,
+        draft: &mut Draft,
+        meter: &mut Meter,
+    ) -> Result<Outcome, OpError> {
+        let json_bytes = json::size(doc.root());
+        if json_bytes > ITEM_BYTES_MAX {
+            return Err(OpError::TooLarge { bytes: json_bytes });
+        }
+        let growth = json_bytes as i64 - before.as_ref().map_or(0, |v| i64::from(v.item().header.json_bytes));
+        self.check_size(&key.epk, growth, draft)?;
+        let rid = match before.as_ref().map(|version| version.item().header.rid).or(draft.moving) {
+            Some(rid) => rid,
+            None => {
+                draft.rids_given += 1;
+                self.partition.rid(self.state.rids_given + draft.rids_given)
+            }
+        };
+        let header = ItemHeader {
+            flags: if op.indexed { 0 } else { FLAG_UNINDEXED },
+            lsn: moment.lsn,
+            place: moment.place,
+            time: moment.time,
+            etag: Etag::of(moment.lsn.0, moment.place, moment.time / TICKS_PER_SECOND),
+            expires: 0,
+            rid,
+            json_bytes: json_bytes as u32,
+        };
+        let after = self.version(Item { header, doc }, &key.id);
+        count_write(before.as_ref(), Some(&after), meter);
+        draft.bytes += growth;
+        draft.items += i64::from(before.is_none());
+        let effect = if before.is_none() { Effect::Created } else { Effect::Replaced };
+        let outcome = Outcome { effect, item: after.item().clone(), id: key.id.clone(), meter: *meter };
+        draft.writes.push((key, before, Some(after)));
+        Ok(outcome)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one write, each from another place")]
+    fn rename(
+        &mut self,
+        key: ItemKey,
+        id: &str,
+        before: Version,
+        doc: Doc,
+        op: &Op,
+        moment: &Moment,
+        draft: &mut Draft,
+        meter: &mut Meter,
+    ) -> Result<Outcome, OpError> {
+        let target = ItemKey { epk: key.epk.clone(), id: id.to_owned() };
+        if let Some(occupant) = self.lookup(&target, draft)? {
+            return Err(self.conflict(&occupant, &doc));
+        }
+        draft.moving = Some(before.item().header.rid);
+        self.remove(key, before, draft, meter)?;
+        let outcome = self.put(target, None, doc, op, moment, draft, meter)?;
+        draft.moving = None;
+        Ok(Outcome { effect: Effect::Replaced, ..outcome })
+    }
+
+    fn remove(
+        &mut self,
+        key: ItemKey,
+        before: Version,
+        draft: &mut Draft,
+        meter: &mut Meter,
+    ) -> Result<Outcome, OpError> {
+        self.load_size(&key.epk)?;
+        count_write(Some(&before), None, meter);
+        draft.bytes -= i64::from(before.item().header.json_bytes);
+        draft.items -= 1;
+        let item = before.item().clone();
+        let outcome = Outcome { effect: Effect::Deleted, item, id: key.id.clone(), meter: *meter };
+        draft.writes.push((key, Some(before), None));
+        Ok(outcome)
+    }
+
+    /// A full logical partition still takes writes that make it smaller.
+    fn check_size(&mut self, scope: &Epk, growth: i64, draft: &Draft) -> Result<(), OpError> {
+        let limit = self.limits.logical_partition_bytes;
+        let size = self.load_size(scope)?;
+        let after = size.bytes.saturating_add_signed(draft.bytes + growth);
+        if growth > 0 && after > limit { Err(OpError::LogicalPartitionFull) } else { Ok(()) }
+    }
+
+    fn load_size(&mut self, scope: &Epk) -> Result<LogicalSize, OpError> {
+        if let Some(size) = self.sizes.get(scope) {
+            return Ok(*size);
+        }
+        let size = self.partition.logical_size(scope, self.snapshot).map_err(damaged)?;
+        self.sizes.insert(scope.clone(), size);
+        Ok(size)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Turns the net effect of the group into one batch.
+    pub fn finish(self) -> Prepared {
+        let spec = &self.partition.spec;
+        let mut batch = Batch::new();
+        for (key, change) in &self.changes {
+            write_change(spec.container, spec.generation, spec.number, key, change, &mut batch);
+        }
+        for (epk, size) in &self.sizes {
+            let key = keys::logical_size(spec.container, epk);
+            match size.items {
+                0 => batch.delete(Keyspace::Meta, key),
+                _ => batch.put(Keyspace::Meta, key, size.encode()),
+            }
+        }
+        if !self.changes.is_empty() {
+            batch.put(Keyspace::Meta, keys::partition_state(spec.number).to_vec(), self.state.encode());
+        }
+        Prepared { batch, state: self.state, sizes: self.sizes }
+    }
+}
+
+fn write_change(
+    container: u32,
+    generation: u32,
+    partition: u32,
+    key: &ItemKey,
+    change: &Change,
+    batch: &mut Batch,
+) {
+    let none = Terms::default();
+    let (before, after) = (change.before.as_ref(), change.after.as_ref());
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    Terms::diff(
+        before.map_or(&none, Version::terms),
+        after.map_or(&none, Version::terms),
+        |path, term, _| removed.push(keys::index(generation, path, term, key)),
+        |path, term, _| added.push(keys::index(generation, path, term, key)),
+    );
+    let rid_key = |version: &Version| {
+        keys::index(generation, keys::RID_PATH, &version.item().header.rid.to_be_bytes(), key)
+    };
+    let rid = |version: Option<&Version>| version.map(|version| version.item().header.rid);
+    if rid(before) != rid(after) {
+        removed.extend(before.map(rid_key));
+        added.extend(after.map(rid_key));
+    }
+    removed.into_iter().for_each(|key| batch.delete(Keyspace::Index, key));
+    added.into_iter().for_each(|key| batch.put(Keyspace::Index, key, Vec::new()));
+
+    let feed_key = |version: &Version| {
+        let header = &version.item().header;
+        keys::feed(partition, header.lsn.0, header.place).to_vec()
+    };
+    if let Some(version) = before {
+        batch.delete(Keyspace::Feed, feed_key(version));
+    }
+    let item_key = keys::item(container, key);
+    match after {
+        Some(version) => {
+            batch.put(Keyspace::Feed, feed_key(version), item_key[4..].to_vec());
+            batch.put(Keyspace::Item, item_key, version.item().encode());
+        }
+        None if before.is_some() => batch.delete(Keyspace::Item, item_key),
+        None => {}
+    }
+}
+
+/// All index entries that a stored item must have.
+pub(crate) fn item_index_keys(generation: u32, key: &ItemKey, item: &Item, schema: &Schema) -> Vec<Vec<u8>> {
+    let terms = Terms::of(item, &key.id, &schema.indexing);
+    let mut entries = vec![keys::index(generation, keys::RID_PATH, &item.header.rid.to_be_bytes(), key)];
+    let none = Terms::default();
+    Terms::diff(&none, &terms, |_, _, _| {}, |path, term, _| entries.push(keys::index(generation, path, term, key)));
+    entries
+}
+
+fn count_write(before: Option<&Version>, after: Option<&Version>, meter: &mut Meter) {
+    if let Some(version) = before {
+        meter.items_removed += 1;
+        meter.bytes_removed += u64::from(version.item().header.json_bytes);
+    }
+    if let Some(version) = after {
+        meter.items_written += 1;
+        meter.bytes_written += u64::from(version.item().header.json_bytes);
+    }
+    let none = Terms::default();
+    let (mut removed, mut added) = (0, 0);
+    Terms::diff(
+        before.map_or(&none, Version::terms),
+        after.map_or(&none, Version::terms),
+        |_, _, charged| removed += u32::from(charged),
+        |_, _, charged| added += u32::from(charged),
+    );
+    meter.terms_removed += removed;
+    meter.terms_added += added;
+}
+
+fn existing(stored: Option<Version>, precondition: Precondition) -> Result<Version, OpError> {
+    let version = stored.ok_or(OpError::NotFound)?;
+    check(precondition, Some(&version))?;
+    Ok(version)
+}
+
+fn check(precondition: Precondition, stored: Option<&Version>) -> Result<(), OpError> {
+    let etag = stored.map(|version| version.item().header.etag);
+    if precondition.admits(etag) { Ok(()) } else { Err(OpError::PreconditionFailed) }
+}
+
+fn read(key: ItemKey, version: &Version, precondition: Precondition, meter: &mut Meter) -> Outcome {
+    let item = version.item().clone();
+    meter.items_read += 1;
+    meter.bytes_read += u64::from(item.header.json_bytes);
+    let effect = match precondition.admits(Some(item.header.etag)) {
+        true => Effect::Read,
+        false => Effect::NotModified,
+    };
+    Outcome { effect, item, id: key.id, meter: *meter }
+}

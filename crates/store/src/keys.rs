@@ -1,0 +1,106 @@
+//! Key layouts of the five keyspaces.
+//!
+//! ```text
+//! item    container u32, EPK, id                          -> item value
+//! index   generation u32, path hash u64, term, EPK, id    -> nothing
+//! feed    partition u32, LSN u64, place u16               -> kind u8, EPK, id
+//! meta    'P', partition u32                              -> partition state
+//!         'S', container u32, EPK                         -> size of a logical partition
+//! ```
+//! Numbers are big-endian and the EPK is escaped and terminated, so that byte order is key order:
+//! a logical partition is one prefix, and a physical partition one range, of its container's items.
+
+use orrery_doc::{Epk, EpkRange};
+
+/// The `_rid` of an item is an index term like any other, under a path that no document can have.
+pub const RID_PATH: u64 = 0;
+
+/// Where an item lives within its container.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemKey {
+    pub epk: Epk,
+    pub id: String,
+}
+
+pub fn item(container: u32, key: &ItemKey) -> Vec<u8> {
+    let mut out = Vec::with_capacity(4 + 20 + key.id.len());
+    logical_prefix_into(container, &key.epk, &mut out);
+    out.extend_from_slice(key.id.as_bytes());
+    out
+}
+
+/// The bytes that all items of a logical partition start with.
+pub fn logical_prefix(container: u32, epk: &Epk) -> Vec<u8> {
+    let mut out = Vec::with_capacity(24);
+    logical_prefix_into(container, epk, &mut out);
+    out
+}
+
+fn logical_prefix_into(container: u32, epk: &Epk, out: &mut Vec<u8>) {
+    out.extend_from_slice(&container.to_be_bytes());
+    epk.encode_key(out);
+}
+
+/// The half-open byte range of a container's items whose EPK lies in `range`.
+pub fn item_range(container: u32, range: &EpkRange) -> (Vec<u8>, Vec<u8>) {
+    (boundary(container, &range.min), boundary(container, &range.max))
+}
+
+fn boundary(container: u32, epk: &Epk) -> Vec<u8> {
+    // The terminator sorts below every continuation, so a boundary without it lies before all keys that start
+    // with its bytes: exactly what an inclusive minimum and an exclusive maximum need.
+    let mut out = logical_prefix(container, epk);
+    out.truncate(out.len() - 2);
+    out
+}
+
+/// Splits an item key back into its parts.
+pub fn parse_item(bytes: &[u8]) -> Option<(u32, ItemKey)> {
+    let (container, rest) = bytes.split_first_chunk::<4>()?;
+    let (epk, id) = Epk::decode_key(rest)?;
+    let id = std::str::from_utf8(id).ok()?.to_owned();
+    Some((u32::from_be_bytes(*container), ItemKey { epk, id }))
+}
+
+pub fn index(generation: u32, path_hash: u64, term: &[u8], key: &ItemKey) -> Vec<u8> {
+    let mut out = index_prefix(generation, path_hash, term);
+    key.epk.encode_key(&mut out);
+    out.extend_from_slice(key.id.as_bytes());
+    out
+}
+
+pub fn index_prefix(generation: u32, path_hash: u64, term: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(12 + term.len() + 48);
+    out.extend_from_slice(&generation.to_be_bytes());
+    out.extend_from_slice(&path_hash.to_be_bytes());
+    out.extend_from_slice(term);
+    out
+}
+
+pub fn feed(partition: u32, lsn: u64, place: u16) -> [u8; 14] {
+    let mut out = [0; 14];
+    out[..4].copy_from_slice(&partition.to_be_bytes());
+    out[4..12].copy_from_slice(&lsn.to_be_bytes());
+    out[12..].copy_from_slice(&place.to_be_bytes());
+    out
+}
+
+pub fn partition_state(partition: u32) -> [u8; 5] {
+    let mut out = [b'P', 0, 0, 0, 0];
+    out[1..].copy_from_slice(&partition.to_be_bytes());
+    out
+}
+
+pub fn logical_size(container: u32, epk: &Epk) -> Vec<u8> {
+    let mut out = vec![b'S'];
+    logical_prefix_into(container, epk, &mut out);
+    out
+}
+
+/// The smallest key above all that start with `prefix`; `None` when there is none.
+pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&b| b != 0xFF)?;
+    let mut out = prefix[..=last].to_vec();
+    out[last] += 1;
+    Some(out)
+}

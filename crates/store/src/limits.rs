@@ -1,0 +1,80 @@
+//! Every limit of the service that a request can run into, in one place.
+//!
+//! Rooms above re-export this module; nothing else may spell such a number.
+//! Values are those that the service documents.
+//! What an operator may change lives in [`PartitionLimits`], with the service's value as its default.
+
+/// Bytes of UTF-8 JSON that one item may have.
+pub const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Bytes that one request body may have; a batch shares it with its envelope.
+pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024 + 256 * 1024;
+/// Bytes of items that one page of a feed or query may carry.
+pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Items of a page when the client leaves the choice to the server.
+pub const PAGE_ITEMS_DEFAULT: usize = 1_000;
+/// The most items of a page, whatever the client asks for.
+pub const PAGE_ITEMS_MAX: usize = 10_000;
+/// Depth of arrays and objects in a document.
+pub const JSON_DEPTH_MAX: usize = 128;
+/// Bytes of an item id.
+pub const ID_BYTES_MAX: usize = 1_023;
+/// Characters of the name of a database or container.
+pub const NAME_CHARS_MAX: usize = 255;
+/// Bytes of a partition-key value in a container with large keys (version 2).
+pub const KEY_BYTES_MAX: usize = 2_048;
+/// Bytes of a partition-key value in a version 1 container.
+pub const KEY_BYTES_MAX_V1: usize = 101;
+/// Levels of a hierarchical partition key.
+pub const KEY_LEVELS_MAX: usize = 3;
+/// Operations of one batch.
+pub const BATCH_OPS_MAX: usize = 100;
+/// Operations of one patch.
+pub const PATCH_OPS_MAX: usize = 10;
+/// Unique keys of a container, and paths of each.
+pub const UNIQUE_KEYS_MAX: usize = 10;
+pub const UNIQUE_KEY_PATHS_MAX: usize = 16;
+/// Included or excluded paths of an indexing policy.
+pub const INDEX_PATHS_MAX: usize = 1_500;
+pub const COMPOSITE_INDEX_PATHS_MAX: usize = 8;
+pub const COMPOSITE_INDEXES_MAX: usize = 100;
+pub const COMPUTED_PROPERTIES_MAX: usize = 20;
+/// Containers that may share one database's throughput.
+pub const SHARED_THROUGHPUT_CONTAINERS_MAX: usize = 25;
+/// Lowest manual throughput, its step, and the lowest autoscale ceiling and its step, all in RU/s.
+pub const THROUGHPUT_MIN: u32 = 400;
+pub const THROUGHPUT_STEP: u32 = 100;
+pub const THROUGHPUT_MAX: u32 = 1_000_000;
+pub const AUTOSCALE_MIN: u32 = 1_000;
+pub const AUTOSCALE_STEP: u32 = 1_000;
+/// RU/s that a new container gets when nobody says otherwise.
+pub const THROUGHPUT_DEFAULT: u32 = 400;
+/// RU/s of one physical partition of a serverless account.
+pub const SERVERLESS_THROUGHPUT: u32 = 5_000;
+/// Burst: a partition below this rate banks what it leaves idle and may spend at this rate.
+pub const BURST_RATE_MAX: u32 = 3_000;
+pub const BURST_SECONDS: u32 = 300;
+/// RU/s above which a new container starts with several partitions, and what each of those then carries.
+pub const INITIAL_PARTITION_THROUGHPUT: u32 = 6_000;
+/// Transactions that may wait for one partition, and those that one group commits together.
+pub const PARTITION_QUEUE_MAX: usize = 10_000;
+pub const GROUP_TXNS_MAX: usize = 256;
+pub const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Logical partitions whose size a physical partition remembers; the rest is read back when needed.
+pub const SIZES_CACHED_MAX: usize = 4_096;
+/// Bytes of a string that an index term keeps; the document decides beyond that.
+pub const TERM_BYTES_MAX: usize = 100;
+
+/// Budgets of physical and logical partitions that an operator may set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartitionLimits {
+    pub logical_partition_bytes: u64,
+    pub partition_bytes: u64,
+    pub partition_throughput: u32,
+}
+
+impl Default for PartitionLimits {
+    fn default() -> Self {
+        const GB: u64 = 1024 * 1024 * 1024;
+        Self { logical_partition_bytes: 20 * GB, partition_bytes: 50 * GB, partition_throughput: 10_000 }
+    }
+}

@@ -1,0 +1,140 @@
+//! What a client asks of a partition, and what it is told.
+
+use orrery_doc::{Doc, Epk};
+
+use crate::item::Item;
+use crate::patch::{PatchError, PatchOp};
+use crate::Etag;
+
+/// Operations on one logical partition that happen together or not at all.
+#[derive(Clone, Debug)]
+pub struct Txn {
+    pub scope: Epk,
+    pub ops: Vec<Op>,
+    /// Time of the request in units of 100 ns since 1970: time enters the partition only here.
+    pub now: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Op {
+    pub target: Target,
+    pub action: Action,
+    pub precondition: Precondition,
+    /// False when the client sent the indexing directive `Exclude`.
+    pub indexed: bool,
+}
+
+/// Items are addressed by their id, or by the `_rid` that links carry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    Id(String),
+    Rid(u64),
+}
+
+#[derive(Clone, Debug)]
+pub enum Action {
+    Create(Doc),
+    Upsert(Doc),
+    Replace(Doc),
+    /// A replace whose document carries another id: the item moves there and stays the same resource.
+    Rename { id: String, doc: Doc },
+    Patch(Patch),
+    Delete,
+    /// Batches may read what they wrote.
+    Read,
+}
+
+#[derive(Clone, Debug)]
+pub struct Patch {
+    pub ops: Vec<PatchOp>,
+    /// The condition is compiled by the caller; the partition only asks it.
+    pub condition: Option<Condition>,
+}
+
+/// A predicate over an item.
+#[derive(Clone)]
+pub struct Condition(pub std::sync::Arc<dyn Fn(&Item) -> bool + Send + Sync>);
+
+impl std::fmt::Debug for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Condition")
+    }
+}
+
+/// What must hold of the stored version before anything happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precondition {
+    #[default]
+    None,
+    /// `None` stands for a version that no item can have, such as a malformed one.
+    IfMatch(Option<Etag>),
+    IfMatchAny,
+    IfNoneMatch(Option<Etag>),
+    IfNoneMatchAny,
+}
+
+impl Precondition {
+    /// Whether a write may go on, given the stored version if there is one.
+    pub fn admits(self, stored: Option<Etag>) -> bool {
+        match self {
+            Precondition::None | Precondition::IfMatchAny => true,
+            Precondition::IfMatch(wanted) => stored.is_none() || stored == wanted,
+            Precondition::IfNoneMatch(unwanted) => stored.is_none() || stored != unwanted,
+            Precondition::IfNoneMatchAny => stored.is_none(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    Created,
+    Replaced,
+    Deleted,
+    Read,
+    /// A read whose version the client already has.
+    NotModified,
+}
+
+/// The answer to one operation.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub effect: Effect,
+    /// The item after the operation; for a delete, as it was.
+    pub item: Item,
+    /// The id, since links by `_rid` do not carry it.
+    pub id: String,
+    pub meter: crate::Meter,
+}
+
+/// Why an operation was refused; each says what the client must do.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OpError {
+    #[error("there is no such item")]
+    NotFound,
+    #[error("an item with this id exists")]
+    Conflict,
+    #[error("an item of another partition key has the same hash and id")]
+    KeyCollision,
+    #[error("the stored version is not the expected one")]
+    PreconditionFailed,
+    #[error("the condition of the patch does not hold")]
+    ConditionNotMet,
+    #[error(transparent)]
+    Patch(#[from] PatchError),
+    #[error("the item would have {bytes} bytes")]
+    TooLarge { bytes: usize },
+    #[error("the logical partition is full")]
+    LogicalPartitionFull,
+    #[error("stored data is damaged: {0}")]
+    Damaged(String),
+}
+
+/// A transaction that was refused: nothing of it happened.
+#[derive(Clone, Debug)]
+pub struct TxnError {
+    /// Which operation failed; those before it are undone.
+    pub place: usize,
+    pub error: OpError,
+    /// Work done up to and including the failure, which is charged.
+    pub meter: crate::Meter,
+}

@@ -1,0 +1,34 @@
+//! Exact sizes of logical partitions.
+
+use bytes::Bytes;
+
+use crate::Lsn;
+use crate::item::read_u64;
+
+/// What a logical partition holds; written in the same commit as the items it counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogicalSize {
+    pub bytes: u64,
+    pub items: u64,
+    /// The last transaction that wrote here.
+    pub lsn: Lsn,
+}
+
+impl LogicalSize {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(24);
+        for number in [self.bytes, self.items, self.lsn.0] {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        out
+    }
+
+    /// `None` when the bytes are not a size of this format.
+    pub fn decode(bytes: &Bytes) -> Option<LogicalSize> {
+        (bytes.len() == 24).then(|| LogicalSize {
+            bytes: read_u64(bytes, 0),
+            items: read_u64(bytes, 8),
+            lsn: Lsn(read_u64(bytes, 16)),
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! Reading a partition at one moment.
+
+use std::ops::Bound;
+
+use orrery_doc::{Epk, EpkRange};
+
+use crate::engine::{EngineError, Keyspace, Snapshot};
+use crate::{Item, ItemKey, Lsn, OpError, Partition, Target, keys};
+
+/// A consistent snapshot of one partition; any thread may hold it.
+pub struct View<'a> {
+    partition: &'a Partition,
+    snapshot: &'a Snapshot,
+    lsn: Lsn,
+}
+
+/// Where a scan goes on: after this key.
+pub type Position = ItemKey;
+
+impl<'a> View<'a> {
+    /// `lsn` must have been read before the snapshot was taken, so that the snapshot holds at least that much.
+    pub fn new(partition: &'a Partition, snapshot: &'a Snapshot, lsn: Lsn) -> View<'a> {
+        View { partition, snapshot, lsn }
+    }
+
+    pub fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// The item, and its id when it was addressed by its rid.
+    pub fn item(&self, epk: &Epk, target: &Target) -> Result<Option<Item>, OpError> {
+        let key = match target {
+            Target::Id(id) => ItemKey { epk: epk.clone(), id: id.clone() },
+            Target::Rid(rid) => match find_rid(self.partition, self.snapshot, *rid)? {
+                Some(key) if key.epk == *epk => key,
+                _ => return Ok(None),
+            },
+        };
+        read_item(self.partition, self.snapshot, &key)
+    }
+
+    /// Items of `range` in key order, after `from` if given, until `visit` says stop.
+    pub fn scan(
+        &self,
+        range: &EpkRange,
+        from: Option<&Position>,
+        mut visit: impl FnMut(ItemKey, Item) -> Scan,
+    ) -> Result<(), OpError> {
+        let container = self.partition.spec.container;
+        let (lower, upper) = keys::item_range(container, range);
+        let start = from.map(|position| keys::item(container, position)).filter(|start| *start >= lower);
+        let lower = match &start {
+            Some(start) => Bound::Excluded(start.as_slice()),
+            None => Bound::Included(lower.as_slice()),
+        };
+        for entry in self.snapshot.range(Keyspace::Item, lower, Bound::Excluded(&upper), false) {
+            let (key, value) = entry.map_err(damaged)?;
+            let (_, key) = keys::parse_item(&key).ok_or_else(|| OpError::Damaged("an item key".into()))?;
+            let item = Item::decode(&value).map_err(|e| OpError::Damaged(e.to_string()))?;
+            if visit(key, item) == Scan::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a scan goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scan {
+    Continue,
+    Stop,
+}
+
+pub(crate) fn read_item(
+    partition: &Partition,
+    snapshot: &Snapshot,
+    key: &ItemKey,
+) -> Result<Option<Item>, OpError> {
+    match snapshot.get(Keyspace::Item, &keys::item(partition.spec.container, key)).map_err(damaged)? {
+        Some(bytes) => Item::decode(&bytes).map(Some).map_err(|e| OpError::Damaged(e.to_string())),
+        None => Ok(None),
+    }
+}
+
+/// The item that carries this rid, by its index term.
+pub(crate) fn find_rid(
+    partition: &Partition,
+    snapshot: &Snapshot,
+    rid: u64,
+) -> Result<Option<ItemKey>, OpError> {
+    let prefix = keys::index_prefix(partition.spec.generation, keys::RID_PATH, &rid.to_be_bytes());
+    let upper = keys::after_prefix(&prefix).expect("an index prefix is never all ones");
+    let mut found =
+        snapshot.keys(Keyspace::Index, Bound::Included(&prefix), Bound::Excluded(&upper), false);
+    let Some(key) = found.next() else { return Ok(None) };
+    let key = key.map_err(damaged)?;
+    let (epk, id) = Epk::decode_key(&key[prefix.len()..]).ok_or_else(|| OpError::Damaged("an index key".into()))?;
+    let id = std::str::from_utf8(id).map_err(|_| OpError::Damaged("an index key".into()))?;
+    Ok(Some(ItemKey { epk, id: id.to_owned() }))
+}
+
+pub(crate) fn damaged(error: EngineError) -> OpError {
+    OpError::Damaged(error.to_string())
+}

@@ -1,0 +1,309 @@
+//! Behaviour of one partition: what transactions do, and that keys, sizes and LSN always agree with the items.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+
+use orrery_doc::{Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk, json};
+use orrery_store::engine::{Engine, Keyspace, SyncMode};
+use orrery_store::indexing::IndexingPolicy;
+use orrery_store::limits::PartitionLimits;
+use orrery_store::{
+    Action, Effect, Etag, Group, Item, Lsn, Op, OpError, Outcome, Partition, PartitionSpec, Precondition, Scan,
+    Schema, TICKS_PER_SECOND, Target, Txn, View,
+};
+use proptest::prelude::*;
+
+struct World {
+    engine: Engine,
+    partition: Partition,
+    schema: Schema,
+    limits: PartitionLimits,
+}
+
+fn spec() -> PartitionSpec {
+    PartitionSpec { number: 7, container: 3, generation: 9, range: EpkRange::full(), rid_prefix: 2 }
+}
+
+fn key_def() -> PartitionKeyDef {
+    let path = Path::parse_property("/pk").expect("a plain path");
+    PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![path] }
+}
+
+fn scope(key: &str) -> Epk {
+    let key = PartitionKey::from_header(&format!("[\"{key}\"]")).expect("a plain key");
+    epk(&key_def(), &key)
+}
+
+fn op(id: &str, action: Action) -> Op {
+    Op { target: Target::Id(id.into()), action, precondition: Precondition::None, indexed: true }
+}
+
+fn doc(text: &str) -> orrery_doc::Doc {
+    json::parse(text.as_bytes(), 128).expect("test documents are JSON")
+}
+
+impl World {
+    fn new() -> World {
+        let engine = Engine::in_memory();
+        let partition = Partition::open(spec(), &engine.snapshot()).expect("an empty engine opens");
+        let schema = Schema { key: key_def(), indexing: IndexingPolicy::default() };
+        World { engine, partition, schema, limits: PartitionLimits::default() }
+    }
+
+    /// Runs transactions as one group and commits it.
+    fn group(&self, txns: Vec<(&str, Vec<Op>)>) -> Vec<Result<Vec<Outcome>, OpError>> {
+        let snapshot = self.engine.snapshot();
+        let mut group = Group::new(&self.partition, &snapshot, &self.schema, self.limits);
+        let mut answers = Vec::new();
+        for (key, ops) in txns {
+            let txn = Txn { scope: scope(key), ops, now: 1_700_000_000 * TICKS_PER_SECOND };
+            answers.push(group.run(&txn).map(|done| done.outcomes).map_err(|refusal| refusal.error));
+        }
+        let mut prepared = group.finish();
+        let batch = std::mem::take(&mut prepared.batch);
+        self.engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
+        self.partition.publish(prepared);
+        answers
+    }
+
+    fn run(&self, key: &str, ops: Vec<Op>) -> Result<Vec<Outcome>, OpError> {
+        self.group(vec![(key, ops)]).remove(0)
+    }
+
+    fn read(&self, key: &str, target: Target) -> Option<String> {
+        let snapshot = self.engine.snapshot();
+        let view = View::new(&self.partition, &snapshot, self.partition.lsn());
+        view.item(&scope(key), &target).expect("stored items decode").map(|item| text(&item))
+    }
+
+    fn count(&self, keyspace: Keyspace) -> usize {
+        self.engine.snapshot().keys(keyspace, Bound::Unbounded, Bound::Unbounded, false).count()
+    }
+
+    /// Recomputes everything that is derived from the items and compares it with what is stored.
+    fn check(&self) {
+        let snapshot = self.engine.snapshot();
+        let view = View::new(&self.partition, &snapshot, self.partition.lsn());
+        let (mut items, mut bytes, mut sizes) = (0, 0, HashMap::<Epk, (u64, u64)>::new());
+        view.scan(&EpkRange::full(), None, |key, item| {
+            items += 1;
+            bytes += u64::from(item.header.json_bytes);
+            assert_eq!(item.header.json_bytes as usize, text(&item).len(), "{}", key.id);
+            assert!(item.header.lsn <= self.partition.lsn());
+            let size = sizes.entry(key.epk).or_default();
+            *size = (size.0 + u64::from(item.header.json_bytes), size.1 + 1);
+            Scan::Continue
+        })
+        .expect("stored items decode");
+        let state = self.partition.state();
+        assert_eq!((state.items, state.bytes), (items, bytes));
+        assert_eq!(self.count(Keyspace::Feed), items as usize, "one feed entry for each live item");
+        assert_eq!(self.count(Keyspace::Meta), sizes.len() + usize::from(state.lsn > Lsn(0)));
+        let report = self.partition.verify(&snapshot, &self.schema).expect("stored items decode");
+        assert_eq!(report.findings, Vec::<String>::new());
+        for (epk, (bytes, items)) in sizes {
+            let reopened = Partition::open(spec(), &snapshot).expect("the state decodes");
+            assert_eq!(reopened.state(), state);
+            let size = reopened.logical_size(&epk, &snapshot).expect("the size decodes");
+            assert_eq!((size.bytes, size.items), (bytes, items));
+        }
+    }
+}
+
+fn text(item: &Item) -> String {
+    let mut out = Vec::new();
+    json::write(item.doc.root(), &mut out);
+    String::from_utf8(out).expect("JSON is text")
+}
+
+#[test]
+fn create_read_replace_delete_leave_nothing_behind() {
+    let world = World::new();
+    let created = world.run("a", vec![op("1", Action::Create(doc(r#"{"id":"1","pk":"a","n":1}"#)))]).unwrap();
+    assert_eq!(created[0].effect, Effect::Created);
+    let rid = created[0].item.header.rid;
+    assert_eq!(world.read("a", Target::Id("1".into())).as_deref(), Some(r#"{"id":"1","pk":"a","n":1}"#));
+    assert_eq!(world.read("a", Target::Rid(rid)).as_deref(), Some(r#"{"id":"1","pk":"a","n":1}"#));
+    assert_eq!(world.read("b", Target::Rid(rid)), None, "another key must not find it");
+    let replaced = world.run("a", vec![op("1", Action::Replace(doc(r#"{"id":"1","pk":"a","n":2}"#)))]).unwrap();
+    assert_eq!(replaced[0].item.header.rid, rid, "a new version keeps the rid");
+    assert_ne!(replaced[0].item.header.etag, created[0].item.header.etag);
+    world.check();
+    world.run("a", vec![op("1", Action::Delete)]).unwrap();
+    assert_eq!(world.read("a", Target::Id("1".into())), None);
+    assert_eq!([Keyspace::Item, Keyspace::Index, Keyspace::Feed].map(|k| world.count(k)), [0, 0, 0]);
+    world.check();
+}
+
+#[test]
+fn a_failing_operation_undoes_its_transaction_and_no_other() {
+    let world = World::new();
+    let body = || doc(r#"{"id":"x","pk":"a"}"#);
+    let answers = world.group(vec![
+        ("a", vec![op("1", Action::Create(body()))]),
+        ("a", vec![op("2", Action::Create(body())), op("1", Action::Create(body()))]),
+        ("a", vec![op("3", Action::Create(body())), op("3", Action::Replace(body())), op("3", Action::Read)]),
+    ]);
+    assert!(answers[0].is_ok());
+    assert!(matches!(answers[1], Err(OpError::Conflict)));
+    assert_eq!(answers[2].as_ref().unwrap().len(), 3);
+    let found = ["1", "2", "3"].map(|id| world.read("a", Target::Id(id.into())).is_some());
+    assert_eq!(found, [true, false, true]);
+    assert_eq!(world.partition.lsn(), Lsn(2), "a refused transaction takes no LSN");
+    world.check();
+}
+
+#[test]
+fn an_item_written_twice_in_a_group_ends_as_its_last_version() {
+    let world = World::new();
+    let body = |n: u32| doc(&format!(r#"{{"id":"1","pk":"a","n":{n}}}"#));
+    world.group(vec![
+        ("a", vec![op("1", Action::Create(body(1)))]),
+        ("a", vec![op("1", Action::Upsert(body(2)))]),
+        ("a", vec![op("1", Action::Delete)]),
+        ("a", vec![op("1", Action::Create(body(3)))]),
+    ]);
+    assert_eq!(world.read("a", Target::Id("1".into())).as_deref(), Some(r#"{"id":"1","pk":"a","n":3}"#));
+    world.check();
+}
+
+#[test]
+fn a_replace_with_another_id_moves_the_item() {
+    let world = World::new();
+    let body = |id: &str| doc(&format!(r#"{{"id":"{id}","pk":"a"}}"#));
+    let rid = world.run("a", vec![op("1", Action::Create(body("1")))]).unwrap()[0].item.header.rid;
+    world.run("a", vec![op("2", Action::Create(body("2")))]).unwrap();
+    let rename = |id: &str| Action::Rename { id: id.into(), doc: body(id) };
+    assert!(matches!(world.run("a", vec![op("1", rename("2"))]), Err(OpError::Conflict)));
+    let moved = world.run("a", vec![op("1", rename("3"))]).unwrap();
+    assert_eq!((moved[0].effect, moved[0].item.header.rid), (Effect::Replaced, rid));
+    assert_eq!(world.read("a", Target::Id("1".into())), None);
+    assert_eq!(world.read("a", Target::Rid(rid)).as_deref(), Some(r#"{"id":"3","pk":"a"}"#));
+    world.check();
+}
+
+#[test]
+fn versions_guard_writes() {
+    let world = World::new();
+    let body = || doc(r#"{"id":"1","pk":"a"}"#);
+    let etag = world.run("a", vec![op("1", Action::Create(body()))]).unwrap()[0].item.header.etag;
+    let guarded = |precondition, action| Op { precondition, ..op("1", action) };
+    let stale = Precondition::IfMatch(Some(Etag(1)));
+    for action in [Action::Replace(body()), Action::Upsert(body()), Action::Delete] {
+        let refused = world.run("a", vec![guarded(stale, action)]);
+        assert!(matches!(refused, Err(OpError::PreconditionFailed)));
+    }
+    assert!(world.run("a", vec![guarded(Precondition::IfMatch(Some(etag)), Action::Replace(body()))]).is_ok());
+    let missing = Op { precondition: stale, ..op("2", Action::Upsert(doc(r#"{"id":"2","pk":"a"}"#))) };
+    assert!(world.run("a", vec![missing]).is_ok(), "an upsert of a missing item ignores If-Match");
+    assert!(matches!(world.run("a", vec![op("9", Action::Delete)]), Err(OpError::NotFound)));
+}
+
+#[test]
+fn a_full_logical_partition_refuses_growth_and_takes_the_rest() {
+    let mut world = World::new();
+    world.limits.logical_partition_bytes = 1_000;
+    let body = |id: &str, fill: usize| doc(&format!(r#"{{"id":"{id}","pk":"a","fill":"{}"}}"#, "x".repeat(fill)));
+    world.run("a", vec![op("1", Action::Create(body("1", 700)))]).unwrap();
+    let refused = world.run("a", vec![op("2", Action::Create(body("2", 300)))]);
+    assert!(matches!(refused, Err(OpError::LogicalPartitionFull)));
+    assert!(world.run("b", vec![op("2", Action::Create(body("2", 300)))]).is_ok(), "others are not concerned");
+    let both = vec![op("3", Action::Create(body("3", 150))), op("4", Action::Create(body("4", 150)))];
+    assert!(matches!(world.run("a", both), Err(OpError::LogicalPartitionFull)), "a batch counts as a whole");
+    assert!(world.run("a", vec![op("1", Action::Replace(body("1", 600)))]).is_ok(), "shrinking is allowed");
+    assert!(world.run("a", vec![op("2", Action::Create(body("2", 200)))]).is_ok());
+    world.check();
+}
+
+#[test]
+fn scans_follow_the_key_space_and_resume_after_any_key() {
+    let world = World::new();
+    for n in 0..50 {
+        let body = doc(&format!(r#"{{"id":"{n}","pk":"{}"}}"#, n % 7));
+        world.run(&(n % 7).to_string(), vec![op(&n.to_string(), Action::Create(body))]).unwrap();
+    }
+    let snapshot = world.engine.snapshot();
+    let view = View::new(&world.partition, &snapshot, world.partition.lsn());
+    let collect = |from: Option<&orrery_store::ItemKey>| {
+        let mut keys = Vec::new();
+        view.scan(&EpkRange::full(), from, |key, _| {
+            keys.push(key);
+            Scan::Continue
+        })
+        .unwrap();
+        keys
+    };
+    let all = collect(None);
+    assert_eq!(all.len(), 50);
+    assert!(all.windows(2).all(|pair| pair[0] < pair[1]));
+    for (place, key) in all.iter().enumerate() {
+        assert_eq!(collect(Some(key)), all[place + 1..], "resuming after {}", key.id);
+    }
+}
+
+fn any_op() -> impl Strategy<Value = (u8, u8, u8, u8)> {
+    (0..5u8, 0..4u8, 0..6u8, any::<u8>())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Any mix of transactions leaves items equal to a plain map, and everything derived in agreement with them.
+    #[test]
+    fn a_partition_agrees_with_a_map(groups in prop::collection::vec(prop::collection::vec(
+        prop::collection::vec(any_op(), 1..4), 1..4), 1..8))
+    {
+        let world = World::new();
+        let mut model: HashMap<(String, String), String> = HashMap::new();
+        for group in groups {
+            let txns: Vec<(String, Vec<(u8, String, String)>)> = group.iter().map(|ops| {
+                let key = ops[0].1.to_string();
+                let ops = ops.iter().map(|(kind, _, id, n)| {
+                    (*kind, id.to_string(), format!(r#"{{"id":"{id}","pk":"{key}","n":{n},"t":["{n}",{kind}]}}"#))
+                }).collect();
+                (key, ops)
+            }).collect();
+            let answers = world.group(txns.iter().map(|(key, ops)| {
+                (key.as_str(), ops.iter().map(|(kind, id, body)| op(id, action(*kind, body))).collect())
+            }).collect());
+            for ((key, ops), answer) in txns.iter().zip(&answers) {
+                let mut after = model.clone();
+                let ok = ops.iter().all(|(kind, id, body)| apply(&mut after, (key, id), *kind, body));
+                prop_assert_eq!(ok, answer.is_ok());
+                if ok {
+                    model = after;
+                }
+            }
+            world.check();
+            for ((key, id), body) in &model {
+                let stored = world.read(key, Target::Id(id.clone()));
+                prop_assert_eq!(stored.as_ref(), Some(body));
+            }
+        }
+        let state = world.partition.state();
+        prop_assert_eq!(state.items as usize, model.len());
+    }
+}
+
+fn action(kind: u8, body: &str) -> Action {
+    match kind {
+        0 => Action::Create(doc(body)),
+        1 => Action::Upsert(doc(body)),
+        2 => Action::Replace(doc(body)),
+        3 => Action::Delete,
+        _ => Action::Read,
+    }
+}
+
+fn apply(model: &mut HashMap<(String, String), String>, (key, id): (&str, &str), kind: u8, body: &str) -> bool {
+    let place = (key.to_owned(), id.to_owned());
+    let exists = model.contains_key(&place);
+    match kind {
+        0 if exists => return false,
+        2..=4 if !exists => return false,
+        0..=2 => drop(model.insert(place, body.to_owned())),
+        3 => drop(model.remove(&place)),
+        _ => {}
+    }
+    true
+}

@@ -1,1 +1,35 @@
-//! Finds, replicates, splits and serves partitions behind one Db.
+//! Finds, replicates, splits and serves partitions behind one [`Db`].
+
+pub mod catalog;
+mod committer;
+mod db;
+mod erase;
+mod error;
+mod feed;
+pub mod offer;
+mod options;
+mod range;
+pub mod receipt;
+pub mod request;
+pub mod resource;
+pub mod rid;
+pub mod ru;
+pub mod stats;
+mod throttle;
+pub mod verify;
+
+pub use catalog::{Catalog, Container, ContainerDefinition, Database, Usage};
+pub use db::Db;
+pub use error::{Error, ErrorKind, QuotaKind, Result};
+pub use options::{Account, DbOptions, Durability, OpenError, Storage};
+pub use orrery_store::limits;
+pub use offer::Offer;
+pub use orrery_store as store;
+pub use range::RangeInfo;
+pub use receipt::{Charge, ChargeLine, Receipt, Served};
+pub use request::{
+    Consistency, FeedPage, PageOptions, QueryPage, ReadOptions, ReadReply, Scope, SessionToken, Throughput,
+    WriteOptions, WriteReply,
+};
+pub use resource::{Resource, ResourceKind};
+pub use rid::Rid;

@@ -1,0 +1,347 @@
+//! Changing the catalog: one change at a time, durable in partition 0 before anybody sees it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use orrery_doc::{Doc, Epk, boundaries};
+use orrery_store::limits::{SHARED_THROUGHPUT_CONTAINERS_MAX, THROUGHPUT_DEFAULT};
+use orrery_store::{Action, Etag, ItemHeader, Op, Outcome, Precondition, Target, Txn};
+
+use super::load::{Builder, make_offer, make_resource, partition_rate};
+use super::record::{
+    ContainerRecord, Counters, DatabaseRecord, DroppedRecord, OfferRecord, RangeRecord, Record, to_json,
+};
+use super::{Catalog, Container, ContainerDefinition, Database};
+use crate::db::Db;
+use crate::error::{Error, ErrorKind, QuotaKind, Result};
+use crate::offer::{self, Offer};
+use crate::range::WriteError;
+use crate::request::Throughput;
+use crate::resource::ResourceKind;
+use crate::rid::Rid;
+
+impl Db {
+    pub async fn create_database(
+        &self,
+        id: &str,
+        body: Doc,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Database>> {
+        self.check_throughput(throughput)?;
+        let mut counters = self.inner.control.lock().await;
+        let mut next = counters.clone();
+        let mut catalog = Catalog::clone(&self.catalog());
+        if catalog.database(id).is_some() {
+            return Err(ErrorKind::AlreadyExists(ResourceKind::Database).into());
+        }
+        let rid = Rid::database(take(&mut next.database));
+        let record = DatabaseRecord { rid, body: to_json(&body) };
+        let offer = throughput.map(|throughput| new_offer(&mut next, rid, throughput));
+        let mut records = vec![Record::Database(record.clone())];
+        records.extend(offer.clone().map(Record::Offer));
+        let written = self.store(&next, records, vec![]).await?;
+        let snapshot = self.inner.committer.snapshot_owned();
+        let builder = Builder { options: &self.inner.options, snapshot: &snapshot, now: Instant::now() };
+        let budget = offer.as_ref().map(|offer| builder.budget(offer.throughput));
+        let database = builder.database(record, &written[0], budget).map_err(Error::invalid)?;
+        let database = catalog.put_database(database);
+        if let Some(offer) = &offer {
+            let offer = make_offer(offer, &written[1], &catalog);
+            catalog.put_offer(offer);
+        }
+        self.publish(&mut counters, next, catalog);
+        Ok(database)
+    }
+
+    pub async fn delete_database(&self, rid: Rid, if_match: Option<Etag>) -> Result<()> {
+        let mut counters = self.inner.control.lock().await;
+        let mut catalog = Catalog::clone(&self.catalog());
+        let database = catalog.database_by_rid(rid).cloned();
+        let database = database.ok_or(ErrorKind::NotFound(ResourceKind::Database))?;
+        check_version(if_match, database.resource.etag)?;
+        let containers: Vec<Arc<Container>> = database.containers().cloned().collect();
+        let mut gone = vec![format!("database:{rid}")];
+        gone.extend(catalog.offer_of(rid).map(|offer| format!("offer:{}", offer.rid)));
+        containers.iter().for_each(|container| gone.extend(removed_ids(container, &catalog)));
+        let dropped = containers.iter().map(|container| Record::Dropped(dropped(container))).collect();
+        let next = counters.clone();
+        self.store(&next, dropped, gone).await?;
+        catalog.remove_database(rid);
+        self.publish(&mut counters, next, catalog);
+        containers.iter().for_each(|container| self.purge_later(container));
+        Ok(())
+    }
+
+    pub async fn create_container(
+        &self,
+        database: Rid,
+        definition: ContainerDefinition,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Container>> {
+        self.check_throughput(throughput)?;
+        let mut counters = self.inner.control.lock().await;
+        let mut next = counters.clone();
+        let mut catalog = Catalog::clone(&self.catalog());
+        let owner = catalog.database_by_rid(database).cloned();
+        let owner = owner.ok_or(ErrorKind::OwnerNotFound(ResourceKind::Database))?;
+        if owner.container(&definition.id).is_some() {
+            return Err(ErrorKind::AlreadyExists(ResourceKind::Container).into());
+        }
+        let throughput = self.own_throughput(&owner, throughput)?;
+        let shared = catalog.offer_of(database).map(|offer| offer.throughput);
+        let record = self.new_container(&mut next, database, &definition, throughput.or(shared));
+        let offer = throughput.map(|throughput| new_offer(&mut next, record.rid, throughput));
+        let mut records = vec![Record::Container(record.clone())];
+        records.extend(offer.clone().map(Record::Offer));
+        let written = self.store(&next, records, vec![]).await?;
+        let snapshot = self.inner.committer.snapshot_owned();
+        let builder = Builder { options: &self.inner.options, snapshot: &snapshot, now: Instant::now() };
+        let container = builder
+            .container(record, &written[0], offer.as_ref(), &catalog)
+            .map_err(|error| Error::invalid(error.to_string()))?;
+        let container = catalog.put_container(container);
+        if let Some(offer) = &offer {
+            let offer = make_offer(offer, &written[1], &catalog);
+            catalog.put_offer(offer);
+        }
+        self.publish(&mut counters, next, catalog);
+        Ok(container)
+    }
+
+    /// The throughput that a new container gets for itself; none when it shares, or on a serverless account.
+    fn own_throughput(&self, owner: &Database, asked: Option<Throughput>) -> Result<Option<Throughput>> {
+        if self.account().serverless || asked.is_some() {
+            return Ok(asked);
+        }
+        if owner.budget.is_none() {
+            return Ok(Some(Throughput::Manual(THROUGHPUT_DEFAULT)));
+        }
+        let sharing = owner.containers().filter(|container| container.shared_budget.is_some()).count();
+        if sharing >= SHARED_THROUGHPUT_CONTAINERS_MAX {
+            let message = format!(
+                "The number of containers in a shared throughput database is limited to {SHARED_THROUGHPUT_CONTAINERS_MAX}."
+            );
+            return Err(ErrorKind::QuotaExceeded(QuotaKind::SharedThroughputContainers, message).into());
+        }
+        Ok(None)
+    }
+
+    fn new_container(
+        &self,
+        next: &mut Counters,
+        database: Rid,
+        definition: &ContainerDefinition,
+        throughput: Option<Throughput>,
+    ) -> ContainerRecord {
+        let number = take(&mut next.container);
+        let units = throughput.map_or(0, Throughput::ceiling);
+        let count = offer::initial_partitions(units, &self.inner.options.limits);
+        let mut edges = vec![Epk::MIN];
+        edges.extend(boundaries(&definition.key, count));
+        edges.push(Epk::max());
+        let range = |(id, pair): (usize, &[Epk])| RangeRecord {
+            id: id as u32,
+            partition: take(&mut next.partition),
+            generation: take(&mut next.generation),
+            min: pair[0].to_hex(),
+            max: pair[1].to_hex(),
+            parents: vec![],
+        };
+        let ranges = edges.windows(2).enumerate().map(range).collect();
+        let rid = Rid::container(database, number);
+        ContainerRecord { rid, number, body: to_json(&definition.body), ranges, next_range: count }
+    }
+
+    /// Changes what may change; the gateway has checked that the rest is as it was.
+    pub async fn replace_container(
+        &self,
+        rid: Rid,
+        definition: ContainerDefinition,
+        if_match: Option<Etag>,
+    ) -> Result<Arc<Container>> {
+        let mut counters = self.inner.control.lock().await;
+        let mut catalog = Catalog::clone(&self.catalog());
+        let current = catalog.container_by_rid(rid).cloned();
+        let current = current.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
+        check_version(if_match, current.resource.etag)?;
+        let record = ContainerRecord {
+            rid,
+            number: current.number,
+            body: to_json(&definition.body),
+            ranges: current.ranges.iter().map(|range| range_record(range)).collect(),
+            next_range: current.next_range,
+        };
+        let next = counters.clone();
+        let written = self.store(&next, vec![Record::Container(record)], vec![]).await?;
+        let resource =
+            make_resource(ResourceKind::Container, rid, definition.body.clone(), &written[0])
+                .map_err(Error::invalid)?;
+        // Partitions keep their index schema: what is indexed changes only together with the index itself.
+        let container = catalog.put_container(Container { resource, definition, ..Container::clone(&current) });
+        self.publish(&mut counters, next, catalog);
+        Ok(container)
+    }
+
+    pub async fn delete_container(&self, rid: Rid, if_match: Option<Etag>) -> Result<()> {
+        let mut counters = self.inner.control.lock().await;
+        let mut catalog = Catalog::clone(&self.catalog());
+        let container = catalog.container_by_rid(rid).cloned();
+        let container = container.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
+        check_version(if_match, container.resource.etag)?;
+        let gone = removed_ids(&container, &catalog);
+        let next = counters.clone();
+        self.store(&next, vec![Record::Dropped(dropped(&container))], gone).await?;
+        catalog.remove_container(rid);
+        self.publish(&mut counters, next, catalog);
+        self.purge_later(&container);
+        Ok(())
+    }
+
+    pub async fn replace_offer(
+        &self,
+        rid: Rid,
+        throughput: Throughput,
+        if_match: Option<Etag>,
+    ) -> Result<Arc<Offer>> {
+        offer::check(throughput)?;
+        let mut counters = self.inner.control.lock().await;
+        let mut catalog = Catalog::clone(&self.catalog());
+        let current = catalog.offer(rid).cloned().ok_or(ErrorKind::NotFound(ResourceKind::Offer))?;
+        check_version(if_match, current.etag)?;
+        let container = catalog.container_by_rid(current.target).cloned();
+        self.check_scale(&current, throughput, container.as_deref())?;
+        let mut record = OfferRecord {
+            rid,
+            target: current.target,
+            autoscale: false,
+            throughput: 0,
+            increment_percent: None,
+            highest: current.highest,
+        };
+        record.set(throughput);
+        let next = counters.clone();
+        let written = self.store(&next, vec![Record::Offer(record.clone())], vec![]).await?;
+        let offer = make_offer(&record, &written[0], &catalog);
+        let offer = catalog.put_offer(offer);
+        self.set_rates(&current, throughput, container.as_deref(), &catalog);
+        self.publish(&mut counters, next, catalog);
+        Ok(offer)
+    }
+
+    fn check_scale(&self, offer: &Offer, asked: Throughput, container: Option<&Container>) -> Result<()> {
+        let bytes = container.map_or(0, |container| container.usage().bytes);
+        let least = offer::minimum(asked, offer.highest, bytes);
+        if asked.ceiling() < least {
+            return Err(Error::invalid(format!(
+                "The throughput {} is below the minimum of {least} that this resource requires.",
+                asked.ceiling()
+            )));
+        }
+        let partitions = container.map_or(usize::MAX, |container| container.ranges.len());
+        let needed = offer::least_partitions(asked.ceiling(), &self.inner.options.limits) as usize;
+        if needed > partitions {
+            return Err(ErrorKind::Unsupported("Throughput above what the partitions can give (partition split)").into());
+        }
+        Ok(())
+    }
+
+    fn set_rates(&self, offer: &Offer, asked: Throughput, container: Option<&Container>, catalog: &Catalog) {
+        let now = Instant::now();
+        let options = &self.inner.options;
+        if let Some(container) = container {
+            let rate = partition_rate(Some(asked.ceiling()), container.ranges.len(), options);
+            container.ranges.iter().for_each(|range| range.budget.set_rate(rate, now));
+        }
+        let shared = catalog.database_by_rid(offer.target).and_then(|database| database.budget.as_ref());
+        if let (Some(budget), true) = (shared, options.throttle) {
+            budget.set_rate(f64::from(asked.ceiling()), now);
+        }
+    }
+
+    fn check_throughput(&self, throughput: Option<Throughput>) -> Result<()> {
+        match throughput {
+            Some(_) if self.account().serverless => Err(Error::invalid(
+                "Setting offer throughput or autopilot on container is not supported for serverless accounts.",
+            )),
+            Some(throughput) => offer::check(throughput),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes records, deletes others and the counters, all in one transaction of partition 0.
+    pub(super) async fn store(
+        &self,
+        counters: &Counters,
+        records: Vec<Record>,
+        gone: Vec<String>,
+    ) -> Result<Vec<ItemHeader>> {
+        let put = |record: Record| op(record.id(), Action::Upsert(record.to_doc()));
+        let mut ops: Vec<Op> = records.into_iter().map(put).collect();
+        ops.push(put(Record::Counters(counters.clone())));
+        ops.extend(gone.into_iter().map(|id| op(id, Action::Delete)));
+        let txn = Txn { scope: Epk::MIN, ops, now: crate::db::now() };
+        match self.inner.catalog_range.write(&self.inner.committer, txn).await {
+            Ok(done) => Ok(done.outcomes.into_iter().map(|outcome: Outcome| outcome.item.header).collect()),
+            Err(WriteError::Refused(refusal)) => {
+                Err(ErrorKind::Op { place: refusal.place, error: refusal.error }.into())
+            }
+            Err(WriteError::Unwritten(kind)) => Err(kind.into()),
+        }
+    }
+
+    fn publish(&self, counters: &mut Counters, next: Counters, catalog: Catalog) {
+        *counters = next;
+        self.inner.catalog.store(Arc::new(catalog));
+    }
+}
+
+fn op(id: String, action: Action) -> Op {
+    Op { target: Target::Id(id), action, precondition: Precondition::None, indexed: false }
+}
+
+fn take(counter: &mut u32) -> u32 {
+    *counter += 1;
+    *counter - 1
+}
+
+fn new_offer(next: &mut Counters, target: Rid, throughput: Throughput) -> OfferRecord {
+    let rid = Rid::offer(take(&mut next.offer));
+    let mut record = OfferRecord { rid, target, autoscale: false, throughput: 0, increment_percent: None, highest: 0 };
+    record.set(throughput);
+    record
+}
+
+fn check_version(if_match: Option<Etag>, current: Etag) -> Result<()> {
+    match if_match {
+        Some(etag) if etag != current => Err(ErrorKind::PreconditionFailed.into()),
+        _ => Ok(()),
+    }
+}
+
+fn range_record(range: &crate::range::Range) -> RangeRecord {
+    let spec = &range.partition.spec;
+    RangeRecord {
+        id: range.id,
+        partition: spec.number,
+        generation: spec.generation,
+        min: spec.range.min.to_hex(),
+        max: spec.range.max.to_hex(),
+        parents: range.parents.clone(),
+    }
+}
+
+fn removed_ids(container: &Container, catalog: &Catalog) -> Vec<String> {
+    let rid = container.resource.rid;
+    let mut ids = vec![format!("container:{rid}")];
+    ids.extend(catalog.offer_of(rid).map(|offer| format!("offer:{}", offer.rid)));
+    ids
+}
+
+pub(super) fn dropped(container: &Container) -> DroppedRecord {
+    let spec = |range: &Arc<crate::range::Range>| range.partition.spec.clone();
+    DroppedRecord {
+        number: container.number,
+        partitions: container.ranges.iter().map(|range| spec(range).number).collect(),
+        generations: container.ranges.iter().map(|range| spec(range).generation).collect(),
+    }
+}

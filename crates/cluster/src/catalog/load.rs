@@ -1,0 +1,227 @@
+//! Building the catalog from what partition 0 holds.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use orrery_doc::{Doc, EpkRange};
+use orrery_store::engine::Snapshot;
+use orrery_store::{ItemHeader, Partition, PartitionSpec, Scan, Schema, View};
+
+use super::record::{ContainerRecord, Counters, DatabaseRecord, DroppedRecord, OfferRecord, Record, to_doc};
+use super::{Catalog, Container, ContainerDefinition, Database};
+use crate::offer::{self, Offer};
+use crate::options::{DbOptions, OpenError};
+use crate::range::{Range, RangeParts};
+use crate::resource::{Resource, ResourceKind};
+use crate::rid::Rid;
+use crate::throttle::Budget;
+
+/// The catalog as it was when the server stopped.
+pub struct Loaded {
+    pub catalog: Catalog,
+    pub counters: Counters,
+    pub dropped: Vec<DroppedRecord>,
+}
+
+type Stored<T> = Vec<(T, ItemHeader)>;
+
+#[derive(Default)]
+struct Records {
+    counters: Option<Counters>,
+    databases: Stored<DatabaseRecord>,
+    containers: Stored<ContainerRecord>,
+    offers: Stored<OfferRecord>,
+    dropped: Vec<DroppedRecord>,
+}
+
+impl Loaded {
+    pub fn read(partition: &Partition, snapshot: &Snapshot, options: &DbOptions) -> Result<Loaded, OpenError> {
+        let records = Records::read(partition, snapshot)?;
+        let builder = Builder { options, snapshot, now: Instant::now() };
+        let mut catalog = Catalog::default();
+        let offers: HashMap<Rid, OfferRecord> =
+            records.offers.iter().map(|(record, _)| (record.target, record.clone())).collect();
+        for (record, header) in records.databases {
+            let budget = offers.get(&record.rid).map(|offer| builder.budget(offer.throughput));
+            catalog.put_database(builder.database(record, &header, budget).map_err(OpenError::Catalog)?);
+        }
+        for (record, header) in records.containers {
+            let offer = offers.get(&record.rid);
+            let container = builder.container(record, &header, offer, &catalog)?;
+            catalog.put_container(container);
+        }
+        for (record, header) in records.offers {
+            catalog.put_offer(make_offer(&record, &header, &catalog));
+        }
+        let counters = records.counters.unwrap_or_else(Counters::first);
+        Ok(Loaded { catalog, counters, dropped: records.dropped })
+    }
+}
+
+impl Records {
+    fn read(partition: &Partition, snapshot: &Snapshot) -> Result<Records, OpenError> {
+        let view = View::new(partition, snapshot, partition.lsn());
+        let mut records = Records::default();
+        let mut failure = None;
+        let everything = EpkRange::full();
+        let scanned = view.scan(&everything, None, |key, item| match Record::from_doc(&item.doc) {
+            Ok(record) => {
+                records.add(record, item.header);
+                Scan::Continue
+            }
+            Err(error) => {
+                failure = Some(format!("{}: {error}", key.id));
+                Scan::Stop
+            }
+        });
+        scanned.map_err(|error| OpenError::Catalog(error.to_string()))?;
+        failure.map_or(Ok(records), |text| Err(OpenError::Catalog(text)))
+    }
+
+    fn add(&mut self, record: Record, header: ItemHeader) {
+        match record {
+            Record::Counters(record) => self.counters = Some(record),
+            Record::Database(record) => self.databases.push((record, header)),
+            Record::Container(record) => self.containers.push((record, header)),
+            Record::Offer(record) => self.offers.push((record, header)),
+            Record::Dropped(record) => self.dropped.push(record),
+        }
+    }
+}
+
+/// Turns records into the live things of the catalog; used at start and after each change.
+pub(super) struct Builder<'a> {
+    pub options: &'a DbOptions,
+    pub snapshot: &'a Snapshot,
+    pub now: Instant,
+}
+
+impl Builder<'_> {
+    pub fn budget(&self, throughput: u32) -> Arc<Budget> {
+        let rate = if self.options.throttle { f64::from(throughput) } else { 0.0 };
+        Arc::new(Budget::new(rate, self.now))
+    }
+
+    pub fn database(
+        &self,
+        record: DatabaseRecord,
+        header: &ItemHeader,
+        budget: Option<Arc<Budget>>,
+    ) -> Result<Database, String> {
+        let resource = make_resource(ResourceKind::Database, record.rid, to_doc(&record.body)?, header)?;
+        Ok(Database { resource, containers: BTreeMap::new(), names: HashMap::new(), budget })
+    }
+
+    pub fn container(
+        &self,
+        record: ContainerRecord,
+        header: &ItemHeader,
+        offer: Option<&OfferRecord>,
+        catalog: &Catalog,
+    ) -> Result<Container, OpenError> {
+        let body = to_doc(&record.body).map_err(OpenError::Catalog)?;
+        let definition = ContainerDefinition::parse(&body)
+            .map_err(|error| OpenError::Catalog(format!("container {}: {}", record.rid, error.kind)))?;
+        let resource =
+            make_resource(ResourceKind::Container, record.rid, body, header).map_err(OpenError::Catalog)?;
+        let database = record.rid.database_part().and_then(|rid| catalog.database_by_rid(rid));
+        let database =
+            database.ok_or_else(|| OpenError::Catalog(format!("container {} has no database", record.rid)))?;
+        let rate = partition_rate(offer.map(|offer| offer.throughput), record.ranges.len(), self.options);
+        let ranges = self.ranges(&record, &definition, header, rate)?;
+        Ok(Container {
+            resource,
+            database: database.resource.rid,
+            database_id: database.resource.id.clone(),
+            number: record.number,
+            definition,
+            ranges,
+            next_range: record.next_range,
+            shared_budget: if offer.is_none() { database.budget.clone() } else { None },
+        })
+    }
+
+    fn ranges(
+        &self,
+        record: &ContainerRecord,
+        definition: &ContainerDefinition,
+        header: &ItemHeader,
+        rate: f64,
+    ) -> Result<Vec<Arc<Range>>, OpenError> {
+        let mut ranges = Vec::with_capacity(record.ranges.len());
+        for range in &record.ranges {
+            let spec = PartitionSpec {
+                number: range.partition,
+                container: record.number,
+                generation: range.generation,
+                range: range.epk().map_err(OpenError::Catalog)?,
+                rid_prefix: range.id,
+            };
+            let parts = RangeParts {
+                id: range.id,
+                parents: range.parents.clone(),
+                schema: Schema { key: definition.key.clone(), indexing: definition.indexing.clone() },
+                etag: header.etag,
+                ts: header.ts(),
+                rate,
+                limits: self.options.limits,
+            };
+            ranges.push(Arc::new(Range::new(Partition::open(spec, self.snapshot)?, parts)));
+        }
+        ranges.sort_by(|a, b| a.epk().min.cmp(&b.epk().min));
+        if ranges.is_empty() {
+            return Err(OpenError::Catalog(format!("container {} has no partition", record.rid)));
+        }
+        Ok(ranges)
+    }
+}
+
+/// Each partition's even share, never above what one partition can give; zero is unlimited.
+pub(super) fn partition_rate(throughput: Option<u32>, partitions: usize, options: &DbOptions) -> f64 {
+    let ceiling = f64::from(options.limits.partition_throughput);
+    if !options.throttle {
+        return 0.0;
+    }
+    if options.account.serverless {
+        return f64::from(orrery_store::limits::SERVERLESS_THROUGHPUT);
+    }
+    throughput.map_or(ceiling, |units| (f64::from(units) / partitions as f64).min(ceiling))
+}
+
+pub(super) fn make_offer(record: &OfferRecord, header: &ItemHeader, catalog: &Catalog) -> Offer {
+    let container = catalog.container_by_rid(record.target);
+    let target_link = match container {
+        Some(container) => format!("dbs/{}/colls/{}/", container.database, record.target),
+        None => format!("dbs/{}/", record.target),
+    };
+    let bytes = container.map_or(0, |container| container.usage().bytes);
+    let throughput = record.throughput();
+    Offer {
+        rid: record.rid,
+        target: record.target,
+        target_link,
+        throughput,
+        minimum: offer::minimum(throughput, record.highest, bytes),
+        highest: record.highest,
+        etag: header.etag,
+        ts: header.ts(),
+    }
+}
+
+pub(super) fn make_resource(
+    kind: ResourceKind,
+    rid: Rid,
+    body: Doc,
+    header: &ItemHeader,
+) -> Result<Resource, String> {
+    let id = body.root().get("id").as_str().ok_or_else(|| format!("{rid} has no id"))?.to_owned();
+    Ok(Resource { kind, rid, id, body, etag: header.etag, ts: header.ts() })
+}
+
+/// Partition 0: the catalog's own.
+pub(crate) fn catalog_spec() -> PartitionSpec {
+    let range = EpkRange::full();
+    PartitionSpec { number: 0, container: 0, generation: 0, range, rid_prefix: 0 }
+}
+

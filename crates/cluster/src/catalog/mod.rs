@@ -1,0 +1,199 @@
+//! Databases, containers and offers: what exists, and where its partitions are.
+//!
+//! Readers hold an immutable [`Catalog`]; every change builds a new one after it is durable in partition 0,
+//! which is an ordinary partition like all others.
+
+mod changes;
+mod definition;
+mod load;
+mod purge;
+mod record;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use orrery_doc::Epk;
+
+use crate::offer::Offer;
+use crate::range::{Range, RangeInfo};
+use crate::resource::Resource;
+use crate::rid::Rid;
+use crate::throttle::Budget;
+
+pub use definition::ContainerDefinition;
+pub(crate) use load::{Loaded, catalog_spec};
+pub(crate) use record::Counters;
+
+/// Everything that exists at one moment.
+#[derive(Clone, Default)]
+pub struct Catalog {
+    databases: BTreeMap<Rid, Arc<Database>>,
+    names: HashMap<String, Rid>,
+    containers: HashMap<Rid, Arc<Container>>,
+    offers: BTreeMap<Rid, Arc<Offer>>,
+    offers_by_target: HashMap<Rid, Rid>,
+}
+
+#[derive(Clone)]
+pub struct Database {
+    pub resource: Resource,
+    containers: BTreeMap<Rid, Arc<Container>>,
+    names: HashMap<String, Rid>,
+    /// What its containers share, when throughput is provisioned here.
+    pub(crate) budget: Option<Arc<Budget>>,
+}
+
+#[derive(Clone)]
+pub struct Container {
+    pub resource: Resource,
+    pub database: Rid,
+    pub database_id: String,
+    /// Prefix of its items' keys.
+    pub number: u32,
+    pub definition: ContainerDefinition,
+    /// Ordered by key space, without gaps.
+    pub(crate) ranges: Vec<Arc<Range>>,
+    pub(crate) next_range: u32,
+    /// Set when the container lives from its database's throughput.
+    pub(crate) shared_budget: Option<Arc<Budget>>,
+}
+
+/// What a container holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub items: u64,
+    pub bytes: u64,
+}
+
+impl Catalog {
+    /// In the order of creation.
+    pub fn databases(&self) -> impl Iterator<Item = &Arc<Database>> {
+        self.databases.values()
+    }
+
+    pub fn database(&self, name: &str) -> Option<&Arc<Database>> {
+        self.databases.get(self.names.get(name)?)
+    }
+
+    pub fn database_by_rid(&self, rid: Rid) -> Option<&Arc<Database>> {
+        self.databases.get(&rid)
+    }
+
+    pub fn container_by_rid(&self, rid: Rid) -> Option<&Arc<Container>> {
+        self.containers.get(&rid)
+    }
+
+    pub fn containers(&self) -> impl Iterator<Item = &Arc<Container>> {
+        self.databases.values().flat_map(|database| database.containers())
+    }
+
+    pub fn offers(&self) -> impl Iterator<Item = &Arc<Offer>> {
+        self.offers.values()
+    }
+
+    pub fn offer(&self, rid: Rid) -> Option<&Arc<Offer>> {
+        self.offers.get(&rid)
+    }
+
+    /// The offer of a database or container, if it has one of its own.
+    pub fn offer_of(&self, target: Rid) -> Option<&Arc<Offer>> {
+        self.offers.get(self.offers_by_target.get(&target)?)
+    }
+
+    fn put_database(&mut self, database: Database) -> Arc<Database> {
+        let database = Arc::new(database);
+        self.names.insert(database.resource.id.clone(), database.resource.rid);
+        self.databases.insert(database.resource.rid, database.clone());
+        database
+    }
+
+    fn put_container(&mut self, container: Container) -> Arc<Container> {
+        let container = Arc::new(container);
+        let rid = container.resource.rid;
+        self.containers.insert(rid, container.clone());
+        if let Some(database) = self.databases.get_mut(&container.database) {
+            let database = Arc::make_mut(database);
+            database.names.insert(container.resource.id.clone(), rid);
+            database.containers.insert(rid, container.clone());
+        }
+        container
+    }
+
+    fn put_offer(&mut self, offer: Offer) -> Arc<Offer> {
+        let offer = Arc::new(offer);
+        self.offers_by_target.insert(offer.target, offer.rid);
+        self.offers.insert(offer.rid, offer.clone());
+        offer
+    }
+
+    fn remove_database(&mut self, rid: Rid) {
+        if let Some(database) = self.databases.remove(&rid) {
+            self.names.remove(&database.resource.id);
+            database.containers.keys().for_each(|container| self.remove_container(*container));
+            self.remove_offer(rid);
+        }
+    }
+
+    fn remove_container(&mut self, rid: Rid) {
+        if let Some(container) = self.containers.remove(&rid) {
+            if let Some(database) = self.databases.get_mut(&container.database) {
+                let database = Arc::make_mut(database);
+                database.names.remove(&container.resource.id);
+                database.containers.remove(&rid);
+            }
+            self.remove_offer(rid);
+        }
+    }
+
+    fn remove_offer(&mut self, target: Rid) {
+        if let Some(offer) = self.offers_by_target.remove(&target) {
+            self.offers.remove(&offer);
+        }
+    }
+}
+
+impl Database {
+    pub fn container(&self, name: &str) -> Option<&Arc<Container>> {
+        self.containers.get(self.names.get(name)?)
+    }
+
+    /// In the order of creation.
+    pub fn containers(&self) -> impl Iterator<Item = &Arc<Container>> {
+        self.containers.values()
+    }
+}
+
+impl Container {
+    /// Current physical partitions, in the order of the key space.
+    pub fn ranges(&self) -> Vec<RangeInfo> {
+        let fraction = 1.0 / self.ranges.len() as f64;
+        let info = |range: &Arc<Range>| RangeInfo {
+            id: range.id,
+            range: range.epk().clone(),
+            parents: range.parents.clone(),
+            lsn: range.partition.lsn(),
+            throughput_fraction: fraction,
+            etag: range.etag,
+            ts: range.ts,
+        };
+        self.ranges.iter().map(info).collect()
+    }
+
+    pub fn usage(&self) -> Usage {
+        let add = |sum: Usage, range: &Arc<Range>| {
+            let state = range.partition.state();
+            Usage { items: sum.items + state.items, bytes: sum.bytes + state.bytes }
+        };
+        self.ranges.iter().fold(Usage::default(), add)
+    }
+
+    /// The partition that a key belongs to; the key space has no gaps.
+    pub(crate) fn range_of(&self, epk: &Epk) -> &Arc<Range> {
+        let place = self.ranges.partition_point(|range| range.epk().min <= *epk);
+        &self.ranges[place.saturating_sub(1)]
+    }
+
+    pub(crate) fn range_by_id(&self, id: u32) -> Option<&Arc<Range>> {
+        self.ranges.iter().find(|range| range.id == id)
+    }
+}

@@ -1,0 +1,90 @@
+//! Erasing what a dropped container left behind, in small steps, also across restarts.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use orrery_store::engine::{Batch, Keyspace};
+use orrery_store::keys;
+
+use super::Container;
+use super::record::{DroppedRecord, Record};
+use crate::committer::CommitError;
+use crate::db::Db;
+
+/// Keys that one step erases; small enough that writers do not notice.
+const KEYS_PER_STEP: usize = 2_000;
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Db {
+    /// Closes the ranges of a dropped container, waits until they are quiet, then erases their keys.
+    pub(super) fn purge_later(&self, container: &Arc<Container>) {
+        container.ranges.iter().for_each(|range| range.close());
+        let (db, container) = (self.clone(), container.clone());
+        let record = super::changes::dropped(&container);
+        tokio::spawn(async move {
+            while !container.ranges.iter().all(|range| range.is_quiet()) {
+                tokio::time::sleep(PAUSE).await;
+            }
+            db.purge(record).await;
+        });
+    }
+
+    /// Goes on with what a restart interrupted.
+    pub(crate) fn resume_purges(&self, dropped: Vec<DroppedRecord>) {
+        for record in dropped {
+            let db = self.clone();
+            tokio::spawn(async move { db.purge(record).await });
+        }
+    }
+
+    async fn purge(&self, record: DroppedRecord) {
+        let container = record.number.to_be_bytes();
+        let mut sizes = vec![b'S'];
+        sizes.extend_from_slice(&container);
+        let mut prefixes = vec![(Keyspace::Item, container.to_vec()), (Keyspace::Meta, sizes)];
+        for partition in &record.partitions {
+            prefixes.push((Keyspace::Feed, partition.to_be_bytes().to_vec()));
+            prefixes.push((Keyspace::Meta, keys::partition_state(*partition).to_vec()));
+        }
+        for generation in &record.generations {
+            prefixes.push((Keyspace::Index, generation.to_be_bytes().to_vec()));
+        }
+        for (keyspace, prefix) in prefixes {
+            if self.erase(keyspace, &prefix).await.is_err() {
+                // The record stays, so the next start goes on from here.
+                return;
+            }
+        }
+        let counters = self.inner.control.lock().await;
+        let gone = vec![Record::Dropped(record).id()];
+        if let Err(error) = self.store(&counters, vec![], gone).await {
+            tracing::warn!(error = %error.kind, "a finished purge could not be recorded");
+        }
+    }
+
+    async fn erase(&self, keyspace: Keyspace, prefix: &[u8]) -> Result<(), CommitError> {
+        let upper = keys::after_prefix(prefix);
+        loop {
+            let snapshot = self.inner.committer.snapshot_owned();
+            let end = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let found = snapshot.keys(keyspace, Bound::Included(prefix), end, false).take(KEYS_PER_STEP);
+            let mut batch = Batch::new();
+            for key in found {
+                match key {
+                    Ok(key) => batch.delete(keyspace, key),
+                    Err(error) => {
+                        tracing::error!(%error, "a dropped container could not be read for erasing");
+                        return Err(CommitError::Stopping);
+                    }
+                }
+            }
+            drop(snapshot);
+            if batch.is_empty() {
+                return Ok(());
+            }
+            self.inner.committer.commit(batch).await?;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}

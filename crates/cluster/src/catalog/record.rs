@@ -1,0 +1,166 @@
+//! The stored form of catalog entries: items of partition 0, one JSON document each.
+
+use orrery_doc::{Doc, EpkRange, Epk, json};
+use orrery_store::limits::JSON_DEPTH_MAX;
+use serde::{Deserialize, Serialize};
+
+use crate::request::Throughput;
+use crate::rid::Rid;
+
+/// Wrapping a body adds two levels to its depth.
+const RECORD_DEPTH_MAX: usize = JSON_DEPTH_MAX + 4;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum Record {
+    Counters(Counters),
+    Database(DatabaseRecord),
+    Container(ContainerRecord),
+    Offer(OfferRecord),
+    Dropped(DroppedRecord),
+}
+
+/// The next free number of each sort; numbers are never given twice.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Counters {
+    pub database: u32,
+    pub container: u32,
+    pub offer: u32,
+    pub partition: u32,
+    pub generation: u32,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DatabaseRecord {
+    #[serde(with = "rid_text")]
+    pub rid: Rid,
+    pub body: serde_json::Value,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRecord {
+    #[serde(with = "rid_text")]
+    pub rid: Rid,
+    /// Prefix of its items' keys.
+    pub number: u32,
+    pub body: serde_json::Value,
+    pub ranges: Vec<RangeRecord>,
+    /// The next free id for a range.
+    pub next_range: u32,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RangeRecord {
+    pub id: u32,
+    pub partition: u32,
+    pub generation: u32,
+    /// EPKs in hexadecimal.
+    pub min: String,
+    pub max: String,
+    pub parents: Vec<u32>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OfferRecord {
+    #[serde(with = "rid_text")]
+    pub rid: Rid,
+    #[serde(with = "rid_text")]
+    pub target: Rid,
+    pub autoscale: bool,
+    pub throughput: u32,
+    pub increment_percent: Option<u32>,
+    /// The most that was ever provisioned; it limits how low one may go.
+    pub highest: u32,
+}
+
+/// A container whose keys are still to be erased.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DroppedRecord {
+    pub number: u32,
+    pub partitions: Vec<u32>,
+    pub generations: Vec<u32>,
+}
+
+impl Record {
+    /// The item id under which partition 0 keeps this record.
+    pub fn id(&self) -> String {
+        match self {
+            Record::Counters(_) => "counters".into(),
+            Record::Database(record) => format!("database:{}", record.rid),
+            Record::Container(record) => format!("container:{}", record.rid),
+            Record::Offer(record) => format!("offer:{}", record.rid),
+            Record::Dropped(record) => format!("dropped:{}", record.number),
+        }
+    }
+
+    pub fn to_doc(&self) -> Doc {
+        let text = serde_json::to_vec(self).expect("a record is plain data");
+        json::parse(&text, RECORD_DEPTH_MAX).expect("serialised records are JSON of bounded depth")
+    }
+
+    pub fn from_doc(doc: &Doc) -> Result<Record, String> {
+        let mut text = Vec::new();
+        json::write(doc.root(), &mut text);
+        serde_json::from_slice(&text).map_err(|error| error.to_string())
+    }
+}
+
+impl Counters {
+    /// Partition, container and generation 0 belong to the catalog itself.
+    pub fn first() -> Counters {
+        Counters { database: 1, container: 1, offer: 1, partition: 1, generation: 1 }
+    }
+}
+
+impl RangeRecord {
+    pub fn epk(&self) -> Result<EpkRange, String> {
+        let bound = |text: &str| Epk::from_hex(text).ok_or_else(|| format!("{text} is no EPK"));
+        Ok(EpkRange { min: bound(&self.min)?, max: bound(&self.max)? })
+    }
+}
+
+impl OfferRecord {
+    pub fn throughput(&self) -> Throughput {
+        match self.autoscale {
+            true => Throughput::Autoscale { max: self.throughput, increment_percent: self.increment_percent },
+            false => Throughput::Manual(self.throughput),
+        }
+    }
+
+    pub fn set(&mut self, throughput: Throughput) {
+        self.autoscale = matches!(throughput, Throughput::Autoscale { .. });
+        self.increment_percent = match throughput {
+            Throughput::Autoscale { increment_percent, .. } => increment_percent,
+            Throughput::Manual(_) => None,
+        };
+        self.throughput = throughput.ceiling();
+        self.highest = self.highest.max(self.throughput);
+    }
+}
+
+pub fn to_json(doc: &Doc) -> serde_json::Value {
+    let mut text = Vec::new();
+    json::write(doc.root(), &mut text);
+    serde_json::from_slice(&text).expect("the document writer emits JSON")
+}
+
+pub fn to_doc(body: &serde_json::Value) -> Result<Doc, String> {
+    let text = serde_json::to_vec(body).expect("a JSON value is plain data");
+    json::parse(&text, RECORD_DEPTH_MAX).map_err(|error| error.to_string())
+}
+
+mod rid_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use crate::rid::Rid;
+
+    pub fn serialize<S: Serializer>(rid: &Rid, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(rid)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rid, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Rid::parse(&text).ok_or_else(|| D::Error::custom("not a resource id"))
+    }
+}

@@ -1,0 +1,249 @@
+//! The facade that gateways call.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use orrery_doc::{PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, epk};
+use orrery_store::engine::{DiskOptions, Engine};
+use orrery_store::indexing::IndexingPolicy;
+use orrery_store::{
+    Done, Etag, Lsn, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, TxnError, View,
+};
+
+use crate::catalog::{Catalog, Container, Counters, Loaded, catalog_spec};
+use crate::committer::Committer;
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{Account, DbOptions, OpenError, Storage};
+use crate::range::{Range, RangeParts, WriteError};
+use crate::receipt::{Charge, Receipt, Served};
+use crate::request::{ReadOptions, ReadReply, SessionToken, WriteOptions, WriteReply};
+use crate::ru;
+
+/// From here on a logical partition is watched.
+const NEAR_LIMIT_PERCENT: u64 = 80;
+
+/// The whole database; clones share it.
+#[derive(Clone)]
+pub struct Db {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub options: DbOptions,
+    pub committer: Arc<Committer>,
+    pub catalog: ArcSwap<Catalog>,
+    pub catalog_range: Arc<Range>,
+    /// Held while the catalog changes: one change at a time.
+    pub control: tokio::sync::Mutex<Counters>,
+}
+
+impl Db {
+    /// Opens or creates the database; must be called inside a tokio runtime.
+    pub fn open(options: DbOptions) -> std::result::Result<Db, OpenError> {
+        let engine = match &options.storage {
+            Storage::Memory => Engine::in_memory(),
+            Storage::Disk { path, cache_bytes, disk_bytes_max } => {
+                let mut disk = DiskOptions::new(path);
+                disk.cache_bytes = *cache_bytes;
+                disk.disk_limit_bytes = *disk_bytes_max;
+                Engine::open(disk)?
+            }
+        };
+        let committer = Arc::new(Committer::start(Arc::new(engine), options.durability));
+        let snapshot = committer.snapshot_owned();
+        let partition = Partition::open(catalog_spec(), &snapshot)?;
+        let loaded = Loaded::read(&partition, &snapshot, &options)?;
+        let inner = Inner {
+            catalog_range: Arc::new(catalog_range(partition, &options)),
+            committer,
+            catalog: ArcSwap::from_pointee(loaded.catalog),
+            control: tokio::sync::Mutex::new(loaded.counters),
+            options,
+        };
+        let db = Db { inner: Arc::new(inner) };
+        db.resume_purges(loaded.dropped);
+        Ok(db)
+    }
+
+    /// Writes what is queued and closes the storage, so that the next start replays nothing.
+    pub async fn close(&self) {
+        let inner = self.inner.clone();
+        let stopped = tokio::task::spawn_blocking(move || {
+            inner.committer.stop();
+            inner.committer.engine().close()
+        });
+        match stopped.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "the storage did not close cleanly"),
+            Err(error) => tracing::error!(%error, "stopping the committer failed"),
+        }
+    }
+
+    pub fn account(&self) -> &Account {
+        &self.inner.options.account
+    }
+
+    pub fn options(&self) -> &DbOptions {
+        &self.inner.options
+    }
+
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.catalog.load_full()
+    }
+
+    /// Reads one item.
+    pub async fn read(
+        &self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        target: &Target,
+        options: &ReadOptions,
+    ) -> Result<ReadReply> {
+        let epk = epk(&container.definition.key, key);
+        let range = container.range_of(&epk);
+        let lsn = self.admit(container, range, options.session.as_ref())?;
+        let snapshot = self.inner.committer.snapshot();
+        let found = View::new(&range.partition, &snapshot, lsn).item(&epk, target);
+        drop(snapshot);
+        let served = |item_lsn| Some(Served { range_id: range.id, lsn, item_lsn });
+        match found {
+            Ok(Some(item)) => {
+                let charge = ru::read(u64::from(item.header.json_bytes), options.consistency);
+                self.pay(container, range, &charge);
+                let not_modified = !options.precondition.admits(Some(item.header.etag));
+                let receipt = Receipt { charge, served: served(Some(item.header.lsn)) };
+                Ok(ReadReply { item, not_modified, receipt })
+            }
+            Ok(None) => {
+                let charge = ru::miss();
+                self.pay(container, range, &charge);
+                let kind = ErrorKind::Op { place: 0, error: OpError::NotFound };
+                Err(Error::from(kind).with(Receipt { charge, served: served(None) }))
+            }
+            Err(error) => Err(ErrorKind::Op { place: 0, error }.into()),
+        }
+    }
+
+    /// Runs operations on one logical partition, all or none.
+    pub async fn write(
+        &self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        ops: Vec<Op>,
+        options: &WriteOptions,
+    ) -> Result<WriteReply> {
+        let scope = epk(&container.definition.key, key);
+        let range = container.range_of(&scope);
+        // Writes go to the newest state whatever the token says, so the token decides nothing.
+        let _ = options;
+        let before = self.admit(container, range, None)?;
+        let txn = Txn { scope, ops, now: now() };
+        match range.write(&self.inner.committer, txn).await {
+            Ok(Done { lsn, outcomes, logical_bytes }) => {
+                self.watch_size(container, range, key, logical_bytes);
+                let charges: Vec<Charge> = outcomes.iter().map(|outcome| ru::write(&outcome.meter)).collect();
+                let charge = Charge { lines: charges.iter().flat_map(|charge| charge.lines.clone()).collect() };
+                self.pay(container, range, &charge);
+                let item_lsn = outcomes.last().map(|outcome| outcome.item.header.lsn);
+                let served = Some(Served { range_id: range.id, lsn, item_lsn });
+                Ok(WriteReply { outcomes, charges, receipt: Receipt { charge, served } })
+            }
+            Err(WriteError::Refused(refusal)) => Err(self.refuse(container, range, refusal)),
+            Err(WriteError::Unwritten(kind)) => {
+                let served = Some(Served { range_id: range.id, lsn: before, item_lsn: None });
+                Err(Error::from(kind).with(Receipt { charge: Charge::default(), served }))
+            }
+        }
+    }
+
+    /// Warns once, when a logical partition comes near the size at which it takes no more.
+    fn watch_size(&self, container: &Container, range: &Range, key: &PartitionKey, bytes: (u64, u64)) {
+        let limit = self.inner.options.limits.logical_partition_bytes;
+        let near = limit / 100 * NEAR_LIMIT_PERCENT;
+        if bytes.1 < near {
+            return;
+        }
+        range.counters.writes_near_limit.fetch_add(1, Ordering::Relaxed);
+        if bytes.0 < near {
+            tracing::warn!(
+                database = container.database_id, container = container.resource.id, range = range.id,
+                partition_key = key.to_json(), bytes = bytes.1, limit,
+                "a logical partition is near its size limit"
+            );
+        }
+    }
+
+    fn refuse(&self, container: &Container, range: &Range, refusal: TxnError) -> Error {
+        if matches!(refusal.error, OpError::LogicalPartitionFull) {
+            range.counters.writes_over_limit.fetch_add(1, Ordering::Relaxed);
+        }
+        let charge = ru::write(&refusal.meter);
+        self.pay(container, range, &charge);
+        let served = Some(Served { range_id: range.id, lsn: range.partition.lsn(), item_lsn: None });
+        let kind = ErrorKind::Op { place: refusal.place, error: refusal.error };
+        Error::from(kind).with(Receipt { charge, served })
+    }
+
+    /// Checks the budgets and the session; the LSN returned is one that the next snapshot holds at least.
+    pub(crate) fn admit(
+        &self,
+        container: &Container,
+        range: &Range,
+        session: Option<&SessionToken>,
+    ) -> Result<Lsn> {
+        let now = Instant::now();
+        let lsn = range.partition.lsn();
+        let served = Some(Served { range_id: range.id, lsn, item_lsn: None });
+        let shared = container.shared_budget.as_ref().map_or(Ok(()), |budget| budget.admit(now));
+        if let Err(wait) = shared.and_then(|()| range.budget.admit(now)) {
+            let retry_after_ms = wait.as_millis().max(1) as u32;
+            let receipt = Receipt { charge: Charge::default(), served };
+            return Err(Error::from(ErrorKind::Throttled { retry_after_ms }).with(receipt));
+        }
+        let wanted = session.and_then(|session| session.lsn_of(range.id, &range.parents));
+        if wanted.is_some_and(|wanted| wanted > lsn) {
+            let receipt = Receipt { charge: ru::miss(), served };
+            return Err(Error::from(ErrorKind::SessionUnavailable).with(receipt));
+        }
+        Ok(lsn)
+    }
+
+    pub(crate) fn pay(&self, container: &Container, range: &Range, charge: &Charge) {
+        let (units, now) = (charge.total(), Instant::now());
+        range.budget.pay(units, now);
+        if let Some(budget) = &container.shared_budget {
+            budget.pay(units, now);
+        }
+    }
+}
+
+impl SessionToken {
+    /// What the client has seen of a range, or of those it was split from.
+    fn lsn_of(&self, range: u32, parents: &[u32]) -> Option<Lsn> {
+        let named = |id: &u32| *id == range || parents.contains(id);
+        self.ranges.iter().filter(|(id, _)| named(id)).map(|(_, lsn)| *lsn).max()
+    }
+}
+
+/// Units of 100 ns since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_secs() * TICKS_PER_SECOND + u64::from(since.subsec_nanos() / 100)
+}
+
+/// The catalog's own partition: no budget, no index, one logical partition.
+fn catalog_range(partition: Partition, options: &DbOptions) -> Range {
+    let key = PartitionKeyDef {
+        kind: PartitionKeyKind::Hash,
+        version: PartitionKeyVersion::V2,
+        paths: vec![],
+    };
+    let mut limits = options.limits;
+    limits.logical_partition_bytes = u64::MAX;
+    let schema = Schema { key, indexing: IndexingPolicy::none() };
+    let parts =
+        RangeParts { id: 0, parents: vec![], schema, etag: Etag(0), ts: 0, rate: 0.0, limits };
+    Range::new(partition, parts)
+}

@@ -1,0 +1,86 @@
+//! Why the database refuses a request, by what the caller must do about it.
+
+use orrery_store::OpError;
+
+use crate::receipt::Receipt;
+use crate::resource::ResourceKind;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A refusal, with the charge and the partition state that refusals carry too.
+#[derive(Clone, Debug)]
+pub struct Error {
+    pub kind: ErrorKind,
+    pub receipt: Option<Receipt>,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ErrorKind {
+    /// One operation of a transaction was refused; `place` says which.
+    #[error("{error}")]
+    Op { place: usize, error: OpError },
+    #[error("there is no such {0:?}")]
+    NotFound(ResourceKind),
+    /// The parent in the path does not exist.
+    #[error("the owner, a {0:?}, does not exist")]
+    OwnerNotFound(ResourceKind),
+    #[error("a {0:?} of this name exists")]
+    AlreadyExists(ResourceKind),
+    #[error("the version is not the expected one")]
+    PreconditionFailed,
+    /// The request is malformed; the text is for the client.
+    #[error("{0}")]
+    Invalid(String),
+    /// The partition key in the header and that of the item differ.
+    #[error("the partition key of the request is not that of the item")]
+    KeyMismatch,
+    /// More of this kind than one owner may have.
+    #[error("{1}")]
+    QuotaExceeded(QuotaKind, String),
+    #[error("the request rate is too large; try again after {retry_after_ms} ms")]
+    Throttled { retry_after_ms: u32 },
+    /// The session token names a write that this replica has not seen.
+    #[error("the read session is not available")]
+    SessionUnavailable,
+    /// The partition key range was split, merged, or never existed.
+    #[error("the partition key range is gone")]
+    RangeGone,
+    /// The query cannot be answered by one partition; the client must fetch a plan.
+    #[error("the query needs a plan")]
+    NeedsQueryPlan,
+    #[error("the query is wrong: {0}")]
+    Query(orrery_query::QueryError),
+    /// Nothing was written; the disk must get room first.
+    #[error("the disk is full")]
+    DiskFull,
+    /// Too much work is waiting; nothing was written.
+    #[error("too many requests are waiting")]
+    Overloaded,
+    /// The server is stopping; nothing was written.
+    #[error("the server is stopping")]
+    Stopping,
+    #[error("{0} is not supported yet")]
+    Unsupported(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaKind {
+    SharedThroughputContainers,
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Error { kind, receipt: None }
+    }
+}
+
+impl Error {
+    pub fn invalid(message: impl Into<String>) -> Error {
+        ErrorKind::Invalid(message.into()).into()
+    }
+
+    pub fn with(mut self, receipt: Receipt) -> Error {
+        self.receipt = Some(receipt);
+        self
+    }
+}

@@ -1,0 +1,113 @@
+//! Throughput that a database or container is provisioned with.
+
+use orrery_store::Etag;
+use orrery_store::limits::{
+    AUTOSCALE_MIN, AUTOSCALE_STEP, INITIAL_PARTITION_THROUGHPUT, PartitionLimits, THROUGHPUT_MAX, THROUGHPUT_MIN,
+    THROUGHPUT_STEP,
+};
+
+use crate::error::{Error, Result};
+use crate::request::Throughput;
+use crate::rid::Rid;
+
+#[derive(Clone, Debug)]
+pub struct Offer {
+    pub rid: Rid,
+    /// The database or container that this throughput is for.
+    pub target: Rid,
+    /// Its self link, such as `dbs/…/colls/…/`.
+    pub target_link: String,
+    pub throughput: Throughput,
+    /// The least that may be asked for.
+    pub minimum: u32,
+    pub highest: u32,
+    pub etag: Etag,
+    pub ts: u64,
+}
+
+/// Refuses values that the service does not provision.
+pub fn check(throughput: Throughput) -> Result<()> {
+    let (units, least, step) = match throughput {
+        Throughput::Manual(units) => (units, THROUGHPUT_MIN, THROUGHPUT_STEP),
+        Throughput::Autoscale { max, .. } => (max, AUTOSCALE_MIN, AUTOSCALE_STEP),
+    };
+    if (least..=THROUGHPUT_MAX).contains(&units) && units.is_multiple_of(step) {
+        return Ok(());
+    }
+    if units < least {
+        return Err(Error::invalid(format!(
+            "Requested throughput {units} is less than required minimum throughput {least}."
+        )));
+    }
+    Err(Error::invalid(format!(
+        "The offer should have valid throughput values between {least} and {THROUGHPUT_MAX} inclusive in increments of {step}."
+    )))
+}
+
+/// How low an offer may go: a hundredth, or a tenth for autoscale, of the most it ever had.
+pub fn minimum(throughput: Throughput, highest: u32, bytes: u64) -> u32 {
+    let gigabytes = bytes.div_ceil(1024 * 1024 * 1024).min(u64::from(u32::MAX / 10)) as u32;
+    match throughput {
+        Throughput::Manual(_) => {
+            let least = THROUGHPUT_MIN.max(highest / 100).max(gigabytes);
+            least.next_multiple_of(THROUGHPUT_STEP)
+        }
+        Throughput::Autoscale { .. } => {
+            let least = AUTOSCALE_MIN.max(highest / 10).max(gigabytes.saturating_mul(10));
+            least.next_multiple_of(AUTOSCALE_STEP)
+        }
+    }
+}
+
+/// Physical partitions of a new container: one while one can carry the load, then with room to grow.
+pub fn initial_partitions(throughput: u32, limits: &PartitionLimits) -> u32 {
+    if throughput <= limits.partition_throughput {
+        return 1;
+    }
+    // The service's 6,000 of 10,000, kept in proportion when an operator sets another budget.
+    let scale = f64::from(INITIAL_PARTITION_THROUGHPUT) / 10_000.0;
+    let each = (f64::from(limits.partition_throughput) * scale).max(1.0);
+    (f64::from(throughput) / each).ceil() as u32
+}
+
+/// Fewest partitions that can carry a throughput.
+pub fn least_partitions(throughput: u32, limits: &PartitionLimits) -> u32 {
+    throughput.div_ceil(limits.partition_throughput.max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_containers_get_the_partitions_that_the_service_gives() {
+        let limits = PartitionLimits::default();
+        for (throughput, partitions) in [(400, 1), (10_000, 1), (10_100, 2), (12_000, 2), (24_000, 4), (30_000, 5)] {
+            assert_eq!(initial_partitions(throughput, &limits), partitions, "{throughput}");
+            assert!(partitions >= least_partitions(throughput, &limits));
+        }
+    }
+
+    fn autoscale(max: u32) -> Throughput {
+        Throughput::Autoscale { max, increment_percent: None }
+    }
+
+    #[test]
+    fn offers_keep_to_steps_and_bounds() {
+        for units in [400, 500, 1_000_000] {
+            assert!(check(Throughput::Manual(units)).is_ok(), "{units}");
+        }
+        for units in [0, 300, 450, 1_000_100] {
+            assert!(check(Throughput::Manual(units)).is_err(), "{units}");
+        }
+        assert!(check(autoscale(1000)).is_ok());
+        assert!(check(autoscale(1500)).is_err());
+    }
+
+    #[test]
+    fn what_was_once_provisioned_limits_how_low_one_may_go() {
+        assert_eq!(minimum(Throughput::Manual(400), 400, 0), 400);
+        assert_eq!(minimum(Throughput::Manual(400), 100_000, 0), 1000);
+        assert_eq!(minimum(autoscale(1000), 50_000, 0), 5000);
+    }
+}

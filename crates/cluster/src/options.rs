@@ -1,0 +1,48 @@
+//! How a database is opened, and what its account looks like.
+
+use std::path::PathBuf;
+
+use orrery_store::engine::EngineError;
+use orrery_store::limits::PartitionLimits;
+
+use crate::request::Consistency;
+
+#[derive(Clone, Debug)]
+pub struct DbOptions {
+    pub storage: Storage,
+    pub durability: Durability,
+    pub limits: PartitionLimits,
+    /// Off only for tests that must not be slowed down.
+    pub throttle: bool,
+    pub account: Account,
+}
+
+#[derive(Clone, Debug)]
+pub enum Storage {
+    Memory,
+    Disk { path: PathBuf, cache_bytes: u64, disk_bytes_max: Option<u64> },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// An acknowledged write is on disk.
+    Durable,
+    /// An acknowledged write is on disk within a fraction of a second.
+    Relaxed,
+}
+
+#[derive(Clone, Debug)]
+pub struct Account {
+    pub name: String,
+    pub region: String,
+    pub consistency: Consistency,
+    pub serverless: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("the catalog is damaged: {0}")]
+    Catalog(String),
+}

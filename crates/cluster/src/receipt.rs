@@ -1,0 +1,53 @@
+//! What a request cost and which partition served it: part of every answer, also of refusals.
+
+use orrery_store::Lsn;
+
+#[derive(Clone, Debug, Default)]
+pub struct Receipt {
+    pub charge: Charge,
+    /// The partition that answered; none for requests on the catalog.
+    pub served: Option<Served>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// The id of the partition key range, as in `pkranges`.
+    pub range_id: u32,
+    /// How far the partition is; the client's session token is made of these two.
+    pub lsn: Lsn,
+    /// The write that produced the item in the answer.
+    pub item_lsn: Option<Lsn>,
+}
+
+/// Request units, with the lines that add up to them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Charge {
+    pub lines: Vec<ChargeLine>,
+}
+
+/// One reason for a charge: `count` times `each`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChargeLine {
+    pub what: &'static str,
+    pub count: f64,
+    pub each: f64,
+}
+
+impl Charge {
+    /// Hundredths of a request unit are the service's resolution.
+    pub fn total(&self) -> f64 {
+        let sum: f64 = self.lines.iter().map(|line| line.count * line.each).sum();
+        (sum * 100.0).round() / 100.0
+    }
+
+    pub fn line(mut self, what: &'static str, count: f64, each: f64) -> Charge {
+        if count * each > 0.0 {
+            self.lines.push(ChargeLine { what, count, each });
+        }
+        self
+    }
+
+    pub fn flat(what: &'static str, units: f64) -> Charge {
+        Charge::default().line(what, 1.0, units)
+    }
+}

@@ -1,0 +1,114 @@
+//! Options of requests and the shapes of answers at the `Db` boundary.
+
+use std::time::Duration;
+
+use orrery_doc::{EpkRange, PartitionKey};
+use orrery_store::{Etag, Item, Lsn, Outcome, Precondition};
+
+use crate::receipt::Receipt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Consistency {
+    Eventual,
+    ConsistentPrefix,
+    Session,
+    BoundedStaleness,
+    Strong,
+}
+
+/// The LSN that a client has seen on the range it asks, if its session token names that range.
+#[derive(Clone, Debug, Default)]
+pub struct SessionToken {
+    /// Pairs of range id and LSN, as the client sent them.
+    pub ranges: Vec<(u32, Lsn)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    pub consistency: Consistency,
+    pub session: Option<SessionToken>,
+    pub precondition: Precondition,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    pub session: Option<SessionToken>,
+}
+
+/// Answer to a point read.
+#[derive(Clone, Debug)]
+pub struct ReadReply {
+    pub item: Item,
+    /// True when the client's version is current: answer without a body.
+    pub not_modified: bool,
+    pub receipt: Receipt,
+}
+
+/// Answer to a transaction: one outcome for each operation, in order.
+#[derive(Clone, Debug)]
+pub struct WriteReply {
+    pub outcomes: Vec<Outcome>,
+    /// The charge of each operation; they add up to the receipt's.
+    pub charges: Vec<crate::receipt::Charge>,
+    pub receipt: Receipt,
+}
+
+/// Which items a feed or query runs over.
+#[derive(Clone, Debug)]
+pub enum Scope {
+    /// The whole container, partition by partition.
+    Container,
+    /// One physical partition, optionally cut to a part of its key space.
+    Range { range_id: u32, epk: Option<EpkRange> },
+    /// Any part of the key space.
+    Epk(EpkRange),
+    /// One logical partition, or all below a hierarchical prefix.
+    Key(PartitionKey),
+}
+
+#[derive(Clone, Debug)]
+pub struct PageOptions {
+    pub items_max: usize,
+    pub bytes_max: usize,
+    pub time_max: Duration,
+    /// What an earlier page returned.
+    pub continuation: Option<String>,
+    pub consistency: Consistency,
+    pub session: Option<SessionToken>,
+}
+
+/// One page of items.
+#[derive(Clone, Debug)]
+pub struct FeedPage {
+    pub items: Vec<Item>,
+    pub continuation: Option<String>,
+    pub receipt: Receipt,
+}
+
+/// One page of query results, each already JSON text.
+#[derive(Clone, Debug)]
+pub struct QueryPage {
+    pub rows: Vec<Vec<u8>>,
+    pub continuation: Option<String>,
+    pub receipt: Receipt,
+}
+
+/// Throughput as a client provisions it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Throughput {
+    Manual(u32),
+    /// `increment_percent` is kept for the client; raising the ceiling by itself is the service's own affair.
+    Autoscale { max: u32, increment_percent: Option<u32> },
+}
+
+impl Throughput {
+    /// The RU/s that partitions are sized and throttled for.
+    pub fn ceiling(self) -> u32 {
+        match self {
+            Throughput::Manual(units) | Throughput::Autoscale { max: units, .. } => units,
+        }
+    }
+}
+
+/// A condition on the version of a catalog resource.
+pub type ResourcePrecondition = Option<Etag>;

@@ -1,0 +1,64 @@
+//! What the metrics page shows.
+
+use std::sync::atomic::Ordering;
+
+use orrery_store::engine::EngineStats;
+
+use crate::db::Db;
+
+pub struct Stats {
+    pub engine: EngineStats,
+    pub commit_groups: u64,
+    pub commit_batches: u64,
+    pub commit_refused: u64,
+    pub ranges: Vec<RangeStats>,
+}
+
+/// One physical partition.
+pub struct RangeStats {
+    pub database: String,
+    pub container: String,
+    pub range_id: u32,
+    pub items: u64,
+    pub bytes: u64,
+    pub lsn: u64,
+    /// The most RU that any second used.
+    pub units_per_second_highest: f64,
+    pub units_total: f64,
+    pub throttled: u64,
+    pub writes_near_limit: u64,
+    pub writes_over_limit: u64,
+}
+
+impl Db {
+    pub fn stats(&self) -> Stats {
+        let counters = &self.inner.committer.counters;
+        let catalog = self.catalog();
+        let ranges = catalog.containers().flat_map(|container| {
+            container.ranges.iter().map(|range| {
+                let state = range.partition.state();
+                let usage = range.budget.usage();
+                RangeStats {
+                    database: container.database_id.clone(),
+                    container: container.resource.id.clone(),
+                    range_id: range.id,
+                    items: state.items,
+                    bytes: state.bytes,
+                    lsn: state.lsn.0,
+                    units_per_second_highest: usage.highest,
+                    units_total: usage.total,
+                    throttled: usage.throttled,
+                    writes_near_limit: range.counters.writes_near_limit.load(Ordering::Relaxed),
+                    writes_over_limit: range.counters.writes_over_limit.load(Ordering::Relaxed),
+                }
+            })
+        });
+        Stats {
+            engine: self.inner.committer.engine().stats(),
+            commit_groups: counters.groups.load(Ordering::Relaxed),
+            commit_batches: counters.batches.load(Ordering::Relaxed),
+            commit_refused: counters.refused.load(Ordering::Relaxed),
+            ranges: ranges.collect(),
+        }
+    }
+}

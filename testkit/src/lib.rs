@@ -1,0 +1,12 @@
+//! What tests and benchmarks share: a real server process and a small signing HTTP client.
+//!
+//! Official SDKs test the protocol elsewhere; this client exists where thousands of requests, broken ones included,
+//! must be sent with little work of the client's own.
+
+mod client;
+mod server;
+mod sign;
+
+pub use client::{Client, Reply};
+pub use server::Server;
+pub use sign::{EMULATOR_KEY, Signer};

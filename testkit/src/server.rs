@@ -1,0 +1,104 @@
+//! A real server in a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a start or a clean stop may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Server {
+    child: Child,
+    port: u16,
+    started: Duration,
+}
+
+impl Server {
+    /// Starts `binary serve` on any free port and waits until it says that it is ready.
+    pub fn start(binary: &Path, args: &[&str]) -> Server {
+        let begin = Instant::now();
+        let mut child = Command::new(binary)
+            .args(["serve", "--nosql-port", "0"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}", binary.display()));
+        let output = child.stdout.take().expect("stdout is piped");
+        let mut lines = BufReader::new(output).lines();
+        let port = loop {
+            let line = lines.next().expect("the server ended before it was ready").expect("stdout is text");
+            if let Some(port) = ready_port(&line) {
+                break port;
+            }
+        };
+        // The pipe must stay open and empty, or the server would block or fail on its next line.
+        std::thread::spawn(move || lines.for_each(drop));
+        Server { child, port, started: begin.elapsed() }
+    }
+
+    /// Starts on a data directory that outlives the process.
+    pub fn start_on(binary: &Path, directory: &Path, args: &[&str]) -> Server {
+        let directory = directory.to_str().expect("a temporary path is text");
+        Server::start(binary, &[&["--data-dir", directory], args].concat())
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// From `exec` to the line that says ready.
+    pub fn start_time(&self) -> Duration {
+        self.started
+    }
+
+    /// SIGKILL: the process gets no chance to write anything more.
+    pub fn kill(mut self) {
+        self.child.kill().expect("the process is ours");
+        self.child.wait().expect("the process is ours");
+    }
+
+    /// SIGTERM: a clean stop, which must end with success.
+    pub fn stop(mut self) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill is there");
+        assert!(sent.success(), "SIGTERM could not be sent");
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait().expect("the process is ours") {
+                assert!(status.success(), "the server stopped with {status}");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the server did not stop within {PATIENCE:?}");
+    }
+
+    /// Resident memory in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let path = PathBuf::from(format!("/proc/{}/status", self.child.id()));
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+        let kilobytes = line.split_whitespace().nth(1).and_then(|text| text.parse::<u64>().ok());
+        kilobytes.unwrap_or(0) * 1024
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Already ended processes make both calls fail, which is fine here.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn ready_port(line: &str) -> Option<u16> {
+    let rest = line.strip_prefix("ORRERY READY nosql=")?;
+    let address = rest.split_whitespace().next()?;
+    address.rsplit_once(':')?.1.parse().ok()
+}

@@ -1,1 +1,173 @@
+use http::{HeaderName, HeaderValue};
+use proptest::prelude::*;
 
+use super::*;
+
+fn map(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    pairs
+        .iter()
+        .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).expect("a value")))
+        .collect()
+}
+
+fn one(name: &'static str, value: &str) -> Result<RequestHeaders<'static>, String> {
+    let map: &'static HeaderMap = Box::leak(Box::new(map(&[(name, value)])));
+    RequestHeaders::parse(map).map_err(|refusal| format!("{:?}", refusal.wire().voice))
+}
+
+#[test]
+fn booleans_are_read_in_any_case() {
+    for (value, expected) in
+        [("True", true), ("true", true), ("TRUE", true), ("False", false), ("false", false)]
+    {
+        let headers = one("x-ms-documentdb-isquery", value).expect("a boolean");
+        assert_eq!(headers.is_query, expected, "{value}");
+    }
+    assert!(one("x-ms-documentdb-is-upsert", "yes").is_err());
+}
+
+#[test]
+fn the_go_client_s_query_header_counts_too() {
+    assert!(one("x-ms-documentdb-query", "True").expect("a boolean").is_query);
+}
+
+#[test]
+fn page_sizes_are_minus_one_or_positive() {
+    for (value, expected) in [
+        ("-1", Some(MaxItemCount::Server)),
+        ("1", Some(MaxItemCount::AtMost(1))),
+        ("99999999999", Some(MaxItemCount::AtMost(u32::MAX))),
+        ("0", None),
+        ("-2", None),
+        ("ten", None),
+        ("1.5", None),
+    ] {
+        let read = one("x-ms-max-item-count", value).ok().map(|headers| headers.max_item_count);
+        assert_eq!(read, expected, "{value}");
+    }
+    assert_eq!(MaxItemCount::AtMost(70_000).or(1000, 10_000), 10_000);
+    assert_eq!(MaxItemCount::Server.or(1000, 10_000), 1000);
+}
+
+#[test]
+fn words_are_checked() {
+    assert_eq!(
+        one("x-ms-consistency-level", "Strong").expect("known").consistency,
+        Some(Consistency::Strong)
+    );
+    assert_eq!(
+        one("x-ms-consistency-level", "session").expect("known").consistency,
+        Some(Consistency::Session)
+    );
+    assert_eq!(
+        one("x-ms-indexing-directive", "Exclude").expect("known").indexing_directive,
+        IndexingDirective::Exclude
+    );
+    assert_eq!(one("x-ms-cosmos-priority-level", "Low").expect("known").priority, Some(Priority::Low));
+    for (name, value) in [
+        ("x-ms-consistency-level", "Stronger"),
+        ("x-ms-indexing-directive", "Maybe"),
+        ("x-ms-cosmos-priority-level", "Medium"),
+        ("x-ms-cosmos-read-consistency-strategy", "Sometimes"),
+        ("x-ms-cosmos-throughput-bucket", "6"),
+        ("x-ms-cosmos-throughput-bucket", "0"),
+        ("content-length", "many"),
+    ] {
+        let message = one(name, value).expect_err("unknown");
+        assert!(message.contains(name) && message.contains(value), "{message}");
+    }
+}
+
+#[test]
+fn minimal_answers_are_asked_for_in_two_ways() {
+    for (name, value, expected) in [
+        ("prefer", "return=minimal", true),
+        ("prefer", "respond-async, Return = Minimal", true),
+        ("prefer", "return=representation", false),
+        ("x-ms-cosmos-populate-content-response-on-write", "False", true),
+        ("x-ms-cosmos-populate-content-response-on-write", "True", false),
+    ] {
+        assert_eq!(one(name, value).expect("well formed").minimal_response, expected, "{name}: {value}");
+    }
+}
+
+#[test]
+fn a_level_and_a_strategy_exclude_each_other() {
+    let both =
+        map(&[("x-ms-consistency-level", "Session"), ("x-ms-cosmos-read-consistency-strategy", "Eventual")]);
+    assert!(RequestHeaders::parse(&both).is_err());
+    let default =
+        map(&[("x-ms-consistency-level", "Session"), ("x-ms-cosmos-read-consistency-strategy", "Default")]);
+    assert!(RequestHeaders::parse(&default).is_ok());
+}
+
+#[test]
+fn empty_values_count_as_absent_and_the_first_of_several_counts() {
+    assert_eq!(one("x-ms-continuation", "").expect("absent").continuation, None);
+    let mut several = HeaderMap::new();
+    several.append("if-match", HeaderValue::from_static("\"a\""));
+    several.append("if-match", HeaderValue::from_static("\"b\""));
+    assert_eq!(RequestHeaders::parse(&several).expect("legal").if_match, Some("\"a\""));
+}
+
+#[test]
+fn binary_answers_are_offered_by_name() {
+    for (value, expected) in [("CosmosBinary", true), ("JsonText, CosmosBinary", true), ("JsonText", false)] {
+        let headers = one("x-ms-cosmos-supported-serialization-formats", value).expect("a list");
+        assert_eq!(headers.accepts_binary, expected, "{value}");
+    }
+}
+
+#[test]
+fn broken_utf_8_is_refused_where_it_matters() {
+    let broken = || HeaderValue::from_bytes(b"[\"\xff\xfe\"]").expect("bytes that a header may carry");
+    let mut map = HeaderMap::new();
+    map.insert("x-ms-documentdb-partitionkey", broken());
+    assert!(RequestHeaders::parse(&map).is_err());
+    let mut map = HeaderMap::new();
+    map.insert("user-agent", broken());
+    map.insert("x-unknown", broken());
+    assert!(RequestHeaders::parse(&map).is_ok());
+}
+
+const NAMES: [&str; 24] = [
+    "authorization",
+    "date",
+    "host",
+    "content-type",
+    "content-length",
+    "if-match",
+    "prefer",
+    "a-im",
+    "x-ms-date",
+    "x-ms-max-item-count",
+    "x-ms-consistency-level",
+    "x-ms-indexing-directive",
+    "x-ms-offer-throughput",
+    "x-ms-session-token",
+    "x-ms-documentdb-partitionkey",
+    "x-ms-documentdb-partitionkeyrangeid",
+    "x-ms-documentdb-isquery",
+    "x-ms-documentdb-responsecontinuationtokenlimitinkb",
+    "x-ms-cosmos-batch-atomic",
+    "x-ms-cosmos-priority-level",
+    "x-ms-cosmos-throughput-bucket",
+    "x-ms-cosmos-supported-serialization-formats",
+    "x-ms-cosmos-read-consistency-strategy",
+    "x-orrery-explain-charge",
+];
+
+proptest! {
+    #[test]
+    fn no_header_panics(values in proptest::collection::vec((0..NAMES.len(), any::<Vec<u8>>()), 0..12)) {
+        let mut map = HeaderMap::new();
+        for (name, value) in values {
+            if let Ok(value) = HeaderValue::from_bytes(&value) {
+                map.append(HeaderName::from_static(NAMES[name]), value);
+            }
+        }
+        if let Err(refusal) = RequestHeaders::parse(&map) {
+            prop_assert_eq!(refusal.wire().status.as_u16(), 400);
+        }
+    }
+}

@@ -5,11 +5,27 @@
 //! (what a client must know to run the query over all partitions).
 
 pub mod ast;
+mod compile;
 mod error;
+mod eval;
+mod functions;
 mod lexer;
 pub mod limits;
+mod parameters;
 pub mod parse;
+mod pattern;
 pub mod print;
+mod program;
+mod row;
+mod run;
 mod token;
+mod value;
 
+pub use compile::{Program, compile, compile_condition};
 pub use error::{Code, Diagnostic, QueryError, Result};
+pub use eval::{Context, UserFunctions};
+pub use parameters::Parameters;
+pub use pattern::LikePattern;
+pub use row::{Row, SystemField, SystemProperties, SystemProps, SystemValue};
+pub use run::{Carry, Flow, PageEnd, Position, Room, Rows, Run};
+pub use value::{Fields, Kind, List, Text, Val};

@@ -30,7 +30,7 @@ pub const ARRAY_ITEMS: usize = 262_144;
 pub const REGEX_BYTES: usize = 1024 * 1024;
 
 /// Rows that the expansion of one document (JOINs, subqueries) may visit.
-pub const STEPS_PER_DOCUMENT: u64 = 4_000_000;
+pub const STEPS_PER_DOCUMENT: u64 = 1_000_000;
 
 /// Groups that one GROUP BY may hold in memory.
 pub const GROUPS: usize = 200_000;

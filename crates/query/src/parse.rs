@@ -7,6 +7,8 @@
 mod clauses;
 mod expressions;
 
+pub(crate) use clauses::Counted;
+
 use crate::ast::{Expr, Query, Span};
 use crate::error::{QueryError, Result};
 use crate::lexer;

@@ -1,0 +1,158 @@
+//! Scalar expressions.
+
+use super::Compiler;
+use super::clauses::unresolved;
+use crate::ast::*;
+use crate::error::{QueryError, Result};
+use crate::functions;
+use crate::pattern::LikePattern;
+use crate::program::{AggregateKind, LikeNode, Node, PathStep};
+use crate::value::Val;
+
+impl Compiler<'_> {
+    pub(super) fn expr(&mut self, expr: &Expr) -> Result<Node> {
+        if let Some(node) = self.grouped(expr)? {
+            return Ok(node);
+        }
+        Ok(match &expr.kind {
+            ExprKind::Literal(literal) => Node::Constant(constant(literal)),
+            ExprKind::Parameter(name) => Node::Constant(self.parameters.get(name)),
+            ExprKind::Name(name) => Node::Slot(self.slot(name, expr.span)?),
+            ExprKind::Member(base, name) => member(self.expr(base)?, PathStep::Name(name.as_str().into())),
+            ExprKind::Index(base, index) => self.index(base, index)?,
+            ExprKind::Unary(op, operand) => Node::Unary(*op, Box::new(self.expr(operand)?)),
+            ExprKind::Binary(op, left, right) => {
+                Node::Binary(*op, Box::new(self.expr(left)?), Box::new(self.expr(right)?))
+            }
+            ExprKind::And(operands) => Node::And(self.list(operands)?),
+            ExprKind::Or(operands) => Node::Or(self.list(operands)?),
+            ExprKind::Conditional(operands) => Node::Conditional(Box::new(self.three(operands)?)),
+            ExprKind::Between { negated, operands } => {
+                Node::Between { negated: *negated, operands: Box::new(self.three(operands)?) }
+            }
+            ExprKind::In { negated, needle, list } => {
+                Node::In { negated: *negated, needle: Box::new(self.expr(needle)?), list: self.list(list)? }
+            }
+            ExprKind::Like { negated, value, pattern, escape } => Node::Like {
+                negated: *negated,
+                value: Box::new(self.expr(value)?),
+                pattern: self.like(pattern, escape.as_deref(), expr.span)?,
+            },
+            ExprKind::Array(items) => Node::Array(self.list(items)?),
+            ExprKind::Object(properties) => {
+                let mut nodes = Vec::with_capacity(properties.len());
+                for (name, value) in properties {
+                    nodes.push((name.as_str().into(), self.expr(value)?));
+                }
+                Node::Object(nodes)
+            }
+            ExprKind::Call { udf: true, name, arguments } => {
+                Node::Udf(name.as_str().into(), self.list(arguments)?)
+            }
+            ExprKind::Call { udf: false, name, arguments } => self.call(expr, name, arguments)?,
+            ExprKind::Subquery(kind, query) => Node::Subquery(*kind, Box::new(self.level(query)?)),
+            ExprKind::Placeholder(text) => {
+                return Err(QueryError::bare(format!("The placeholder {text} was not filled in.")));
+            }
+        })
+    }
+
+    fn list(&mut self, list: &[Expr]) -> Result<Vec<Node>> {
+        list.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    fn three(&mut self, operands: &[Expr; 3]) -> Result<[Node; 3]> {
+        Ok([self.expr(&operands[0])?, self.expr(&operands[1])?, self.expr(&operands[2])?])
+    }
+
+    fn slot(&self, name: &str, span: Span) -> Result<usize> {
+        let found = self.names.iter().rev().find(|(known, _)| known == name);
+        found.map(|(_, slot)| *slot).ok_or_else(|| unresolved(name, span))
+    }
+
+    fn index(&mut self, base: &Expr, index: &Expr) -> Result<Node> {
+        let base = self.expr(base)?;
+        Ok(match self.expr(index)? {
+            Node::Constant(Val::Str(name)) => member(base, PathStep::Name(name.as_str().into())),
+            Node::Constant(Val::Int(place)) if place >= 0 => {
+                member(base, PathStep::Index(usize::try_from(place).unwrap_or(usize::MAX)))
+            }
+            index => Node::Index(Box::new(base), Box::new(index)),
+        })
+    }
+
+    fn like(&mut self, pattern: &Expr, escape: Option<&str>, span: Span) -> Result<LikeNode> {
+        let escape = match escape.map(|text| (text.chars().next(), text.chars().count())) {
+            None => None,
+            Some((Some(c), 1)) => Some(c),
+            Some(_) => {
+                return Err(QueryError::at(2070, span, "The ESCAPE of a LIKE must be one character."));
+            }
+        };
+        Ok(match self.expr(pattern)? {
+            Node::Constant(Val::Str(pattern)) => LikeNode::Ready(LikePattern::new(pattern.as_str(), escape)),
+            node => LikeNode::Late(Box::new(node), escape),
+        })
+    }
+
+    fn call(&mut self, expr: &Expr, name: &str, arguments: &[Expr]) -> Result<Node> {
+        let Some(function) = functions::find(name) else {
+            let end = expr.span.start as usize + name.len();
+            let span = Span::new(expr.span.start as usize, end);
+            if AggregateKind::from_name(name).is_some() {
+                return Err(QueryError::at(2100, span, "An aggregate is not allowed here."));
+            }
+            let message = format!("'{name}' is not a recognized built-in function name.");
+            return Err(QueryError::at(2005, span, message));
+        };
+        if arguments.len() < function.least || arguments.len() > function.most {
+            return Err(QueryError::at(2050, expr.span, function.arity_text()));
+        }
+        if function.is_later() {
+            return Err(QueryError::Unsupported(function.refusal()));
+        }
+        let mut nodes = self.list(arguments)?;
+        if function.name == "REGEXMATCH" {
+            let modifiers = match nodes.get(2) {
+                None => Some(""),
+                Some(Node::Constant(Val::Str(modifiers))) => Some(modifiers.as_str()),
+                Some(_) => None,
+            };
+            if let (Node::Constant(Val::Str(pattern)), Some(modifiers)) = (&nodes[1], modifiers) {
+                let regex = functions::regex(pattern.as_str(), modifiers);
+                return Ok(match regex {
+                    Some(regex) => Node::Regex(Box::new(nodes.swap_remove(0)), Box::new(regex)),
+                    None => Node::Constant(Val::Undefined),
+                });
+            }
+        }
+        Ok(Node::Call(function, nodes))
+    }
+}
+
+/// One more step, kept flat when the base is a slot or a path already.
+fn member(base: Node, step: PathStep) -> Node {
+    match (base, step) {
+        (Node::Slot(slot), step) => Node::Path { slot, steps: Box::new([step]) },
+        (Node::Path { slot, steps }, step) => {
+            let steps = steps.into_iter().chain([step]).collect();
+            Node::Path { slot, steps }
+        }
+        (base, PathStep::Name(name)) => Node::Member(Box::new(base), name),
+        (base, PathStep::Index(index)) => {
+            let index = Val::Int(i64::try_from(index).unwrap_or(i64::MAX));
+            Node::Index(Box::new(base), Box::new(Node::Constant(index)))
+        }
+    }
+}
+
+pub(crate) fn constant(literal: &Literal) -> Val<'static> {
+    match literal {
+        Literal::Undefined => Val::Undefined,
+        Literal::Null => Val::Null,
+        Literal::Bool(value) => Val::Bool(*value),
+        Literal::Int(value) => Val::Int(*value),
+        Literal::Double(value) => Val::number(*value),
+        Literal::String(text) => Val::text(text.as_str()),
+    }
+}

@@ -1,0 +1,173 @@
+//! The built-in functions, one file per group, found by name in any letter case.
+//!
+//! A function gets its arguments evaluated and answers a value; `None` is undefined, which is what
+//! every function gives for arguments of the wrong type. Functions never fail: a result beyond a
+//! limit is undefined too.
+
+mod array;
+mod conditional;
+mod date;
+mod date_text;
+mod mathematical;
+mod string;
+mod types;
+
+pub(crate) use string::regex;
+
+use crate::error::{QueryError, Result};
+use crate::limits;
+use crate::value::{List, Val};
+
+pub(crate) type Body = for<'v, 'a> fn(&Args<'v, 'a>) -> Option<Val<'a>>;
+
+/// One entry of the table.
+pub(crate) struct Function {
+    pub name: &'static str,
+    pub least: usize,
+    pub most: usize,
+    pub uses_chance: bool,
+    /// Whether the answer depends on more than the arguments, so that it must not be folded.
+    pub depends_on_time: bool,
+    body: Implementation,
+}
+
+enum Implementation {
+    Ready(Body),
+    /// Known to the language, but not to this release.
+    Later,
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Any number of arguments.
+const MANY: usize = usize::MAX;
+
+const fn function(name: &'static str, least: usize, most: usize, body: Body) -> Function {
+    let body = Implementation::Ready(body);
+    Function { name, least, most, uses_chance: false, depends_on_time: false, body }
+}
+
+const fn timed(name: &'static str, least: usize, most: usize, body: Body) -> Function {
+    Function { depends_on_time: true, ..function(name, least, most, body) }
+}
+
+const fn later(name: &'static str, least: usize, most: usize) -> Function {
+    let body = Implementation::Later;
+    Function { name, least, most, uses_chance: false, depends_on_time: false, body }
+}
+
+/// Functions of the full-text, vector and spatial groups: parsed and planned, not yet run.
+static LATER: [Function; 17] = [
+    later("ST_AREA", 1, 1),
+    later("ST_DISTANCE", 2, 2),
+    later("ST_INTERSECTS", 2, 2),
+    later("ST_ISVALID", 1, 1),
+    later("ST_ISVALIDDETAILED", 1, 1),
+    later("ST_WITHIN", 2, 2),
+    later("FULLTEXTCONTAINS", 2, 2),
+    later("FULLTEXTCONTAINSALL", 2, MANY),
+    later("FULLTEXTCONTAINSANY", 2, MANY),
+    later("FULLTEXTSCORE", 2, MANY),
+    later("RRF", 2, MANY),
+    later("VECTORDISTANCE", 2, 4),
+    later("_FULLTEXTWORDCOUNT", 1, 1),
+    later("_FULLTEXTSCORE", 2, MANY),
+    later("GENERATEEMBEDDINGS", 1, MANY),
+    later("HASH", 1, MANY),
+    later("DATETIMEFORMAT", 2, 3),
+];
+
+/// Finds a function by name, in any letter case.
+pub(crate) fn find(name: &str) -> Option<&'static Function> {
+    let groups: [&'static [Function]; 7] = [
+        &types::FUNCTIONS,
+        &string::FUNCTIONS,
+        &mathematical::FUNCTIONS,
+        &array::FUNCTIONS,
+        &conditional::FUNCTIONS,
+        &date::FUNCTIONS,
+        &LATER,
+    ];
+    groups.into_iter().flatten().find(|function| function.name.eq_ignore_ascii_case(name))
+}
+
+impl Function {
+    pub fn run<'a>(&self, values: &[Val<'a>], now_ticks: i64, random: u64) -> Result<Val<'a>> {
+        match self.body {
+            Implementation::Ready(body) => {
+                Ok(body(&Args { values, now_ticks, random }).unwrap_or(Val::Undefined))
+            }
+            Implementation::Later => Err(QueryError::Unsupported(self.refusal())),
+        }
+    }
+
+    pub fn is_later(&self) -> bool {
+        matches!(self.body, Implementation::Later)
+    }
+
+    pub fn refusal(&self) -> String {
+        format!("The function {} is not yet supported.", self.name)
+    }
+
+    /// The service's words for a wrong number of arguments.
+    pub fn arity_text(&self) -> String {
+        let count = match (self.least, self.most) {
+            (least, MANY) => format!("at least {least}"),
+            (least, most) if least == most => format!("{least}"),
+            (least, most) => format!("{least} to {most}"),
+        };
+        format!("The {} function requires {count} argument(s).", self.name)
+    }
+}
+
+/// The arguments of one call.
+pub(crate) struct Args<'v, 'a> {
+    values: &'v [Val<'a>],
+    now_ticks: i64,
+    random: u64,
+}
+
+impl<'v, 'a> Args<'v, 'a> {
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    fn get(&self, i: usize) -> &'v Val<'a> {
+        self.values.get(i).unwrap_or(&Val::Undefined)
+    }
+
+    fn str(&self, i: usize) -> Option<&'v str> {
+        self.get(i).as_str()
+    }
+
+    fn num(&self, i: usize) -> Option<f64> {
+        self.get(i).as_f64()
+    }
+
+    fn int(&self, i: usize) -> Option<i64> {
+        self.get(i).as_i64()
+    }
+
+    fn list(&self, i: usize) -> Option<&'v List<'a>> {
+        self.get(i).as_list()
+    }
+
+    /// An optional boolean: absent is false, another type is undefined.
+    fn flag(&self, i: usize) -> Option<bool> {
+        if i < self.len() { self.get(i).as_bool() } else { Some(false) }
+    }
+}
+
+/// A string result, unless it is too long.
+fn text<'a>(text: String) -> Option<Val<'a>> {
+    (text.len() <= limits::STRING_BYTES).then(|| Val::text(text))
+}
+
+/// An array result, unless it is too long.
+fn array<'a>(items: Vec<Val<'a>>) -> Option<Val<'a>> {
+    (items.len() <= limits::ARRAY_ITEMS).then(|| Val::array(items))
+}

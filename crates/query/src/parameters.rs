@@ -1,0 +1,50 @@
+//! The parameters of a query: `[{"name": "@x", "value": ...}]`.
+
+use std::collections::HashMap;
+
+use orrery_doc::Value;
+
+use crate::error::{QueryError, Result};
+use crate::value::Val;
+
+#[derive(Debug, Default, Clone)]
+pub struct Parameters {
+    values: HashMap<String, Val<'static>>,
+}
+
+impl Parameters {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a parameter; the name has its `@`.
+    pub fn set(&mut self, name: &str, value: Value<'_>) {
+        self.values.insert(name.to_owned(), Val::from(value).to_owned_val());
+    }
+
+    /// Reads the `parameters` of a query body. A missing value is undefined; anything that is not a
+    /// list of named values is refused.
+    pub fn from_value(list: Value<'_>) -> Result<Self> {
+        let mut parameters = Self::default();
+        match list {
+            Value::Undefined | Value::Null => {}
+            Value::Array(items) => {
+                for item in items.iter() {
+                    let name = item.get("name").as_str().filter(|name| name.starts_with('@'));
+                    let name = name.ok_or_else(Self::refusal)?;
+                    parameters.set(name, item.get("value"));
+                }
+            }
+            _ => return Err(Self::refusal()),
+        }
+        Ok(parameters)
+    }
+
+    fn refusal() -> QueryError {
+        QueryError::bare("The query parameters must be a list of objects with a name and a value.")
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Val<'static> {
+        self.values.get(name).cloned().unwrap_or(Val::Undefined)
+    }
+}

@@ -1,0 +1,153 @@
+//! A compiled query: names are slots, functions are pointers, parameters are constants.
+
+use crate::ast::{BinaryOp, Direction, SubqueryKind, UnaryOp};
+use crate::functions::Function;
+use crate::pattern::LikePattern;
+use crate::value::Val;
+
+/// One compiled query level; subqueries hold their own.
+#[derive(Debug)]
+pub(crate) struct Level {
+    pub sources: Vec<SourceNode>,
+    pub filter: Option<Node>,
+    /// The value of one result row; a row whose value is undefined does not exist.
+    pub select: Node,
+    pub grouping: Option<Grouping>,
+    pub distinct: bool,
+    pub order_by: Vec<(Node, Direction)>,
+    pub offset: u64,
+    pub limit: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SourceNode {
+    pub slot: usize,
+    pub collection: CollectionNode,
+    /// `x IN collection`: one row per element.
+    pub each: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum CollectionNode {
+    Value(Node),
+    Query(Box<Level>),
+}
+
+/// GROUP BY keys and the aggregates to keep per group. No keys means one group.
+#[derive(Debug)]
+pub(crate) struct Grouping {
+    pub keys: Vec<Node>,
+    pub aggregates: Vec<Aggregate>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Aggregate {
+    pub kind: AggregateKind,
+    pub argument: Node,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AggregateKind {
+    Average,
+    Count,
+    CountIf,
+    MakeList,
+    MakeSet,
+    Max,
+    Min,
+    Sum,
+}
+
+impl AggregateKind {
+    /// The aggregate of that name, in any letter case.
+    pub fn from_name(name: &str) -> Option<Self> {
+        const NAMES: [(&str, AggregateKind); 8] = [
+            ("AVG", AggregateKind::Average),
+            ("COUNT", AggregateKind::Count),
+            ("COUNTIF", AggregateKind::CountIf),
+            ("MAKELIST", AggregateKind::MakeList),
+            ("MAKESET", AggregateKind::MakeSet),
+            ("MAX", AggregateKind::Max),
+            ("MIN", AggregateKind::Min),
+            ("SUM", AggregateKind::Sum),
+        ];
+        NAMES.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, kind)| kind)
+    }
+
+    /// The name that query plans use.
+    pub fn plan_name(self) -> &'static str {
+        match self {
+            Self::Average => "Average",
+            Self::Count => "Count",
+            Self::CountIf => "CountIf",
+            Self::MakeList => "MakeList",
+            Self::MakeSet => "MakeSet",
+            Self::Max => "Max",
+            Self::Min => "Min",
+            Self::Sum => "Sum",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Node {
+    Constant(Val<'static>),
+    Slot(usize),
+    /// `alias.a.b[0]`, by far the most common expression.
+    Path {
+        slot: usize,
+        steps: Box<[PathStep]>,
+    },
+    Member(Box<Node>, Box<str>),
+    Index(Box<Node>, Box<Node>),
+    Unary(UnaryOp, Box<Node>),
+    Binary(BinaryOp, Box<Node>, Box<Node>),
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Conditional(Box<[Node; 3]>),
+    Between {
+        negated: bool,
+        operands: Box<[Node; 3]>,
+    },
+    In {
+        negated: bool,
+        needle: Box<Node>,
+        list: Vec<Node>,
+    },
+    Like {
+        negated: bool,
+        value: Box<Node>,
+        pattern: LikeNode,
+    },
+    Array(Vec<Node>),
+    Object(Vec<(Box<str>, Node)>),
+    Call(&'static Function, Vec<Node>),
+    /// REGEXMATCH with a constant pattern.
+    Regex(Box<Node>, Box<regex::Regex>),
+    Udf(Box<str>, Vec<Node>),
+    Subquery(SubqueryKind, Box<Level>),
+    /// The value of a GROUP BY key of the current group.
+    GroupKey(usize),
+    /// The result of an aggregate of the current group.
+    Aggregate(usize),
+}
+
+#[derive(Debug)]
+pub(crate) enum LikeNode {
+    Ready(LikePattern),
+    Late(Box<Node>, Option<char>),
+}
+
+#[derive(Debug)]
+pub(crate) enum PathStep {
+    Name(Box<str>),
+    Index(usize),
+}
+
+impl Level {
+    /// Whether all rows must be seen before the first can be answered, or earlier answers must be
+    /// known to give the next.
+    pub fn is_blocking(&self) -> bool {
+        self.grouping.is_some() || self.distinct || !self.order_by.is_empty()
+    }
+}

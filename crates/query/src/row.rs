@@ -1,0 +1,130 @@
+//! One item as a query sees it: the stored document and the properties that the store adds.
+
+use orrery_doc::{DocRef, Value};
+
+use crate::value::Val;
+
+/// One item of the source.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    pub doc: DocRef<'a>,
+    /// The properties that are not in the stored document; `None` for resources that carry theirs
+    /// in the document.
+    pub system: Option<&'a dyn SystemProperties>,
+    /// A key that orders the items of this source and never changes. It breaks ties of ORDER BY, and
+    /// clients that resume a query expect the order of the `_rid`. Empty when the source has none.
+    pub place: &'a [u8],
+}
+
+impl<'a> Row<'a> {
+    /// A row without system properties.
+    pub fn plain(doc: DocRef<'a>) -> Self {
+        Self { doc, system: None, place: &[] }
+    }
+}
+
+/// The properties that the store keeps beside the document, in the order of the service's answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SystemField {
+    Rid,
+    SelfLink,
+    Etag,
+    Attachments,
+    Ts,
+}
+
+impl SystemField {
+    pub const ALL: [Self; 5] = [Self::Rid, Self::SelfLink, Self::Etag, Self::Attachments, Self::Ts];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rid => "_rid",
+            Self::SelfLink => "_self",
+            Self::Etag => "_etag",
+            Self::Attachments => "_attachments",
+            Self::Ts => "_ts",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.name() == name)
+    }
+}
+
+/// Renders system properties on demand, because most queries look at none of them.
+pub trait SystemProperties: Sync {
+    fn read(&self, field: SystemField) -> SystemValue;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SystemValue {
+    Absent,
+    Int(i64),
+    Text(String),
+}
+
+/// System properties that are already rendered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SystemProps {
+    pub rid: String,
+    pub self_link: String,
+    pub etag: String,
+    pub attachments: Option<String>,
+    pub ts: i64,
+}
+
+impl SystemProperties for SystemProps {
+    fn read(&self, field: SystemField) -> SystemValue {
+        match field {
+            SystemField::Rid => SystemValue::Text(self.rid.clone()),
+            SystemField::SelfLink => SystemValue::Text(self.self_link.clone()),
+            SystemField::Etag => SystemValue::Text(self.etag.clone()),
+            SystemField::Attachments => {
+                self.attachments.clone().map_or(SystemValue::Absent, SystemValue::Text)
+            }
+            SystemField::Ts => SystemValue::Int(self.ts),
+        }
+    }
+}
+
+impl<'a> Row<'a> {
+    pub(crate) fn get(&self, name: &str) -> Val<'a> {
+        if name.starts_with('_')
+            && let (Some(system), Some(field)) = (self.system, SystemField::from_name(name))
+        {
+            return system_val(system.read(field));
+        }
+        match self.doc.root() {
+            Value::Object(object) => Val::from(object.get(name)),
+            _ => Val::Undefined,
+        }
+    }
+
+    /// All properties: the document's own, then the system's.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'a str, Val<'a>)> {
+        let stored = match self.doc.root() {
+            Value::Object(object) => Some(object),
+            _ => None,
+        };
+        let system = self.system;
+        let stored = stored
+            .into_iter()
+            .flat_map(|object| object.iter())
+            .filter(move |(name, _)| {
+                system.is_none() || !name.starts_with('_') || SystemField::from_name(name).is_none()
+            })
+            .map(|(name, value)| (name, Val::from(value)));
+        let added = system.into_iter().flat_map(|system| {
+            SystemField::ALL.into_iter().map(move |field| (field.name(), system_val(system.read(field))))
+        });
+        stored.chain(added.filter(|(_, value)| !value.is_undefined()))
+    }
+}
+
+fn system_val<'a>(value: SystemValue) -> Val<'a> {
+    match value {
+        SystemValue::Absent => Val::Undefined,
+        SystemValue::Int(value) => Val::Int(value),
+        SystemValue::Text(text) => Val::text(text),
+    }
+}

@@ -1,0 +1,186 @@
+//! One page of one partition.
+//!
+//! The caller owns the items and the paging; a [`Run`] only turns rows into results:
+//!
+//! ```text
+//! let mut run = Run::start(&program, &cx, room, carry)?;
+//! for item in items { match run.feed(&row, &mut out)? { More => {}, Full | Done => break } }
+//! let end = run.finish(&mut out)?;   // Done, or Continue(carry)
+//! ```
+//!
+//! There are two kinds of programs. A *streaming* one answers each item at once and goes on, page
+//! after page, from the item where it stopped: if `feed` said `Full`, from the same item again,
+//! otherwise from the next. A *blocking* one (ORDER BY, GROUP BY, aggregates, DISTINCT) is fed from
+//! the first item on every page, and its carry says which results are already out. That costs a scan
+//! per page and no memory beyond the page, and needs no state on the server; an index that delivers
+//! rows in order will later make most of them streaming.
+
+mod aggregate;
+mod carry;
+mod distinct;
+mod grouped;
+mod rows;
+mod sorted;
+mod streaming;
+
+use crate::compile::Program;
+use crate::error::{QueryError, Result};
+use crate::eval::{Context, Env};
+use crate::row::Row;
+use crate::value::Val;
+
+pub(crate) use aggregate::Groups;
+pub use carry::{Carry, Position};
+pub(crate) use grouped::compare;
+pub use rows::Rows;
+
+/// How much may go into one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    pub rows: usize,
+    pub bytes: usize,
+}
+
+impl Room {
+    pub const UNLIMITED: Self = Self { rows: usize::MAX, bytes: usize::MAX };
+
+    fn is_full(self, out: &Rows) -> bool {
+        out.len() >= self.rows || (!out.is_empty() && out.byte_len() >= self.bytes)
+    }
+}
+
+/// What the caller should do after feeding a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// Feed the next item.
+    More,
+    /// The page is full. A streaming program must see this same item again on the next page.
+    Full,
+    /// No further item can change the answer.
+    Done,
+}
+
+/// How a page ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PageEnd {
+    /// The program has no more results for this partition, provided that all items were fed.
+    Done,
+    Continue(Carry),
+}
+
+/// One page in the making.
+pub struct Run<'p> {
+    program: &'p Program,
+    cx: Context<'p>,
+    room: Room,
+    state: State,
+}
+
+enum State {
+    Streaming(streaming::Streaming),
+    Distinct(distinct::Distinct),
+    Grouped(grouped::Grouped),
+    Sorted(sorted::Sorted),
+}
+
+impl<'p> Run<'p> {
+    /// Begins a page; `carry` is what the page before ended with.
+    pub fn start(program: &'p Program, cx: &Context<'p>, room: Room, carry: Option<&Carry>) -> Result<Self> {
+        let level = &program.level;
+        let state = if let Some(grouping) = &level.grouping {
+            State::Grouped(grouped::Grouped::new(grouping, emitted(carry)?))
+        } else if !level.order_by.is_empty() {
+            State::Sorted(sorted::Sorted::new(level, room, carry)?)
+        } else if level.distinct {
+            State::Distinct(distinct::Distinct::new(emitted(carry)?))
+        } else {
+            State::Streaming(streaming::Streaming::new(carry)?)
+        };
+        Ok(Self { program, cx: *cx, room, state })
+    }
+
+    /// Gives one item to the program. Results that are certain go to `out` at once.
+    pub fn feed(&mut self, row: &Row<'_>, out: &mut Rows) -> Result<Flow> {
+        let level = &self.program.level;
+        let mut env = Env::new(self.program.slots, &self.cx, Some(row));
+        match &mut self.state {
+            State::Streaming(state) => state.feed(level, &mut env, self.room, out),
+            State::Distinct(state) => state.feed(level, &mut env, self.room, out),
+            State::Grouped(state) => state.feed(level, &mut env),
+            State::Sorted(state) => state.feed(level, &mut env, row.place),
+        }
+    }
+
+    /// For a query without FROM, which has one row and needs no item.
+    pub fn feed_nothing(&mut self, out: &mut Rows) -> Result<Flow> {
+        let doc = orrery_doc::DocBuilder::new().finish();
+        self.feed(&Row::plain(doc.as_ref()), out)
+    }
+
+    /// Ends the page: blocking programs answer now.
+    pub fn finish(self, out: &mut Rows) -> Result<PageEnd> {
+        let level = &self.program.level;
+        match self.state {
+            State::Streaming(state) => Ok(state.finish(level)),
+            State::Distinct(state) => Ok(state.finish(level)),
+            State::Grouped(state) => {
+                let mut env = Env::new(self.program.slots, &self.cx, None);
+                state.finish(level, &mut env, self.room, out)
+            }
+            State::Sorted(state) => state.finish(level, self.room, out),
+        }
+    }
+}
+
+impl Program {
+    /// Whether a query without FROM stands alone.
+    pub fn needs_items(&self) -> bool {
+        !self.level.sources.is_empty()
+    }
+
+    /// Whether the item passes the condition: the question of a conditional patch.
+    pub fn accepts(&self, row: &Row<'_>, cx: &Context<'_>) -> Result<bool> {
+        let mut env = Env::new(self.slots, cx, Some(row));
+        let mut found = false;
+        let _ = crate::eval::expand(&self.level, &mut env, &mut |_| {
+            found = true;
+            Ok(std::ops::ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// Runs the whole program over items in memory.
+    pub fn run_all<'r>(&self, rows: impl IntoIterator<Item = Row<'r>>, cx: &Context<'_>) -> Result<Rows> {
+        let mut out = Rows::default();
+        let mut run = Run::start(self, cx, Room::UNLIMITED, None)?;
+        if self.needs_items() {
+            for row in rows {
+                if run.feed(&row, &mut out)? != Flow::More {
+                    break;
+                }
+            }
+        } else {
+            run.feed_nothing(&mut out)?;
+        }
+        run.finish(&mut out)?;
+        Ok(out)
+    }
+}
+
+fn emitted(carry: Option<&Carry>) -> Result<u64> {
+    match carry {
+        None => Ok(0),
+        Some(Carry::Emitted(rows)) => Ok(*rows),
+        Some(_) => Err(mismatch()),
+    }
+}
+
+fn mismatch() -> QueryError {
+    QueryError::InvalidContinuation("The continuation belongs to another query.")
+}
+
+fn canonical(value: &Val<'_>) -> Box<[u8]> {
+    let mut key = Vec::new();
+    value.write_canonical(&mut key);
+    key.into()
+}

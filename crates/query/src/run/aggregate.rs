@@ -1,0 +1,205 @@
+//! Groups and what is kept for each.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::error::{QueryError, Result};
+use crate::eval::Env;
+use crate::limits;
+use crate::program::{AggregateKind, Grouping};
+use crate::value::{Kind, Val};
+
+/// The groups of one level. Without keys there is exactly one, even over no rows.
+pub(crate) struct Groups {
+    groups: HashMap<Box<[u8]>, Group>,
+    bytes: usize,
+}
+
+struct Group {
+    keys: Vec<Val<'static>>,
+    states: Vec<Accumulator>,
+}
+
+/// The keys and the aggregates of one group.
+pub(crate) type GroupResult = (Vec<Val<'static>>, Vec<Val<'static>>);
+
+impl Groups {
+    pub fn new(grouping: &Grouping) -> Self {
+        let mut groups = HashMap::new();
+        if grouping.keys.is_empty() {
+            groups.insert(Box::default(), Group::new(grouping, Vec::new()));
+        }
+        Self { groups, bytes: 0 }
+    }
+
+    /// Counts the row that is bound in `env`.
+    pub fn add<'a>(&mut self, grouping: &'a Grouping, env: &mut Env<'a, '_>) -> Result<()> {
+        let mut key = Vec::new();
+        let mut keys = Vec::with_capacity(grouping.keys.len());
+        for node in &grouping.keys {
+            let value = node.eval(env)?;
+            value.write_canonical(&mut key);
+            key.push(0);
+            keys.push(value);
+        }
+        if !self.groups.contains_key(key.as_slice()) {
+            self.bytes += key.len() * 2 + 64;
+            if self.groups.len() >= limits::GROUPS || self.bytes > limits::RUN_BYTES {
+                return Err(QueryError::LimitExceeded("GROUP BY meets too many groups."));
+            }
+            let keys = keys.iter().map(Val::to_owned_val).collect();
+            self.groups.insert(key.as_slice().into(), Group::new(grouping, keys));
+        }
+        let group = self.groups.get_mut(key.as_slice()).expect("the group was just made");
+        for (state, aggregate) in group.states.iter_mut().zip(&grouping.aggregates) {
+            let value = aggregate.argument.eval(env)?;
+            self.bytes += state.add(&value)?;
+        }
+        if self.bytes > limits::RUN_BYTES {
+            return Err(QueryError::LimitExceeded("The aggregates of the query need too much memory."));
+        }
+        Ok(())
+    }
+
+    /// All groups, ordered by their keys.
+    pub fn into_results(self) -> Vec<GroupResult> {
+        let mut groups: Vec<Group> = self.groups.into_values().collect();
+        groups.sort_by(|a, b| {
+            let pairs = a.keys.iter().zip(&b.keys);
+            pairs.map(|(a, b)| a.order(b)).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        groups
+            .into_iter()
+            .map(|group| (group.keys, group.states.into_iter().map(Accumulator::result).collect()))
+            .collect()
+    }
+}
+
+impl Group {
+    fn new(grouping: &Grouping, keys: Vec<Val<'static>>) -> Self {
+        let states = grouping.aggregates.iter().map(|aggregate| Accumulator::new(aggregate.kind)).collect();
+        Self { keys, states }
+    }
+}
+
+/// The running state of one aggregate. Undefined values are never counted.
+enum Accumulator {
+    Count(u64),
+    CountIf(u64),
+    Sum(Sum),
+    Average(Sum, u64),
+    /// The smallest so far; an array or object makes the answer undefined for good.
+    Min {
+        best: Option<Val<'static>>,
+        spoilt: bool,
+    },
+    Max {
+        best: Option<Val<'static>>,
+        spoilt: bool,
+    },
+    List(Vec<Val<'static>>),
+    Set(Vec<Val<'static>>, HashSet<Box<[u8]>>),
+}
+
+/// A sum of numbers, exact as long as all are integers.
+#[derive(Default)]
+struct Sum {
+    whole: i128,
+    rest: f64,
+    /// Met something that is not a number: the sum is undefined.
+    spoilt: bool,
+}
+
+impl Accumulator {
+    fn new(kind: AggregateKind) -> Self {
+        match kind {
+            AggregateKind::Count => Self::Count(0),
+            AggregateKind::CountIf => Self::CountIf(0),
+            AggregateKind::Sum => Self::Sum(Sum::default()),
+            AggregateKind::Average => Self::Average(Sum::default(), 0),
+            AggregateKind::Min => Self::Min { best: None, spoilt: false },
+            AggregateKind::Max => Self::Max { best: None, spoilt: false },
+            AggregateKind::MakeList => Self::List(Vec::new()),
+            AggregateKind::MakeSet => Self::Set(Vec::new(), HashSet::new()),
+        }
+    }
+
+    /// Adds a value and says how many more bytes are held for it.
+    fn add(&mut self, value: &Val<'_>) -> Result<usize> {
+        if value.is_undefined() {
+            return Ok(0);
+        }
+        match self {
+            Self::Count(count) => *count += 1,
+            Self::CountIf(count) => *count += u64::from(value.is_true()),
+            Self::Sum(sum) => sum.add(value),
+            Self::Average(sum, count) => {
+                sum.add(value);
+                *count += 1;
+            }
+            Self::Min { best, spoilt } => {
+                keep(best, spoilt, value, |new, old| new.order(old).is_lt());
+            }
+            Self::Max { best, spoilt } => {
+                keep(best, spoilt, value, |new, old| new.order(old).is_gt());
+            }
+            Self::List(items) => return hold(items, value),
+            Self::Set(items, seen) => {
+                let key = super::canonical(value);
+                if seen.insert(key) {
+                    return hold(items, value);
+                }
+            }
+        }
+        Ok(0)
+    }
+
+    fn result(self) -> Val<'static> {
+        match self {
+            Self::Count(count) | Self::CountIf(count) => Val::Int(i64::try_from(count).unwrap_or(i64::MAX)),
+            Self::Sum(sum) => sum.total().map_or(Val::Undefined, Val::number),
+            Self::Average(_, 0) => Val::Undefined,
+            Self::Average(sum, count) => {
+                sum.total().map_or(Val::Undefined, |total| Val::number(total / count as f64))
+            }
+            Self::Min { spoilt: true, .. } | Self::Max { spoilt: true, .. } => Val::Undefined,
+            Self::Min { best, .. } | Self::Max { best, .. } => best.unwrap_or(Val::Undefined),
+            Self::List(items) | Self::Set(items, _) => Val::array(items),
+        }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, value: &Val<'_>) {
+        match value {
+            Val::Int(value) => self.whole += i128::from(*value),
+            Val::Double(value) => self.rest += value,
+            _ => self.spoilt = true,
+        }
+    }
+
+    fn total(&self) -> Option<f64> {
+        (!self.spoilt).then_some(self.whole as f64 + self.rest)
+    }
+}
+
+fn keep(
+    best: &mut Option<Val<'static>>,
+    spoilt: &mut bool,
+    value: &Val<'_>,
+    better: fn(&Val<'_>, &Val<'_>) -> bool,
+) {
+    if matches!(value.kind(), Kind::Array | Kind::Object) {
+        *spoilt = true;
+    } else if best.as_ref().is_none_or(|old| better(value, old)) {
+        *best = Some(value.to_owned_val());
+    }
+}
+
+fn hold(items: &mut Vec<Val<'static>>, value: &Val<'_>) -> Result<usize> {
+    if items.len() >= limits::ARRAY_ITEMS {
+        return Err(QueryError::LimitExceeded("An aggregate makes a list that is too long."));
+    }
+    let bytes = super::canonical(value).len() * 2 + 32;
+    items.push(value.to_owned_val());
+    Ok(bytes)
+}

@@ -1,0 +1,100 @@
+//! GROUP BY and aggregates: one pass over all rows, results in the order of the group keys.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use super::{Carry, Flow, Groups, PageEnd, Room, Rows, canonical};
+use crate::ast::Direction;
+use crate::error::Result;
+use crate::eval::{Env, expand};
+use crate::program::{Grouping, Level};
+use crate::value::Val;
+
+pub(super) struct Grouped {
+    groups: Groups,
+    emitted_before: u64,
+}
+
+impl Grouped {
+    pub fn new(grouping: &Grouping, emitted_before: u64) -> Self {
+        Self { groups: Groups::new(grouping), emitted_before }
+    }
+
+    pub fn feed<'a>(&mut self, level: &'a Level, env: &mut Env<'a, '_>) -> Result<Flow> {
+        let Some(grouping) = &level.grouping else { return Ok(Flow::Done) };
+        let _ = expand(level, env, &mut |env| {
+            self.groups.add(grouping, env)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(Flow::More)
+    }
+
+    pub fn finish<'a>(
+        self,
+        level: &'a Level,
+        env: &mut Env<'a, '_>,
+        room: Room,
+        out: &mut Rows,
+    ) -> Result<PageEnd> {
+        let rows = self.groups.results(level, env)?;
+        let first = level.offset.saturating_add(self.emitted_before);
+        let last = level.limit.map_or(u64::MAX, |limit| level.offset.saturating_add(limit));
+        let mut emitted = self.emitted_before;
+        for (place, row) in (0u64..).zip(&rows) {
+            if place < first {
+                continue;
+            }
+            if place >= last {
+                break;
+            }
+            if room.is_full(out) {
+                return Ok(PageEnd::Continue(Carry::Emitted(emitted)));
+            }
+            out.push_with(|bytes| row.write_json(bytes));
+            emitted += 1;
+        }
+        Ok(PageEnd::Done)
+    }
+}
+
+impl Groups {
+    /// The result rows of all groups, ordered and without duplicates where the query asks for it.
+    pub(crate) fn results<'a>(self, level: &'a Level, env: &mut Env<'a, '_>) -> Result<Vec<Val<'a>>> {
+        let mut rows = Vec::new();
+        for (keys, aggregates) in self.into_results() {
+            env.group_keys = keys;
+            env.aggregates = aggregates;
+            let value = level.select.eval(env)?;
+            if value.is_undefined() {
+                continue;
+            }
+            let mut order = Vec::with_capacity(level.order_by.len());
+            for (node, _) in &level.order_by {
+                order.push(node.eval(env)?);
+            }
+            rows.push((order, value));
+        }
+        rows.sort_by(|(a, _), (b, _)| compare(level, a, b));
+        let mut rows: Vec<Val<'a>> = rows.into_iter().map(|(_, value)| value).collect();
+        if level.distinct {
+            let mut seen = HashSet::new();
+            rows.retain(|row| seen.insert(canonical(row)));
+        }
+        Ok(rows)
+    }
+}
+
+/// Compares order keys, each in its own direction.
+pub(crate) fn compare(level: &Level, a: &[Val<'_>], b: &[Val<'_>]) -> Ordering {
+    for ((a, b), (_, direction)) in a.iter().zip(b).zip(&level.order_by) {
+        let order = match direction {
+            Direction::Ascending => a.order(b),
+            Direction::Descending => b.order(a),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    Ordering::Equal
+}

@@ -1,0 +1,45 @@
+//! Result rows as JSON text, one after the other in one buffer.
+
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Rows {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Rows {
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The length of all rows together.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.ends.iter().enumerate().map(|(i, end)| {
+            let start = if i == 0 { 0 } else { self.ends[i - 1] };
+            &self.bytes[start..*end]
+        })
+    }
+
+    /// Appends the rows as the inside of a JSON array.
+    pub fn write_joined(&self, out: &mut Vec<u8>) {
+        out.reserve(self.bytes.len() + self.ends.len());
+        for (i, row) in self.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(row);
+        }
+    }
+
+    pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+}

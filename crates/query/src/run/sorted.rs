@@ -1,0 +1,140 @@
+//! ORDER BY without an index: the page's rows are the smallest ones behind the last page's end.
+//!
+//! Every page sees all rows and keeps only as many as it can still answer, so memory is bounded by
+//! the page and by what OFFSET passes over. Equal keys are ordered by the item's place, in the
+//! direction of the first ORDER BY item, which is what clients assume when they resume.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use super::{Carry, Flow, PageEnd, Room, Rows, canonical, grouped, mismatch};
+use crate::ast::Direction;
+use crate::error::{QueryError, Result};
+use crate::eval::{Env, expand};
+use crate::limits;
+use crate::program::Level;
+use crate::value::Val;
+
+pub(super) struct Sorted {
+    /// Where the page before ended.
+    after: Option<Position>,
+    /// Rows that earlier pages answered.
+    taken: u64,
+    /// Rows of this page, more than it can hold until they are cut back.
+    rows: Vec<SortedRow>,
+    bytes: usize,
+    /// The most rows worth keeping: those to pass over, those to answer, and one to know of more.
+    most: usize,
+    seen: HashSet<Box<[u8]>>,
+    fed: u64,
+}
+
+/// Where a row stands in the order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Position {
+    pub keys: Vec<Val<'static>>,
+    pub place: Vec<u8>,
+    /// Which of the item's rows it is.
+    pub row_of_item: u64,
+}
+
+struct SortedRow {
+    position: Position,
+    json: Vec<u8>,
+}
+
+impl Sorted {
+    pub fn new(level: &Level, room: Room, carry: Option<&Carry>) -> Result<Self> {
+        let (after, taken) = match carry {
+            None => (None, 0),
+            Some(Carry::Sorted { after, taken }) if after.keys.len() == level.order_by.len() => {
+                (Some(after.clone()), *taken)
+            }
+            Some(_) => return Err(mismatch()),
+        };
+        let skip = if after.is_some() { 0 } else { usize::try_from(level.offset).unwrap_or(usize::MAX) };
+        let left = level.limit.map_or(u64::MAX, |limit| limit.saturating_sub(taken));
+        let wanted = room.rows.saturating_add(1).min(usize::try_from(left).unwrap_or(usize::MAX));
+        let most = skip.saturating_add(wanted);
+        Ok(Self { after, taken, rows: Vec::new(), bytes: 0, most, seen: HashSet::new(), fed: 0 })
+    }
+
+    pub fn feed<'a>(&mut self, level: &'a Level, env: &mut Env<'a, '_>, place: &[u8]) -> Result<Flow> {
+        if self.most == 0 {
+            return Ok(Flow::Done);
+        }
+        self.fed += 1;
+        let place = if place.is_empty() { self.fed.to_be_bytes().to_vec() } else { place.to_vec() };
+        let mut row_of_item = 0;
+        let _ = expand(level, env, &mut |env| {
+            let value = level.select.eval(env)?;
+            if value.is_undefined() || (level.distinct && !self.seen.insert(canonical(&value))) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let mut keys = Vec::with_capacity(level.order_by.len());
+            for (node, _) in &level.order_by {
+                keys.push(node.eval(env)?.to_owned_val());
+            }
+            let position = Position { keys, place: place.clone(), row_of_item };
+            row_of_item += 1;
+            let past = self.after.as_ref().is_none_or(|after| compare(level, &position, after).is_gt());
+            if past {
+                let mut json = Vec::new();
+                value.write_json(&mut json);
+                self.push(level, SortedRow { position, json })?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(Flow::More)
+    }
+
+    fn push(&mut self, level: &Level, row: SortedRow) -> Result<()> {
+        self.bytes += row.json.len() + 64;
+        self.rows.push(row);
+        if self.rows.len() > self.most.saturating_mul(2).saturating_add(64) || self.bytes > limits::RUN_BYTES
+        {
+            self.cut(level);
+        }
+        if self.bytes > limits::RUN_BYTES {
+            return Err(QueryError::LimitExceeded("ORDER BY needs too much memory; use a smaller page."));
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, level: &Level) {
+        self.rows.sort_unstable_by(|a, b| compare(level, &a.position, &b.position));
+        self.rows.truncate(self.most);
+        self.bytes = self.rows.iter().map(|row| row.json.len() + 64).sum();
+    }
+
+    pub fn finish(mut self, level: &Level, room: Room, out: &mut Rows) -> Result<PageEnd> {
+        self.cut(level);
+        let skip = if self.after.is_some() { 0 } else { usize::try_from(level.offset).unwrap_or(usize::MAX) };
+        let mut last = None;
+        for row in self.rows.into_iter().skip(skip) {
+            if level.limit.is_some_and(|limit| self.taken >= limit) {
+                return Ok(PageEnd::Done);
+            }
+            if room.is_full(out) {
+                let Some(after) = last.or(self.after) else { return Ok(PageEnd::Done) };
+                return Ok(PageEnd::Continue(Carry::Sorted { after, taken: self.taken }));
+            }
+            out.push_with(|bytes| bytes.extend_from_slice(&row.json));
+            self.taken += 1;
+            last = Some(row.position);
+        }
+        Ok(PageEnd::Done)
+    }
+}
+
+fn compare(level: &Level, a: &Position, b: &Position) -> Ordering {
+    let ties = || {
+        let order = (&a.place, a.row_of_item).cmp(&(&b.place, b.row_of_item));
+        match level.order_by.first() {
+            Some((_, Direction::Descending)) => order.reverse(),
+            _ => order,
+        }
+    };
+    grouped::compare(level, &a.keys, &b.keys).then_with(ties)
+}

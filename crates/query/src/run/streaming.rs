@@ -1,0 +1,82 @@
+//! Programs that answer each item at once.
+
+use std::ops::ControlFlow;
+
+use super::{Carry, Flow, PageEnd, Room, Rows, mismatch};
+use crate::error::Result;
+use crate::eval::{Env, expand};
+use crate::program::Level;
+
+pub(super) struct Streaming {
+    /// Rows passed over for OFFSET so far, on all pages.
+    skipped: u64,
+    /// Rows answered so far, on all pages.
+    taken: u64,
+    /// Rows of the current item that an earlier page dealt with already.
+    done_of_item: u64,
+}
+
+impl Streaming {
+    pub fn new(carry: Option<&Carry>) -> Result<Self> {
+        match carry {
+            None => Ok(Self { skipped: 0, taken: 0, done_of_item: 0 }),
+            Some(Carry::Streaming { skipped, taken, done_of_item }) => {
+                Ok(Self { skipped: *skipped, taken: *taken, done_of_item: *done_of_item })
+            }
+            Some(_) => Err(mismatch()),
+        }
+    }
+
+    pub fn feed<'a>(
+        &mut self,
+        level: &'a Level,
+        env: &mut Env<'a, '_>,
+        room: Room,
+        out: &mut Rows,
+    ) -> Result<Flow> {
+        if level.limit.is_some_and(|limit| self.taken >= limit) {
+            return Ok(Flow::Done);
+        }
+        let already_done = std::mem::take(&mut self.done_of_item);
+        let mut seen = 0;
+        let mut flow = Flow::More;
+        let _ = expand(level, env, &mut |env| {
+            let value = level.select.eval(env)?;
+            if value.is_undefined() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            seen += 1;
+            if seen <= already_done {
+                return Ok(ControlFlow::Continue(()));
+            }
+            if self.skipped < level.offset {
+                self.skipped += 1;
+                return Ok(ControlFlow::Continue(()));
+            }
+            if room.is_full(out) {
+                self.done_of_item = seen - 1;
+                flow = Flow::Full;
+                return Ok(ControlFlow::Break(()));
+            }
+            out.push_with(|bytes| value.write_json(bytes));
+            self.taken += 1;
+            if level.limit.is_some_and(|limit| self.taken >= limit) {
+                flow = Flow::Done;
+                return Ok(ControlFlow::Break(()));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(flow)
+    }
+
+    pub fn finish(self, level: &Level) -> PageEnd {
+        if level.limit.is_some_and(|limit| self.taken >= limit) {
+            return PageEnd::Done;
+        }
+        PageEnd::Continue(Carry::Streaming {
+            skipped: self.skipped,
+            taken: self.taken,
+            done_of_item: self.done_of_item,
+        })
+    }
+}

@@ -1,0 +1,433 @@
+//! The values that expressions work on.
+//!
+//! A value is either a view into a stored document (or into a constant of the program) or made by
+//! the query itself. Made values share their parts by reference counts, so cloning is cheap and a
+//! projection of a large sub-document copies nothing until it is written out.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use orrery_doc::{ArrayRef, DocBuilder, ObjectRef, Value};
+
+use crate::row::Row;
+
+#[derive(Clone)]
+pub enum Val<'a> {
+    Undefined,
+    Null,
+    Bool(bool),
+    Int(i64),
+    Double(f64),
+    Str(Text<'a>),
+    Array(List<'a>),
+    Object(Fields<'a>),
+}
+
+#[derive(Clone)]
+pub enum Text<'a> {
+    Stored(&'a str),
+    Made(Arc<str>),
+}
+
+#[derive(Clone)]
+pub enum List<'a> {
+    Stored(ArrayRef<'a>),
+    Made(Arc<[Val<'a>]>),
+}
+
+#[derive(Clone)]
+pub enum Fields<'a> {
+    Stored(ObjectRef<'a>),
+    Row(&'a Row<'a>),
+    Made(Arc<[(Text<'a>, Val<'a>)]>),
+}
+
+/// The type of a value, in sort order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Undefined,
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+impl<'a> From<Value<'a>> for Val<'a> {
+    fn from(value: Value<'a>) -> Self {
+        match value {
+            // Scalars of other protocols have no meaning in this language.
+            Value::Undefined | Value::Ext(_) => Val::Undefined,
+            Value::Null => Val::Null,
+            Value::Bool(value) => Val::Bool(value),
+            Value::Int(value) => Val::Int(value),
+            Value::Double(value) => Val::Double(value),
+            Value::Str(text) => Val::Str(Text::Stored(text)),
+            Value::Array(array) => Val::Array(List::Stored(array)),
+            Value::Object(object) => Val::Object(Fields::Stored(object)),
+        }
+    }
+}
+
+impl<'a> Val<'a> {
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Val::Str(Text::Made(text.into()))
+    }
+
+    pub fn array(items: Vec<Val<'a>>) -> Self {
+        Val::Array(List::Made(items.into()))
+    }
+
+    /// An object; a name given twice keeps its first place and its last value.
+    pub fn object(fields: Vec<(Text<'a>, Val<'a>)>) -> Self {
+        let mut kept: Vec<(Text<'a>, Val<'a>)> = Vec::with_capacity(fields.len());
+        for (name, value) in fields {
+            match kept.iter_mut().find(|(other, _)| other.as_str() == name.as_str()) {
+                Some(place) => place.1 = value,
+                None => kept.push((name, value)),
+            }
+        }
+        Val::Object(Fields::Made(kept.into()))
+    }
+
+    /// A number, kept as an integer when it is one that a double holds exactly. What JSON cannot
+    /// say (infinities, not-a-number) is undefined.
+    pub fn number(value: f64) -> Self {
+        if !value.is_finite() {
+            return Val::Undefined;
+        }
+        let exact =
+            value.fract() == 0.0 && value.abs() <= MAX_SAFE && !(value == 0.0 && value.is_sign_negative());
+        if exact { Val::Int(value as i64) } else { Val::Double(value) }
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self {
+            Val::Undefined => Kind::Undefined,
+            Val::Null => Kind::Null,
+            Val::Bool(_) => Kind::Bool,
+            Val::Int(_) | Val::Double(_) => Kind::Number,
+            Val::Str(_) => Kind::String,
+            Val::Array(_) => Kind::Array,
+            Val::Object(_) => Kind::Object,
+        }
+    }
+
+    pub fn is_undefined(&self) -> bool {
+        matches!(self, Val::Undefined)
+    }
+
+    pub fn is_true(&self) -> bool {
+        matches!(self, Val::Bool(true))
+    }
+
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Val::Int(value) => Some(*value as f64),
+            Val::Double(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The number as an integer, if it is one exactly.
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Val::Int(value) => Some(*value),
+            Val::Double(value) => Value::Double(*value).as_i64(),
+            _ => None,
+        }
+    }
+
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Val::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Val::Str(text) => Some(text.as_str()),
+            _ => None,
+        }
+    }
+
+    pub fn as_list(&self) -> Option<&List<'a>> {
+        match self {
+            Val::Array(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// A property of an object, or undefined.
+    pub fn get(&self, name: &str) -> Val<'a> {
+        match self {
+            Val::Object(fields) => fields.get(name),
+            _ => Val::Undefined,
+        }
+    }
+
+    /// An element of an array, or undefined.
+    pub fn index(&self, index: usize) -> Val<'a> {
+        match self {
+            Val::Array(list) => list.get(index),
+            _ => Val::Undefined,
+        }
+    }
+
+    /// The total order of the language: by type, then by value.
+    pub fn order(&self, other: &Val<'_>) -> Ordering {
+        match (self, other) {
+            (Val::Array(a), Val::Array(b)) => a.order(b),
+            (Val::Object(a), Val::Object(b)) => a.order(b),
+            _ => match (self.scalar(), other.scalar()) {
+                (Some(a), Some(b)) => orrery_doc::compare(a, b),
+                _ => self.kind().cmp(&other.kind()),
+            },
+        }
+    }
+
+    fn scalar(&self) -> Option<Value<'_>> {
+        Some(match self {
+            Val::Undefined => Value::Undefined,
+            Val::Null => Value::Null,
+            Val::Bool(value) => Value::Bool(*value),
+            Val::Int(value) => Value::Int(*value),
+            // Minus zero and zero are one number to every comparison of the language.
+            Val::Double(value) if *value == 0.0 => Value::Int(0),
+            Val::Double(value) => Value::Double(*value),
+            Val::Str(text) => Value::Str(text.as_str()),
+            Val::Array(_) | Val::Object(_) => return None,
+        })
+    }
+
+    /// Appends the value as JSON. Undefined has no JSON and must not be asked for.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        match self {
+            Val::Array(List::Stored(array)) => orrery_doc::json::write(Value::Array(*array), out),
+            Val::Object(Fields::Stored(object)) => orrery_doc::json::write(Value::Object(*object), out),
+            Val::Array(List::Made(items)) => {
+                out.push(b'[');
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        out.push(b',');
+                    }
+                    item.write_json(out);
+                }
+                out.push(b']');
+            }
+            Val::Object(fields) => {
+                out.push(b'{');
+                let mut first = true;
+                fields.for_each(|name, value| {
+                    if !std::mem::take(&mut first) {
+                        out.push(b',');
+                    }
+                    orrery_doc::json::write_str(name, out);
+                    out.push(b':');
+                    value.write_json(out);
+                });
+                out.push(b'}');
+            }
+            scalar => orrery_doc::json::write(scalar.scalar().unwrap_or(Value::Null), out),
+        }
+    }
+
+    /// Appends the value to a document.
+    pub fn write_doc(&self, out: &mut DocBuilder) {
+        match self {
+            Val::Array(List::Stored(array)) => {
+                out.value(Value::Array(*array));
+            }
+            Val::Object(Fields::Stored(object)) => {
+                out.value(Value::Object(*object));
+            }
+            Val::Array(list) => {
+                out.begin_array();
+                list.iter().for_each(|item| item.write_doc(out));
+                out.end_array();
+            }
+            Val::Object(fields) => {
+                out.begin_object();
+                fields.for_each(|name, value| {
+                    out.name(name);
+                    value.write_doc(out);
+                });
+                out.end_object();
+            }
+            scalar => {
+                out.value(scalar.scalar().unwrap_or(Value::Null));
+            }
+        }
+    }
+
+    /// Appends bytes that are equal exactly for equal values: object members in name order. Used as
+    /// the key of DISTINCT, GROUP BY and sets.
+    pub fn write_canonical(&self, out: &mut Vec<u8>) {
+        match self {
+            Val::Undefined => out.push(b'u'),
+            Val::Array(list) => {
+                out.push(b'[');
+                for item in list.iter() {
+                    item.write_canonical(out);
+                    out.push(b',');
+                }
+                out.push(b']');
+            }
+            Val::Object(fields) => {
+                out.push(b'{');
+                for (name, value) in fields.sorted() {
+                    orrery_doc::json::write_str(name.as_str(), out);
+                    out.push(b':');
+                    value.write_canonical(out);
+                    out.push(b',');
+                }
+                out.push(b'}');
+            }
+            scalar => orrery_doc::json::write(scalar.scalar().unwrap_or(Value::Null), out),
+        }
+    }
+
+    /// A copy that borrows nothing.
+    pub fn to_owned_val(&self) -> Val<'static> {
+        match self {
+            Val::Undefined => Val::Undefined,
+            Val::Null => Val::Null,
+            Val::Bool(value) => Val::Bool(*value),
+            Val::Int(value) => Val::Int(*value),
+            Val::Double(value) => Val::Double(*value),
+            Val::Str(text) => Val::Str(text.to_made()),
+            Val::Array(list) => Val::array(list.iter().map(|item| item.to_owned_val()).collect()),
+            Val::Object(fields) => {
+                let mut owned = Vec::new();
+                fields.for_each(|name, value| {
+                    owned.push((Text::Made(name.into()), value.to_owned_val()));
+                });
+                Val::Object(Fields::Made(owned.into()))
+            }
+        }
+    }
+}
+
+/// The largest integer that a double holds exactly with all its neighbours below.
+pub const MAX_SAFE: f64 = 9_007_199_254_740_992.0;
+
+impl<'a> Text<'a> {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Text::Stored(text) => text,
+            Text::Made(text) => text,
+        }
+    }
+
+    fn to_made(&self) -> Text<'static> {
+        match self {
+            Text::Stored(text) => Text::Made((*text).into()),
+            Text::Made(text) => Text::Made(text.clone()),
+        }
+    }
+}
+
+impl<'a> List<'a> {
+    pub fn len(&self) -> usize {
+        match self {
+            List::Stored(array) => array.len(),
+            List::Made(items) => items.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn get(&self, index: usize) -> Val<'a> {
+        match self {
+            List::Stored(array) => Val::from(array.get(index)),
+            List::Made(items) => items.get(index).cloned().unwrap_or(Val::Undefined),
+        }
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Val<'a>> + '_ {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    fn order(&self, other: &List<'_>) -> Ordering {
+        for (a, b) in self.iter().zip(other.iter()) {
+            let order = a.order(&b);
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        self.len().cmp(&other.len())
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub fn get(&self, name: &str) -> Val<'a> {
+        match self {
+            Fields::Stored(object) => Val::from(object.get(name)),
+            Fields::Row(row) => row.get(name),
+            Fields::Made(fields) => fields
+                .iter()
+                .find(|(other, _)| other.as_str() == name)
+                .map_or(Val::Undefined, |(_, value)| value.clone()),
+        }
+    }
+
+    pub fn for_each(&self, mut visit: impl FnMut(&str, &Val<'a>)) {
+        match self {
+            Fields::Stored(object) => object.iter().for_each(|(name, value)| visit(name, &Val::from(value))),
+            Fields::Row(row) => row.fields().for_each(|(name, value)| visit(name, &value)),
+            Fields::Made(fields) => fields.iter().for_each(|(name, value)| visit(name.as_str(), value)),
+        }
+    }
+
+    pub fn to_vec(&self) -> Vec<(Text<'a>, Val<'a>)> {
+        match self {
+            Fields::Stored(object) => {
+                object.iter().map(|(name, value)| (Text::Stored(name), Val::from(value))).collect()
+            }
+            Fields::Row(row) => row.fields().map(|(name, value)| (Text::Stored(name), value)).collect(),
+            Fields::Made(fields) => fields.to_vec(),
+        }
+    }
+
+    fn sorted(&self) -> Vec<(Text<'a>, Val<'a>)> {
+        let mut fields = self.to_vec();
+        fields.sort_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
+        fields
+    }
+
+    fn order(&self, other: &Fields<'_>) -> Ordering {
+        if let (Fields::Stored(a), Fields::Stored(b)) = (self, other) {
+            return orrery_doc::compare(Value::Object(*a), Value::Object(*b));
+        }
+        let (a, b) = (self.sorted(), other.sorted());
+        for ((a_name, a), (b_name, b)) in a.iter().zip(&b) {
+            let order = a_name.as_str().cmp(b_name.as_str()).then_with(|| a.order(b));
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        a.len().cmp(&b.len())
+    }
+}
+
+/// Values show themselves as JSON, which is what a failed assertion should print.
+impl std::fmt::Debug for Val<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_undefined() {
+            return f.write_str("undefined");
+        }
+        let mut out = Vec::new();
+        self.write_json(&mut out);
+        f.write_str(&String::from_utf8_lossy(&out))
+    }
+}
+
+impl PartialEq for Val<'_> {
+    fn eq(&self, other: &Val<'_>) -> bool {
+        self.order(other) == Ordering::Equal
+    }
+}

@@ -1,0 +1,199 @@
+use orrery_doc::{Doc, json};
+use proptest::prelude::*;
+
+use super::*;
+
+fn doc(text: &str) -> Doc {
+    json::parse(text.as_bytes(), 128).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A policy of included and excluded paths, separated by spaces.
+fn policy(included: &str, excluded: &str) -> Result<IndexingPolicy, IndexingPolicyError> {
+    let list = |paths: &str| {
+        let mut out = Vec::new();
+        for path in paths.split(' ').filter(|path| !path.is_empty()) {
+            out.extend_from_slice(if out.is_empty() { b"{\"path\":" } else { b",{\"path\":" });
+            json::write_str(path, &mut out);
+            out.push(b'}');
+        }
+        String::from_utf8(out).unwrap()
+    };
+    let text = format!(r#"{{"includedPaths":[{}],"excludedPaths":[{}]}}"#, list(included), list(excluded));
+    IndexingPolicy::from_value(doc(&text).root())
+}
+
+/// The numbers of a document that a policy indexes, in the order of the walk.
+fn indexed(policy: &IndexingPolicy, text: &str) -> Vec<i64> {
+    let mut terms = Vec::new();
+    for_each_term(policy, doc(text).as_ref(), &mut |_, term: &[u8]| terms.push(term.to_vec()));
+    let number = |term: &Vec<u8>| {
+        let find = |number: &i64| {
+            let mut out = Vec::new();
+            encode_term(Value::Int(*number), TermOrder::Sql, &mut out);
+            out == *term
+        };
+        (0..100).find(find).unwrap()
+    };
+    terms.iter().map(number).collect()
+}
+
+const ITEM: &str = r#"{"id":"x","_ts":90,"a":1,"b":{"c":2,"d":{"e":3}},"l":[4,{"m":5,"n":6},[7]],"q r":8}"#;
+
+#[test]
+fn the_more_specific_path_decides() {
+    for (included, excluded, expected) in [
+        ("/*", "", vec![1, 2, 3, 4, 5, 6, 7, 8]),
+        ("", "/*", vec![]),
+        ("/*", "/b/*", vec![1, 4, 5, 6, 7, 8]),
+        ("/* /b/d/*", "/b/*", vec![1, 3, 4, 5, 6, 7, 8]),
+        ("/* /b/d/e/?", "/b/*", vec![1, 3, 4, 5, 6, 7, 8]),
+        ("/a/?", "/*", vec![1]),
+        ("/b/?", "/*", vec![]),
+        ("/b/*", "/*", vec![2, 3]),
+        ("/b/c/?", "/*", vec![2]),
+        ("/a/*", "/a/? /*", vec![]),
+        ("/l/?", "/*", vec![]),
+        ("/l/[]/?", "/*", vec![4]),
+        ("/l/[]/*", "/*", vec![4, 5, 6, 7]),
+        ("/l/[]/m/?", "/*", vec![5]),
+        ("/l/[]/[]/?", "/*", vec![7]),
+        ("/*", "/l/[]/m/?", vec![1, 2, 3, 4, 6, 7, 8]),
+        ("/*", "/l/*", vec![1, 2, 3, 8]),
+        ("/", "/a/?", vec![2, 3, 4, 5, 6, 7, 8]),
+        ("/_ts/? /id/?", "/*", vec![]),
+    ] {
+        let policy = policy(included, excluded).unwrap();
+        assert_eq!(indexed(&policy, ITEM), expected, "{included} without {excluded}");
+    }
+}
+
+#[test]
+fn names_may_be_quoted() {
+    let read = |path: &str| {
+        let text = format!(r#"{{"excludedPaths":[{{"path":"/*"}}],"includedPaths":[{{"path":{path}}}]}}"#);
+        IndexingPolicy::from_value(doc(&text).root()).unwrap()
+    };
+    assert_eq!(indexed(&read(r#""/\"q r\"/?""#), ITEM), [8]);
+    assert_eq!(indexed(&read(r#""/\"b\"/\"c\"/?""#), ITEM), [2]);
+    assert_eq!(indexed(&read(r#""/\"a/b\"/?""#), r#"{"a/b":3,"a":{"b":4}}"#), [3]);
+    assert_eq!(indexed(&read(r#""/\"[]\"/?""#), r#"{"[]":3}"#), [3]);
+}
+
+#[test]
+fn the_default_policy_is_the_one_that_clients_read() {
+    let read = IndexingPolicy::from_value(doc(DEFAULT_POLICY_JSON).root()).unwrap();
+    for text in ["null", "{}", r#"{"includedPaths":[],"excludedPaths":[]}"#] {
+        let policy = IndexingPolicy::from_value(doc(text).root()).unwrap();
+        assert_eq!(indexed(&policy, ITEM), indexed(&read, ITEM));
+        assert!(policy.automatic && policy.mode == IndexingMode::Consistent);
+    }
+    assert_eq!(indexed(&IndexingPolicy::default(), ITEM), indexed(&read, ITEM));
+}
+
+#[test]
+fn mode_none_indexes_nothing() {
+    let policy = IndexingPolicy::from_value(doc(r#"{"indexingMode":"None"}"#).root()).unwrap();
+    assert!(indexed(&policy, ITEM).is_empty() && !policy.automatic);
+    assert!(indexed(&IndexingPolicy::none(), ITEM).is_empty());
+    assert!(!policy.covers(&[Step::Name("id")]));
+}
+
+#[test]
+fn bad_policies_are_refused() {
+    assert_eq!(policy("/a/?", "").unwrap_err(), IndexingPolicyError::NoRoot);
+    assert_eq!(policy("/a/?", "/b/*").unwrap_err(), IndexingPolicyError::NoRoot);
+    assert_eq!(policy("/*", "/*").unwrap_err(), IndexingPolicyError::Contradiction("/*".to_owned()));
+    for (path, position) in [
+        ("a", 0),
+        ("/a", 2),
+        ("/a/", 3),
+        ("//?", 1),
+        ("/a*/?", 1),
+        ("/a/*/b", 3),
+        ("/\"a/?", 1),
+        ("/\"a\"b/?", 4),
+        ("/[0]/?", 1),
+    ] {
+        let expected = IndexingPolicyError::Path { path: path.to_owned(), position };
+        assert_eq!(policy("/*", path).unwrap_err(), expected);
+    }
+    for text in [
+        "1",
+        r#"{"indexingMode":1}"#,
+        r#"{"indexingMode":"sometimes"}"#,
+        r#"{"automatic":1}"#,
+        r#"{"includedPaths":{}}"#,
+        r#"{"includedPaths":[1]}"#,
+        r#"{"includedPaths":[{"path":1}]}"#,
+    ] {
+        let error = IndexingPolicy::from_value(doc(text).root()).unwrap_err();
+        assert!(matches!(error, IndexingPolicyError::Shape(_)), "{text}");
+    }
+    assert_eq!(policy(&"/* ".repeat(1501), "").unwrap_err(), IndexingPolicyError::TooManyPaths);
+    assert!(policy("/*", &"/a".repeat(200)).is_err());
+}
+
+#[test]
+fn tuple_paths_are_left_to_queries() {
+    let policy = policy("/* /l/[]/{m,n}/?", "").unwrap();
+    assert_eq!(indexed(&policy, ITEM).len(), 8);
+}
+
+#[test]
+fn a_query_can_ask_what_is_covered() {
+    use Step::{Elements, Name};
+    let policy = policy("/a/? /l/[]/m/?", "/*").unwrap();
+    for (path, expected) in [
+        (vec![Name("a")], true),
+        (vec![Name("a"), Name("b")], false),
+        (vec![Name("l"), Elements, Name("m")], true),
+        (vec![Name("l"), Name("m")], false),
+        (vec![Name("id")], true),
+        (vec![Name("_ts")], true),
+        (vec![Name("_etag")], false),
+        (vec![], false),
+    ] {
+        assert_eq!(policy.covers(&path), expected, "{path:?}");
+    }
+}
+
+#[test]
+fn terms_carry_the_hash_of_their_path() {
+    let mut found = Vec::new();
+    let item = doc(r#"{"a":{"b":1},"l":[[2]]}"#);
+    for_each_term(&IndexingPolicy::default(), item.as_ref(), &mut |hash, _: &[u8]| found.push(hash));
+    let nested = PathHash::ROOT.name("l").elements().elements().value();
+    assert_eq!(found, [path_hash(&["a", "b"]), nested]);
+}
+
+/// These hashes are in keys on disk.
+#[test]
+fn path_hashes_never_change() {
+    let paths: [&[&str]; 5] = [&["id"], &["_ts"], &["a", "b"], &["ab"], &["a longer property name"]];
+    let hashes: Vec<String> = paths.iter().map(|path| format!("{:016x}", path_hash(path))).collect();
+    let expected =
+        ["6642a0e43eed5b57", "75ae082e2135bb41", "ba394c756f62a74f", "21313c8279260021", "314e3bcbb1341c03"];
+    assert_eq!(hashes, expected);
+}
+
+#[test]
+fn paths_differ_in_their_hashes() {
+    let mut hashes = vec![PathHash::ROOT.name("a").elements().value(), path_hash(&["a", "[]"])];
+    for first in ["", "a", "b", "ab", "a\0", "aaaaaaaa", "aaaaaaaa\0"] {
+        hashes.push(path_hash(&[first]));
+        for second in ["", "a", "b", "\0"] {
+            hashes.push(path_hash(&[first, second]));
+        }
+    }
+    let count = hashes.len();
+    hashes.sort_unstable();
+    hashes.dedup();
+    assert_eq!(hashes.len(), count);
+}
+
+proptest! {
+    #[test]
+    fn any_path_is_read_or_refused(path in "[/a\"\\\\*?\\[\\]{}é]{0,12}") {
+        let _ = parse_rule(&path);
+    }
+}

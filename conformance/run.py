@@ -6,7 +6,7 @@ import time
 
 from harness import python_suite, rust_suite, workspace
 from harness.expectations import MISSING
-from harness.server import ServerFailed
+from harness.server import ServerFailed, binary
 
 
 def suites():
@@ -92,6 +92,7 @@ def main():
     started = time.monotonic()
     verdicts = []
     try:
+        binary()
         for name in chosen:
             verdicts.append(suites()[name](options.mode == "quick"))
     except (ServerFailed, workspace.PreparationFailed) as problem:

@@ -11,6 +11,8 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 CONFORMANCE = REPOSITORY / "conformance"
 CACHE = REPOSITORY / ".cache" / "conformance"
 LOGS = CACHE / "logs"
+# Shared with the SDK scenarios, which use the same crates.
+RUST_TARGET = REPOSITORY / ".cache" / "rust-target"
 
 PYTHON_SDK = "4.17.1"
 RUST_SDK = "1.1.0-beta.1"

@@ -101,9 +101,9 @@ run_javascript() {
 }
 
 run_rust() {
-    say "building the Rust scenario (azure_data_cosmos from crates.io) in .cache/sdk/rust-target"
+    say "building the Rust scenario (azure_data_cosmos from crates.io) in .cache/rust-target"
     manifest=$here/rust/Cargo.toml
-    export CARGO_TARGET_DIR="$cache/rust-target" CARGO_INCREMENTAL=0
+    export CARGO_TARGET_DIR="$root/.cache/rust-target" CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
     if ! cargo test --locked --quiet --no-run --manifest-path "$manifest" >"$logs/rust.build.log" 2>&1; then
         tail -n 60 "$logs/rust.build.log"
         exit 2

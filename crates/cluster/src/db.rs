@@ -8,9 +8,12 @@ use arc_swap::ArcSwap;
 use orrery_doc::{PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, epk};
 use orrery_store::engine::{DiskOptions, Engine};
 use orrery_store::indexing::IndexingPolicy;
+use orrery_store::limits::SCANS_MAX;
 use orrery_store::{
     Done, Etag, Lsn, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, TxnError, View,
 };
+
+use tokio::sync::Semaphore;
 
 use crate::catalog::{Catalog, Container, Counters, Loaded, catalog_spec};
 use crate::committer::Committer;
@@ -35,6 +38,8 @@ pub(crate) struct Inner {
     pub committer: Arc<Committer>,
     pub catalog: ArcSwap<Catalog>,
     pub catalog_range: Arc<Range>,
+    /// Feeds and queries that may run at once; each holds a thread.
+    pub scans: Semaphore,
     /// Held while the catalog changes: one change at a time.
     pub control: tokio::sync::Mutex<Counters>,
 }
@@ -59,6 +64,7 @@ impl Db {
             catalog_range: Arc::new(catalog_range(partition, &options)),
             committer,
             catalog: ArcSwap::from_pointee(loaded.catalog),
+            scans: Semaphore::new(SCANS_MAX),
             control: tokio::sync::Mutex::new(loaded.counters),
             options,
         };

@@ -28,6 +28,16 @@ impl Db {
         scope: &Scope,
         page: &PageOptions,
     ) -> Result<FeedPage> {
+        let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
+        tokio::task::block_in_place(|| self.first_page_with_items(container, scope, page))
+    }
+
+    fn first_page_with_items(
+        &self,
+        container: &Container,
+        scope: &Scope,
+        page: &PageOptions,
+    ) -> Result<FeedPage> {
         let mut walk = Walk::start(container, scope, page.continuation.as_deref())?;
         loop {
             let Some(range) = walk.range(container) else {
@@ -51,9 +61,9 @@ impl Db {
         let mut items = Vec::new();
         let mut limits = PageLimits::new(page);
         let meter = self.walk_range(range, walk, |item| {
-            let scan = limits.take(u64::from(item.header.json_bytes), true);
+            let step = limits.take(u64::from(item.header.json_bytes));
             items.push(item);
-            scan
+            step
         })?;
         let charge = ru::feed(&meter, page.consistency);
         self.pay(container, range, &charge);
@@ -66,25 +76,30 @@ impl Db {
         &self,
         range: &Range,
         walk: &mut Walk,
-        mut visit: impl FnMut(Item) -> Scan,
+        mut visit: impl FnMut(Item) -> Step,
     ) -> Result<Meter> {
         let lsn = range.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
         let mut meter = Meter::default();
         let mut last = None;
+        let mut end = Step::Continue;
         let epk = walk.epk.intersection(range.epk());
         let view = View::new(&range.partition, &snapshot, lsn);
         let scanned = view.scan(&epk, walk.after.as_ref(), |key, item| {
             meter.items_scanned += 1;
             meter.bytes_scanned += u64::from(item.header.json_bytes);
-            let scan = visit(item);
-            if scan == Scan::Stop {
+            end = visit(item);
+            if end != Step::StopBefore {
                 last = Some(key);
             }
-            scan
+            if end == Step::Continue { Scan::Continue } else { Scan::Stop }
         });
         scanned.map_err(|error| Error::from(ErrorKind::Op { place: 0, error }))?;
-        walk.advance(last, range);
+        match end {
+            Step::Continue => walk.leave(range),
+            Step::Finish => walk.finish(),
+            Step::StopAfter | Step::StopBefore => walk.stop_after(last),
+        }
         Ok(meter)
     }
 }
@@ -130,21 +145,37 @@ impl Walk {
         if rest.min >= rest.max { None } else { Some(container.range_of(&rest.min)) }
     }
 
-    /// `last` is where a page stopped; without it the range is finished and the next one follows.
-    fn advance(&mut self, last: Option<Position>, range: &Range) {
-        match last {
-            Some(position) => self.after = Some(position),
-            None if self.only.is_some() || range.epk().max >= self.epk.max => self.done = true,
+    /// Everything of this range was seen; the next one follows.
+    fn leave(&mut self, range: &Range) {
+        if self.ends_within(range) {
+            self.done = true;
+        } else {
             // Ids are never empty, so this stands before everything of the next range.
-            None => self.after = Some(Position { epk: range.epk().max.clone(), id: String::new() }),
+            self.after = Some(Position { epk: range.epk().max.clone(), id: String::new() });
         }
+    }
+
+    /// A page ended here; without a last key it ended before its first item, which then comes again.
+    fn stop_after(&mut self, last: Option<Position>) {
+        self.after = last.or(self.after.take()).or_else(|| {
+            Some(Position { epk: self.epk.min.clone(), id: String::new() })
+        });
+    }
+
+    /// Nothing more is wanted.
+    pub fn finish(&mut self) {
+        self.done = true;
+    }
+
+    /// Whether nothing is left to visit beyond this range.
+    pub fn ends_within(&self, range: &Range) -> bool {
+        self.only.is_some() || range.epk().max >= self.epk.max
     }
 
     /// What the client sends back for the next page.
     pub fn continuation(&self) -> Option<String> {
         let position = self.after.as_ref().filter(|_| !self.done)?;
-        let id: String = position.id.bytes().map(|byte| format!("{byte:02x}")).collect();
-        Some(format!("+RID:~{}#{id}", position.epk.to_hex()))
+        Some(format!("+RID:~{}#{}", position.epk.to_hex(), to_hex(position.id.as_bytes())))
     }
 }
 
@@ -152,12 +183,32 @@ fn parse_position(text: &str) -> Result<Position> {
     let wrong = || Error::invalid("Invalid Continuation Token");
     let (epk, id) = text.strip_prefix("+RID:~").and_then(|rest| rest.split_once('#')).ok_or_else(wrong)?;
     let epk = Epk::from_hex(epk).ok_or_else(wrong)?;
-    if !id.is_ascii() || !id.len().is_multiple_of(2) {
-        return Err(wrong());
+    let id = from_hex(id).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
+    Ok(Position { epk, id })
+}
+
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
+        return None;
     }
-    let byte = |place| u8::from_str_radix(&id[place..place + 2], 16).map_err(|_| wrong());
-    let bytes: Vec<u8> = (0..id.len()).step_by(2).map(byte).collect::<Result<_>>()?;
-    Ok(Position { epk, id: String::from_utf8(bytes).map_err(|_| wrong())? })
+    let byte = |place| u8::from_str_radix(&text[place..place + 2], 16).ok();
+    (0..text.len()).step_by(2).map(byte).collect()
+}
+
+/// What a walk does after an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Continue,
+    /// The page is full; go on behind this item.
+    StopAfter,
+    /// The page is full; this item comes again.
+    StopBefore,
+    /// No further item is wanted.
+    Finish,
 }
 
 /// When a page is full.
@@ -178,14 +229,17 @@ impl PageLimits {
         }
     }
 
-    /// Counts one item; `returned` when it goes into the page.
-    pub fn take(&mut self, bytes: u64, returned: bool) -> Scan {
+    /// Counts one item that goes into the page.
+    pub fn take(&mut self, bytes: u64) -> Step {
+        self.items_left = self.items_left.saturating_sub(1);
+        self.bytes_left -= bytes as i64;
+        let full = self.items_left == 0 || self.bytes_left <= 0;
+        if full || self.is_late() { Step::StopAfter } else { Step::Continue }
+    }
+
+    /// Whether the time of the page is up; asks the clock only now and then.
+    pub fn is_late(&mut self) -> bool {
         self.seen += 1;
-        if returned {
-            self.items_left = self.items_left.saturating_sub(1);
-            self.bytes_left -= bytes as i64;
-        }
-        let late = self.seen.is_multiple_of(ITEMS_PER_CLOCK_CHECK) && Instant::now() >= self.deadline;
-        if self.items_left == 0 || self.bytes_left <= 0 || late { Scan::Stop } else { Scan::Continue }
+        self.seen.is_multiple_of(ITEMS_PER_CLOCK_CHECK) && Instant::now() >= self.deadline
     }
 }

@@ -8,6 +8,7 @@ mod error;
 mod feed;
 pub mod offer;
 mod options;
+mod query;
 mod range;
 pub mod receipt;
 pub mod request;

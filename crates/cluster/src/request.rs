@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orrery_doc::{EpkRange, PartitionKey};
-use orrery_store::{Etag, Item, Lsn, Outcome, Precondition};
+use orrery_store::{Item, Lsn, Outcome, Precondition};
 
 use crate::receipt::Receipt;
 
@@ -88,7 +88,7 @@ pub struct FeedPage {
 /// One page of query results, each already JSON text.
 #[derive(Clone, Debug)]
 pub struct QueryPage {
-    pub rows: Vec<Vec<u8>>,
+    pub rows: orrery_query::Rows,
     pub continuation: Option<String>,
     pub receipt: Receipt,
 }
@@ -109,6 +109,3 @@ impl Throughput {
         }
     }
 }
-
-/// A condition on the version of a catalog resource.
-pub type ResourcePrecondition = Option<Etag>;

@@ -55,6 +55,8 @@ pub const BURST_RATE_MAX: u32 = 3_000;
 pub const BURST_SECONDS: u32 = 300;
 /// RU/s above which a new container starts with several partitions, and what each of those then carries.
 pub const INITIAL_PARTITION_THROUGHPUT: u32 = 6_000;
+/// Feeds and queries that may run at once.
+pub const SCANS_MAX: usize = 32;
 /// Transactions that may wait for one partition, and those that one group commits together.
 pub const PARTITION_QUEUE_MAX: usize = 10_000;
 pub const GROUP_TXNS_MAX: usize = 256;

@@ -1,0 +1,253 @@
+//! The answer to a batch: one result for each operation, at the same place.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use http::StatusCode;
+use orrery_cluster::Charge;
+use orrery_cluster::limits::PAGE_BYTES_MAX;
+use orrery_cluster::store::{Effect, Etag, Item, Outcome};
+
+use crate::errors::{Refusal, Voice, push_json_string};
+use crate::items::point;
+use crate::items::render::Renderer;
+
+/// The service's sub-status for an answer that grew too large.
+const RESPONSE_TOO_LARGE: u32 = 3402;
+
+/// What became of one operation.
+#[derive(Clone, Debug)]
+pub(crate) struct OpResult {
+    pub status: StatusCode,
+    pub substatus: u32,
+    pub retry_after_ms: Option<u32>,
+    pub charge: f64,
+    pub etag: Option<Etag>,
+    /// The item to show; none when the client wants none or there is none.
+    pub item: Option<Item>,
+    pub message: Option<String>,
+    is_read: bool,
+}
+
+impl OpResult {
+    /// An operation that was done.
+    pub fn done(outcome: Outcome, charge: &Charge, is_minimal: bool) -> OpResult {
+        let status = point::status(outcome.effect);
+        let is_read = outcome.effect == Effect::Read;
+        let is_shown = match outcome.effect {
+            Effect::Created | Effect::Replaced => !is_minimal,
+            Effect::Read => true,
+            Effect::Deleted | Effect::NotModified => false,
+        };
+        let etag = (outcome.effect != Effect::Deleted).then_some(outcome.item.header.etag);
+        let item = is_shown.then_some(outcome.item);
+        OpResult { charge: charge.total(), etag, item, is_read, ..OpResult::of(status) }
+    }
+
+    /// An operation that was refused, with what the refusal cost.
+    pub fn refused(refusal: &Refusal) -> OpResult {
+        let wire = refusal.wire();
+        let message = match &wire.voice {
+            Voice::Partition(text) | Voice::Gateway(text) => text.to_string(),
+            Voice::PartitionJson(text) => text.clone(),
+        };
+        OpResult {
+            substatus: wire.substatus,
+            retry_after_ms: wire.retry_after_ms,
+            charge: refusal.receipt().map_or(0.0, |receipt| receipt.charge.total()),
+            message: Some(message),
+            ..OpResult::of(wire.status)
+        }
+    }
+
+    /// An operation that was not tried, or undone, because another one failed.
+    pub fn dependent() -> OpResult {
+        OpResult::of(StatusCode::FAILED_DEPENDENCY)
+    }
+
+    pub fn is_failure(&self) -> bool {
+        self.status.as_u16() >= 300
+    }
+
+    fn of(status: StatusCode) -> OpResult {
+        OpResult {
+            status,
+            substatus: 0,
+            retry_after_ms: None,
+            charge: 0.0,
+            etag: None,
+            item: None,
+            message: None,
+            is_read: false,
+        }
+    }
+}
+
+/// The status of the whole answer: 207 as soon as one operation has something to say.
+pub(crate) fn status(results: &[OpResult]) -> StatusCode {
+    if results.iter().any(OpResult::is_failure) { StatusCode::MULTI_STATUS } else { StatusCode::OK }
+}
+
+/// Keeps the answer within a page: reads that do not fit fail, writes that do not fit show no item.
+pub(crate) fn limit(results: &mut [OpResult]) {
+    let mut room = PAGE_BYTES_MAX;
+    for result in results {
+        let Some(item) = &result.item else { continue };
+        let bytes = item.header.json_bytes as usize;
+        if bytes <= room {
+            room -= bytes;
+        } else if result.is_read {
+            let charge = result.charge;
+            *result = OpResult::of(StatusCode::PAYLOAD_TOO_LARGE);
+            result.substatus = RESPONSE_TOO_LARGE;
+            result.charge = charge;
+            result.message = Some("The answer to the batch would be too large.".to_owned());
+        } else {
+            result.item = None;
+        }
+    }
+}
+
+/// The JSON array that clients read.
+pub(crate) fn render(renderer: Renderer, results: &[OpResult]) -> Vec<u8> {
+    let items: usize = results.iter().flat_map(|r| &r.item).map(|item| item.header.json_bytes as usize).sum();
+    let mut out = Vec::with_capacity(items + results.len() * 420 + 2);
+    out.push(b'[');
+    for (i, result) in results.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        let mut fields =
+            format!("{{\"statusCode\":{},\"requestCharge\":{}", result.status.as_u16(), result.charge);
+        if result.substatus != 0 {
+            write!(fields, ",\"subStatusCode\":{}", result.substatus)
+                .expect("writing to a string cannot fail");
+        }
+        if let Some(wait) = result.retry_after_ms {
+            write!(fields, ",\"retryAfterMilliseconds\":{wait}").expect("writing to a string cannot fail");
+        }
+        if let Some(etag) = result.etag {
+            fields.push_str(",\"eTag\":");
+            push_json_string(&mut fields, &etag.to_header());
+        }
+        if let Some(message) = &result.message {
+            fields.push_str(",\"message\":");
+            push_json_string(&mut fields, message);
+        }
+        out.write_all(fields.as_bytes()).expect("writing to memory does not fail");
+        if let Some(item) = &result.item {
+            out.extend_from_slice(b",\"resourceBody\":");
+            renderer.write_item(item, &mut out);
+        }
+        out.push(b'}');
+    }
+    out.push(b']');
+    out
+}
+
+/// Adds a charge to another, joining lines of the same kind, so that many operations explain themselves briefly.
+pub(crate) fn add_charge(total: &mut Charge, part: &Charge) {
+    for line in &part.lines {
+        match total.lines.iter_mut().find(|sum| sum.what == line.what && sum.each == line.each) {
+            Some(sum) => sum.count += line.count,
+            None => total.lines.push(line.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_cluster::store::{ItemHeader, Lsn, Meter, OpError};
+    use orrery_cluster::{ErrorKind, Rid};
+    use orrery_doc::json;
+
+    use super::*;
+
+    fn outcome(effect: Effect, json_bytes: u32) -> Outcome {
+        let header = ItemHeader {
+            flags: 0,
+            lsn: Lsn(1),
+            place: 0,
+            time: 0,
+            etag: Etag(1),
+            expires: 0,
+            rid: 1,
+            json_bytes,
+        };
+        let doc = json::parse(br#"{"id":"a"}"#, 2).expect("a document");
+        Outcome { effect, item: Item { header, doc }, id: "a".to_owned(), meter: Meter::default() }
+    }
+
+    fn done(effect: Effect, is_minimal: bool) -> OpResult {
+        OpResult::done(outcome(effect, 10), &Charge::flat("work", 1.5), is_minimal)
+    }
+
+    fn text(results: &[OpResult]) -> String {
+        let renderer = Renderer::of(Rid::database(1), Rid::container(Rid::database(1), 1));
+        String::from_utf8(render(renderer, results)).expect("UTF-8")
+    }
+
+    const ETAG: &str = r#""eTag":"\"00000000-0000-0700-0000-000000010000\"""#;
+
+    #[test]
+    fn results_show_what_was_done() {
+        let created = text(&[done(Effect::Created, false)]);
+        let start =
+            format!(r#"[{{"statusCode":201,"requestCharge":1.5,{ETAG},"resourceBody":{{"id":"a","_rid""#);
+        assert!(created.starts_with(&start), "{created}");
+        assert_eq!(
+            text(&[done(Effect::Created, true), done(Effect::Deleted, false)]),
+            format!(
+                r#"[{{"statusCode":201,"requestCharge":1.5,{ETAG}}},{{"statusCode":204,"requestCharge":1.5}}]"#
+            )
+        );
+        assert!(text(&[done(Effect::Read, true)]).contains("resourceBody"));
+    }
+
+    #[test]
+    fn results_show_what_was_refused() {
+        let throttled = OpResult::refused(&ErrorKind::Throttled { retry_after_ms: 7 }.into());
+        let shown = text(&[throttled, OpResult::dependent()]);
+        assert!(
+            shown.starts_with(
+                r#"[{"statusCode":429,"requestCharge":0,"subStatusCode":3200,"retryAfterMilliseconds":7,"message":"#
+            ),
+            "{shown}"
+        );
+        assert!(shown.ends_with(r#",{"statusCode":424,"requestCharge":0}]"#), "{shown}");
+        let conflict = ErrorKind::Op { place: 0, error: OpError::Conflict };
+        assert!(text(&[OpResult::refused(&conflict.into())]).starts_with(r#"[{"statusCode":409,"#));
+        assert!(
+            text(&[OpResult::refused(&ErrorKind::RangeGone.into())])
+                .starts_with(r#"[{"statusCode":410,"requestCharge":0,"subStatusCode":1002"#)
+        );
+    }
+
+    #[test]
+    fn one_failure_makes_the_answer_mixed() {
+        assert_eq!(status(&[done(Effect::Created, false), done(Effect::Deleted, false)]), 200);
+        assert_eq!(status(&[done(Effect::Created, false), OpResult::dependent()]), 207);
+        assert_eq!(status(&[done(Effect::NotModified, false)]), 207);
+    }
+
+    #[test]
+    fn answers_are_limited() {
+        let large = |effect| OpResult::done(outcome(effect, 3 << 20), &Charge::default(), false);
+        let mut results =
+            [large(Effect::Read), large(Effect::Replaced), large(Effect::Read), done(Effect::Read, false)];
+        limit(&mut results);
+        let statuses: Vec<u16> = results.iter().map(|result| result.status.as_u16()).collect();
+        assert_eq!(statuses, [200, 200, 413, 200]);
+        let shown: Vec<bool> = results.iter().map(|result| result.item.is_some()).collect();
+        assert_eq!(shown, [true, false, false, true]);
+    }
+
+    #[test]
+    fn charges_of_one_kind_join() {
+        let mut total = Charge::flat("read", 1.0);
+        add_charge(&mut total, &Charge::flat("read", 1.0));
+        add_charge(&mut total, &Charge::flat("write", 5.0));
+        assert_eq!(total.lines.len(), 2);
+        assert_eq!(total.total(), 7.0);
+    }
+}

@@ -1,0 +1,197 @@
+//! Bulk: a batch whose operations stand alone, all sent to one physical partition.
+//!
+//! Each operation brings its own partition key and is a transaction of its own. Operations on one item keep their
+//! order; others run side by side, so that one group commit takes many of them. The number that may run at
+//! once is bounded, however many items a request names.
+//!
+//! A client that asks to stop at the first failure gets its operations one after the other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use orrery_cluster::store::{Action, Effect, Op, Outcome};
+use orrery_cluster::{Charge, Container, Db, ErrorKind, ReadOptions, Receipt, Served, WriteOptions};
+use orrery_doc::{PartitionKey, epk};
+use tokio::task::JoinSet;
+
+use crate::call::Call;
+use crate::errors::Refusal;
+use crate::items::batch_body::Operation;
+use crate::items::batch_reply::{OpResult, add_charge};
+use crate::items::shape::Shape;
+use crate::items::{batch, batch_body, options, scope};
+use crate::respond::Reply;
+
+/// Operations of one request that run at once.
+const LANES: usize = 32;
+
+/// An operation that may run: which one it is, where it goes, and what it does.
+struct Task {
+    place: usize,
+    key: PartitionKey,
+    op: Op,
+    is_minimal: bool,
+}
+
+/// An operation that has run, and what its partition said about itself.
+struct Done {
+    place: usize,
+    result: OpResult,
+    charge: Charge,
+    served: Option<Served>,
+}
+
+/// What all operations of a request share.
+#[derive(Clone)]
+struct Shared {
+    db: Db,
+    container: Arc<Container>,
+    read: ReadOptions,
+    write: WriteOptions,
+}
+
+pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
+    let doc = batch_body::parse(body)?;
+    let operations = batch_body::operations(&doc)?;
+    let range = range(call, container)?;
+    let shape = Shape::of(container);
+    let account = call.db.account().consistency;
+    let shared = Shared {
+        db: call.db.clone(),
+        container: container.clone(),
+        read: options::read(call.headers, account)?,
+        write: options::write(call.headers, account)?,
+    };
+    let mut results: Vec<Option<OpResult>> = vec![None; operations.len()];
+    let mut tasks = Vec::with_capacity(operations.len());
+    for (place, operation) in operations.iter().enumerate() {
+        match task(call, &shape, range.as_ref(), place, operation) {
+            Ok(task) => tasks.push((operation.id().unwrap_or_default().to_owned(), task)),
+            Err(refusal) => results[place] = Some(OpResult::refused(&refusal)),
+        }
+    }
+    let done = match call.headers.batch_continue_on_error {
+        true => side_by_side(&shared, tasks).await,
+        false => one_by_one(&shared, tasks, &results).await,
+    };
+    let mut receipt = Receipt::default();
+    for done in done {
+        add_charge(&mut receipt.charge, &done.charge);
+        receipt.served = furthest(receipt.served, done.served);
+        results[done.place] = Some(done.result);
+    }
+    let results = results.into_iter().map(|result| result.unwrap_or_else(OpResult::dependent));
+    Ok(batch::answer(container, results.collect(), receipt))
+}
+
+/// The part of the key space that the request was sent to; all of it when the client names none.
+fn range(call: &Call<'_>, container: &Container) -> Result<Option<orrery_doc::EpkRange>, Refusal> {
+    let Some(text) = call.headers.range_id else { return Ok(None) };
+    let id = scope::range_id(text)?;
+    match container.ranges().into_iter().find(|range| range.id == id) {
+        Some(range) => Ok(Some(range.range)),
+        None => Err(ErrorKind::RangeGone.into()),
+    }
+}
+
+fn task(
+    call: &Call<'_>,
+    shape: &Shape<'_>,
+    range: Option<&orrery_doc::EpkRange>,
+    place: usize,
+    operation: &Operation<'_>,
+) -> Result<Task, Refusal> {
+    let key = operation.key(shape.key)?;
+    if range.is_some_and(|range| !range.contains(&epk(shape.key, &key))) {
+        return Err(ErrorKind::RangeGone.into());
+    }
+    let op = operation.to_op(shape, &key)?;
+    let is_minimal = call.headers.minimal_response || operation.is_minimal;
+    Ok(Task { place, key, op, is_minimal })
+}
+
+/// Runs operations on different items at once, and those on one item in order.
+async fn side_by_side(shared: &Shared, tasks: Vec<(String, Task)>) -> Vec<Done> {
+    let mut lanes: Vec<Vec<Task>> = Vec::new();
+    let mut lane_of: HashMap<(String, String), usize> = HashMap::new();
+    for (next, (id, task)) in tasks.into_iter().enumerate() {
+        let lane = *lane_of.entry((task.key.to_json(), id)).or_insert(next % LANES);
+        if lanes.len() <= lane {
+            lanes.resize_with(lane + 1, Vec::new);
+        }
+        lanes[lane].push(task);
+    }
+    let mut running = JoinSet::new();
+    for lane in lanes.into_iter().filter(|lane| !lane.is_empty()) {
+        let shared = shared.clone();
+        running.spawn(async move {
+            let mut done = Vec::with_capacity(lane.len());
+            for task in lane {
+                done.push(perform(&shared, task).await);
+            }
+            done
+        });
+    }
+    let mut done = Vec::new();
+    while let Some(lane) = running.join_next().await {
+        // A lane can only fail by a bug; its operations are then reported as not done.
+        done.extend(lane.unwrap_or_default());
+    }
+    done
+}
+
+/// Runs operations in order up to the first failure, those included that were refused before they could run.
+async fn one_by_one(shared: &Shared, tasks: Vec<(String, Task)>, refused: &[Option<OpResult>]) -> Vec<Done> {
+    let stop = refused.iter().position(Option::is_some).unwrap_or(refused.len());
+    let mut done = Vec::with_capacity(tasks.len());
+    for (_, task) in tasks.into_iter().take_while(|(_, task)| task.place < stop) {
+        let one = perform(shared, task).await;
+        let is_failure = one.result.is_failure();
+        done.push(one);
+        if is_failure {
+            break;
+        }
+    }
+    done
+}
+
+async fn perform(shared: &Shared, task: Task) -> Done {
+    let Task { place, key, op, is_minimal } = task;
+    let tried = match op.action {
+        Action::Read => read(shared, &key, op).await,
+        _ => write(shared, &key, op).await,
+    };
+    match tried {
+        Ok((outcome, receipt)) => {
+            let result = OpResult::done(outcome, &receipt.charge, is_minimal);
+            Done { place, result, charge: receipt.charge, served: receipt.served }
+        }
+        Err(refusal) => {
+            let receipt = refusal.receipt().cloned().unwrap_or_default();
+            let result = OpResult::refused(&refusal);
+            Done { place, result, charge: receipt.charge, served: receipt.served }
+        }
+    }
+}
+
+async fn read(shared: &Shared, key: &PartitionKey, op: Op) -> Result<(Outcome, Receipt), Refusal> {
+    let options = ReadOptions { precondition: op.precondition, ..shared.read.clone() };
+    let reply = shared.db.read(&shared.container, key, &op.target, &options).await?;
+    let effect = if reply.not_modified { Effect::NotModified } else { Effect::Read };
+    let outcome = Outcome { effect, item: reply.item, id: String::new(), meter: Default::default() };
+    Ok((outcome, reply.receipt))
+}
+
+async fn write(shared: &Shared, key: &PartitionKey, op: Op) -> Result<(Outcome, Receipt), Refusal> {
+    let mut reply = shared.db.write(&shared.container, key, vec![op], &shared.write).await?;
+    let outcome = reply.outcomes.pop().ok_or(ErrorKind::Unsupported("A write without operations"))?;
+    Ok((outcome, reply.receipt))
+}
+
+/// The newest state that any operation saw: the client's session goes on from there.
+fn furthest(left: Option<Served>, right: Option<Served>) -> Option<Served> {
+    match (left, right) {
+        (Some(left), Some(right)) if left.lsn >= right.lsn => Some(left),
+        (left, right) => right.or(left),
+    }
+}

@@ -1,0 +1,26 @@
+//! Reading items in pages.
+
+use std::sync::Arc;
+
+use orrery_cluster::Container;
+
+use crate::call::Call;
+use crate::errors::Refusal;
+use crate::items::render::Renderer;
+use crate::items::{options, scope};
+use crate::respond::Reply;
+
+/// A GET of `docs`: all items of the scope in the order of the key space.
+pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>) -> Result<Reply, Refusal> {
+    if call.headers.a_im.is_some() {
+        return Err(Refusal::unsupported("The change feed"));
+    }
+    let scope = scope::of_request(&container.definition.key, call.headers)?;
+    let options = options::page(call.headers, call.db.account().consistency)?;
+    let page = call.db.read_feed(container, &scope, &options).await?;
+    let body = Renderer::new(container).feed(&page.items);
+    Ok(Reply::ok(body)
+        .page(page.items.len(), page.continuation)
+        .receipt(page.receipt)
+        .in_container(container))
+}

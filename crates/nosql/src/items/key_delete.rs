@@ -1,0 +1,66 @@
+//! Deleting all items of one logical partition.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use orrery_cluster::limits::BATCH_OPS_MAX;
+use orrery_cluster::store::{Action, Item, Op, OpError, Precondition, Target};
+use orrery_cluster::{Container, Error, ErrorKind, PageOptions, Receipt, Scope};
+
+use crate::address::ContainerAddress;
+use crate::call::Call;
+use crate::errors::Refusal;
+use crate::items::batch_reply::add_charge;
+use crate::items::{key, options};
+use crate::respond::Reply;
+
+/// Deletes page after page. When the budget ends, the client is told to wait and asks again, which goes on
+/// where this stopped.
+pub(crate) async fn delete_key(call: &Call<'_>, address: &ContainerAddress) -> Result<Reply, Refusal> {
+    let container = &address.container;
+    let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
+    let account = call.db.account().consistency;
+    let options = options::write(call.headers, account)?;
+    let mut total = Receipt::default();
+    let mut continuation: Option<String> = None;
+    loop {
+        let from = continuation;
+        let page = PageOptions {
+            items_max: BATCH_OPS_MAX,
+            continuation: from.clone(),
+            ..options::page(call.headers, account)?
+        };
+        let page = call.db.read_feed(container, &Scope::Key(key.clone()), &page).await?;
+        add(&mut total, page.receipt);
+        let ops: Vec<Op> = page.items.iter().map(delete).collect();
+        if !ops.is_empty() {
+            match call.db.write(container, &key, ops, &options).await {
+                Ok(reply) => add(&mut total, reply.receipt),
+                // Somebody else deleted an item meanwhile: look at the same page again.
+                Err(Error { kind: ErrorKind::Op { error: OpError::NotFound, .. }, .. }) => {
+                    continuation = from;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        continuation = page.continuation;
+        if continuation.is_none() {
+            return Ok(done(container, total));
+        }
+    }
+}
+
+fn done(container: &Arc<Container>, total: Receipt) -> Reply {
+    Reply::empty(StatusCode::OK).receipt(total).in_container(container)
+}
+
+fn delete(item: &Item) -> Op {
+    let id = item.doc.root().get("id").as_str().unwrap_or_default().to_owned();
+    Op { target: Target::Id(id), action: Action::Delete, precondition: Precondition::None, indexed: true }
+}
+
+fn add(total: &mut Receipt, part: Receipt) {
+    add_charge(&mut total.charge, &part.charge);
+    total.served = part.served.or(total.served);
+}

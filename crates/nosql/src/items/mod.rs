@@ -1,0 +1,102 @@
+//! Items: what happens below `docs`.
+//!
+//! One path serves many operations, told apart by headers: a POST may create, upsert, query, ask for a query
+//! plan, or carry a batch. This module only tells them apart; each family of operations has its own file.
+
+mod batch;
+mod batch_body;
+mod batch_reply;
+mod bulk;
+mod document;
+mod feed;
+mod key;
+mod key_delete;
+mod options;
+mod patch;
+mod point;
+mod query;
+mod render;
+mod scope;
+mod session;
+mod shape;
+
+use bytes::Bytes;
+use http::Method;
+use orrery_cluster::store::Target;
+use orrery_cluster::{Container, Rid};
+
+pub(crate) use key_delete::delete_key;
+
+use crate::address::ContainerAddress;
+use crate::call::Call;
+use crate::errors::{Own, Refusal};
+use crate::respond::Reply;
+
+/// Requests on `docs`.
+pub(crate) async fn feed(call: &Call<'_>, address: &ContainerAddress, body: Bytes) -> Result<Reply, Refusal> {
+    let container = &address.container;
+    check_intended(call, container)?;
+    let headers = call.headers;
+    match *call.trace.method {
+        Method::GET => feed::read(call, container).await,
+        Method::POST if headers.is_query_plan => query::plan(call, container, &body),
+        Method::POST if headers.is_query || is_query_text(headers.content_type) => {
+            query::run(call, container, &body).await
+        }
+        Method::POST if headers.is_batch && headers.batch_atomic => batch::run(call, container, &body).await,
+        Method::POST if headers.is_batch => bulk::run(call, container, &body).await,
+        Method::POST => point::create(call, container, &body).await,
+        _ => Err(Own::MethodNotAllowed.into()),
+    }
+}
+
+/// Requests on `docs/{item}`.
+pub(crate) async fn one(
+    call: &Call<'_>,
+    address: &ContainerAddress,
+    item: &str,
+    body: Bytes,
+) -> Result<Reply, Refusal> {
+    let container = &address.container;
+    check_intended(call, container)?;
+    let target = target(address, item)?;
+    match *call.trace.method {
+        Method::GET => point::read(call, container, target).await,
+        Method::PUT => point::replace(call, container, target, &body).await,
+        Method::DELETE => point::delete(call, container, target).await,
+        Method::PATCH => patch::run(call, container, target, &body).await,
+        _ => Err(Own::MethodNotAllowed.into()),
+    }
+}
+
+/// A path made of RIDs names its item by RID too.
+fn target(address: &ContainerAddress, item: &str) -> Result<Target, Refusal> {
+    if !address.by_rid {
+        return Ok(Target::Id(item.to_owned()));
+    }
+    let Some(number) = Rid::parse(item).and_then(|rid| {
+        let is_inside = rid.container_part() == Some(address.container.resource.rid);
+        rid.child_number().filter(|_| is_inside)
+    }) else {
+        return Err(Refusal::bad_request(
+            "The item of a path made of resource ids must be a resource id too.",
+        ));
+    };
+    Ok(Target::Rid(number))
+}
+
+/// A client that learnt the container's RID earlier may mean one that is gone.
+fn check_intended(call: &Call<'_>, container: &Container) -> Result<(), Refusal> {
+    match call.headers.intended_collection_rid {
+        Some(intended) if Rid::parse(intended) != Some(container.resource.rid) => {
+            Err(Own::StaleCollectionRid.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_query_text(content_type: Option<&str>) -> bool {
+    content_type.is_some_and(|text| {
+        text.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/query+json"))
+    })
+}

@@ -1,0 +1,150 @@
+//! Operations on one item: create, upsert, read, replace, delete.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use orrery_cluster::store::{Action, Effect, Op, Precondition, Target};
+use orrery_cluster::{Container, ErrorKind, WriteReply};
+use orrery_doc::PartitionKey;
+
+use crate::call::Call;
+use crate::errors::Refusal;
+use crate::items::document::ItemBody;
+use crate::items::render::Renderer;
+use crate::items::{key, options, shape};
+use crate::respond::Reply;
+
+pub(crate) async fn read(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    target: Target,
+) -> Result<Reply, Refusal> {
+    let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
+    let options = options::read(call.headers, call.db.account().consistency)?;
+    let reply = call.db.read(container, &key, &target, &options).await?;
+    let answer = match reply.not_modified {
+        true => Reply::empty(StatusCode::NOT_MODIFIED),
+        false => Reply::ok(Renderer::new(container).item(&reply.item)),
+    };
+    Ok(answer.etag(reply.item.header.etag).receipt(reply.receipt).in_container(container))
+}
+
+/// A POST of a document creates it, or with a header replaces what has its id.
+pub(crate) async fn create(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    body: &[u8],
+) -> Result<Reply, Refusal> {
+    let item = ItemBody::parse(body)?;
+    let key = key::of_document(&container.definition.key, call.headers.partition_key, &item.doc)?;
+    let target = Target::Id(item.id);
+    let op = match call.headers.is_upsert {
+        true => op(call, container, target, Action::Upsert(item.doc)),
+        // Whether an item with the id exists already is all that a create asks.
+        false => {
+            let op = op(call, container, target, Action::Create(item.doc));
+            Op { precondition: Precondition::None, ..op }
+        }
+    };
+    write(call, container, &key, vec![op]).await
+}
+
+/// A replace may also change the id, which makes it a new item in the place of the old one.
+pub(crate) async fn replace(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    target: Target,
+    body: &[u8],
+) -> Result<Reply, Refusal> {
+    let item = ItemBody::parse(body)?;
+    let key = key::of_document(&container.definition.key, call.headers.partition_key, &item.doc)?;
+    let old_id = match &target {
+        Target::Id(id) => id.clone(),
+        Target::Rid(_) => stored_id(call, container, &key, &target).await?,
+    };
+    if old_id == item.id {
+        let op = op(call, container, target, Action::Replace(item.doc));
+        return write(call, container, &key, vec![op]).await;
+    }
+    let create = Op {
+        precondition: Precondition::None,
+        ..op(call, container, Target::Id(item.id), Action::Create(item.doc))
+    };
+    let ops = vec![op(call, container, target, Action::Delete), create];
+    let reply = write(call, container, &key, ops).await?;
+    Ok(Reply { status: StatusCode::OK, ..reply })
+}
+
+pub(crate) async fn delete(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    target: Target,
+) -> Result<Reply, Refusal> {
+    let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
+    let op = op(call, container, target, Action::Delete);
+    write(call, container, &key, vec![op]).await
+}
+
+/// An operation under the conditions that the request's headers name.
+pub(crate) fn op(call: &Call<'_>, container: &Container, target: Target, action: Action) -> Op {
+    Op {
+        target,
+        action,
+        precondition: options::precondition(call.headers.if_match, call.headers.if_none_match),
+        indexed: options::is_indexed(call.headers.indexing_directive, shape::is_automatic(container)),
+    }
+}
+
+/// Writes and answers with the last operation's item.
+pub(crate) async fn write(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    key: &PartitionKey,
+    ops: Vec<Op>,
+) -> Result<Reply, Refusal> {
+    refuse_triggers(call)?;
+    let options = options::write(call.headers, call.db.account().consistency)?;
+    let WriteReply { mut outcomes, receipt, .. } = call.db.write(container, key, ops, &options).await?;
+    let outcome = outcomes.pop().ok_or(ErrorKind::Unsupported("A write without operations"))?;
+    let status = status(outcome.effect);
+    let reply = match outcome.effect {
+        Effect::Deleted | Effect::NotModified => Reply::empty(status),
+        _ if call.headers.minimal_response => Reply::empty(status).etag(outcome.item.header.etag),
+        _ => {
+            let body = Renderer::new(container).item(&outcome.item);
+            Reply::new(status, body).etag(outcome.item.header.etag)
+        }
+    };
+    Ok(reply.receipt(receipt).in_container(container))
+}
+
+/// How an operation that succeeded shows itself, alone or in a batch.
+pub(crate) fn status(effect: Effect) -> StatusCode {
+    match effect {
+        Effect::Created => StatusCode::CREATED,
+        Effect::Replaced | Effect::Read => StatusCode::OK,
+        Effect::Deleted => StatusCode::NO_CONTENT,
+        Effect::NotModified => StatusCode::NOT_MODIFIED,
+    }
+}
+
+/// Triggers must run or be refused: a write without them would not be what the client asked for.
+fn refuse_triggers(call: &Call<'_>) -> Result<(), Refusal> {
+    if call.headers.pre_triggers.is_some() || call.headers.post_triggers.is_some() {
+        return Err(Refusal::unsupported("Triggers"));
+    }
+    Ok(())
+}
+
+/// The id of an item that the client named by RID.
+async fn stored_id(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    key: &PartitionKey,
+    target: &Target,
+) -> Result<String, Refusal> {
+    let options = options::read(call.headers, call.db.account().consistency)?;
+    let options = orrery_cluster::ReadOptions { precondition: Precondition::None, ..options };
+    let reply = call.db.read(container, key, target, &options).await?;
+    Ok(reply.item.doc.root().get("id").as_str().unwrap_or_default().to_owned())
+}

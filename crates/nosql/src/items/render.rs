@@ -1,0 +1,215 @@
+//! Items as the JSON text that clients see.
+//!
+//! The body is copied from the stored document field by field, and the system properties follow from
+//! the item's header, all into one buffer that is large enough from the start. No tree is built.
+//! Every point read passes through here.
+
+use std::io::Write;
+
+use orrery_cluster::store::{Item, ItemHeader};
+use orrery_cluster::{Container, ResourceKind, Rid};
+use orrery_doc::json;
+use orrery_query::{SystemField, SystemProperties, SystemValue};
+
+/// What the server adds to every item; clients send these back and they are never stored.
+pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
+
+/// Room for the system properties of an item, of which links are the longest part.
+const SYSTEM_BYTES: usize = 288;
+
+/// Writes items of one container.
+#[derive(Clone, Copy)]
+pub struct Renderer {
+    database: Rid,
+    container: Rid,
+    with_lsn: bool,
+}
+
+impl Renderer {
+    pub fn new(container: &Container) -> Renderer {
+        Renderer::of(container.database, container.resource.rid)
+    }
+
+    pub fn of(database: Rid, container: Rid) -> Renderer {
+        Renderer { database, container, with_lsn: false }
+    }
+
+    /// Change feeds also tell the LSN of each item.
+    pub fn with_lsn(self) -> Renderer {
+        Renderer { with_lsn: true, ..self }
+    }
+
+    /// The text of one item.
+    pub fn item(&self, item: &Item) -> Vec<u8> {
+        let mut out = Vec::with_capacity(capacity(item));
+        self.write_item(item, &mut out);
+        out
+    }
+
+    /// A page: `{"_rid":"<container>","Documents":[...],"_count":n}`.
+    pub fn feed(&self, items: &[Item]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64 + items.iter().map(capacity).sum::<usize>());
+        self.begin_feed(&mut out);
+        for (i, item) in items.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            self.write_item(item, &mut out);
+        }
+        end_feed(items.len(), &mut out);
+        out
+    }
+
+    /// A page of query results, which are JSON text already.
+    pub fn rows(&self, rows: &[Vec<u8>]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64 + rows.iter().map(|row| row.len() + 1).sum::<usize>());
+        self.begin_feed(&mut out);
+        for (i, row) in rows.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(row);
+        }
+        end_feed(rows.len(), &mut out);
+        out
+    }
+
+    pub fn write_item(&self, item: &Item, out: &mut Vec<u8>) {
+        out.push(b'{');
+        let body = item.doc.root().as_object();
+        if body.is_some_and(|body| json::write_fields(body, &[], out)) {
+            out.push(b',');
+        }
+        self.write_system(&item.header, out);
+        out.push(b'}');
+    }
+
+    /// The same properties for those who ask for single ones, as queries do.
+    pub fn properties(&self, header: &ItemHeader) -> ItemProperties {
+        ItemProperties { renderer: *self, header: *header }
+    }
+
+    fn write_system(&self, header: &ItemHeader, out: &mut Vec<u8>) {
+        let (database, container) = (self.database, self.container);
+        let rid = Rid::child(container, ResourceKind::Item, header.rid);
+        let etag = header.etag.to_header();
+        write!(
+            out,
+            "\"_rid\":\"{rid}\",\"_self\":\"dbs/{database}/colls/{container}/docs/{rid}/\",\
+             \"_etag\":\"\\\"{}\\\"\",\"_attachments\":\"attachments/\",\"_ts\":{}",
+            etag.trim_matches('"'),
+            header.ts(),
+        )
+        .expect("writing to memory does not fail");
+        if self.with_lsn {
+            write!(out, ",\"_lsn\":{}", header.lsn.0).expect("writing to memory does not fail");
+        }
+    }
+
+    fn begin_feed(&self, out: &mut Vec<u8>) {
+        write!(out, "{{\"_rid\":\"{}\",\"Documents\":[", self.container)
+            .expect("writing to memory does not fail");
+    }
+}
+
+/// System properties on demand.
+pub struct ItemProperties {
+    renderer: Renderer,
+    header: ItemHeader,
+}
+
+impl SystemProperties for ItemProperties {
+    fn read(&self, field: SystemField) -> SystemValue {
+        let Renderer { database, container, .. } = self.renderer;
+        let rid = Rid::child(container, ResourceKind::Item, self.header.rid);
+        match field {
+            SystemField::Rid => SystemValue::Text(rid.to_string()),
+            SystemField::SelfLink => {
+                SystemValue::Text(format!("dbs/{database}/colls/{container}/docs/{rid}/"))
+            }
+            SystemField::Etag => SystemValue::Text(self.header.etag.to_header()),
+            SystemField::Attachments => SystemValue::Text("attachments/".to_owned()),
+            SystemField::Ts => SystemValue::Int(self.header.ts() as i64),
+        }
+    }
+}
+
+fn end_feed(count: usize, out: &mut Vec<u8>) {
+    write!(out, "],\"_count\":{count}}}").expect("writing to memory does not fail");
+}
+
+fn capacity(item: &Item) -> usize {
+    item.header.json_bytes as usize + SYSTEM_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_cluster::store::{Etag, Lsn};
+
+    use super::*;
+
+    fn item(body: &str) -> Item {
+        let doc = json::parse(body.as_bytes(), 128).expect("a test body");
+        let header = ItemHeader {
+            flags: 0,
+            lsn: Lsn(12),
+            place: 0,
+            time: 1_700_000_000 * 10_000_000 + 5,
+            etag: Etag(0x0000_d1a2_66b3_f4d1),
+            expires: 0,
+            rid: 1,
+            json_bytes: body.len() as u32,
+        };
+        Item { header, doc }
+    }
+
+    fn renderer() -> Renderer {
+        let database = Rid::database(0x7a1b_3300);
+        Renderer::of(database, Rid::container(database, 0x3c51_4600))
+    }
+
+    fn text(bytes: Vec<u8>) -> String {
+        String::from_utf8(bytes).expect("UTF-8")
+    }
+
+    const SYSTEM: &str = "\"_rid\":\"ehszALxRRgABAAAAAAAAAA==\",\
+        \"_self\":\"dbs/ehszAA==/colls/ehszALxRRgA=/docs/ehszALxRRgABAAAAAAAAAA==/\",\
+        \"_etag\":\"\\\"0000d1a2-0000-0700-0000-66b3f4d10000\\\"\",\
+        \"_attachments\":\"attachments/\",\"_ts\":1700000000";
+
+    #[test]
+    fn the_body_comes_first_and_system_properties_follow() {
+        let body = r#"{"id":"a","n":1.5,"deep":{"x":[true,null]}"#;
+        let out = renderer().item(&item(&format!("{body}}}")));
+        assert_eq!(text(out), format!("{body},{SYSTEM}}}"));
+    }
+
+    #[test]
+    fn an_empty_body_needs_no_comma() {
+        assert_eq!(text(renderer().item(&item("{}"))), format!("{{{SYSTEM}}}"));
+    }
+
+    #[test]
+    fn change_feeds_see_the_lsn() {
+        let out = renderer().with_lsn().item(&item("{}"));
+        assert_eq!(text(out), format!("{{{SYSTEM},\"_lsn\":12}}"));
+    }
+
+    #[test]
+    fn the_buffer_never_grows() {
+        let item = item(r#"{"id":"a","text":"0123456789"}"#);
+        let out = renderer().with_lsn().item(&item);
+        assert!(out.len() <= capacity(&item), "{} bytes", out.len());
+    }
+
+    #[test]
+    fn pages_carry_owner_and_count() {
+        let empty = renderer().feed(&[]);
+        assert_eq!(text(empty), r#"{"_rid":"ehszALxRRgA=","Documents":[],"_count":0}"#);
+        let two = text(renderer().feed(&[item("{}"), item("{}")]));
+        assert!(two.ends_with("],\"_count\":2}"), "{two}");
+        assert_eq!(two.matches("},{").count(), 1);
+        let rows = renderer().rows(&[b"1".to_vec(), b"{}".to_vec()]);
+        assert_eq!(text(rows), r#"{"_rid":"ehszALxRRgA=","Documents":[1,{}],"_count":2}"#);
+    }
+}

@@ -1,9 +1,11 @@
 """The tests that ship with azure-cosmos for Python, synchronous and asynchronous.
 
-Files run in groups, one pytest process each, so that a hang or a crash costs a bounded time.
+Files run in groups, one pytest process each, so that a hang or a crash costs a bounded time. Two
+groups run at once: each makes databases of its own, and many tests only sleep.
 """
 
 import collections
+import concurrent.futures
 import json
 import os
 import re
@@ -52,6 +54,7 @@ CLIENT_ONLY_FILES = [
 GROUP_LIMIT_SECONDS = 20 * 60
 TEST_LIMIT_SECONDS = 120
 FILES_PER_GROUP = 12
+GROUPS_AT_ONCE = 2
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -59,15 +62,19 @@ def run_suite(quick):
     python = workspace.venv_python()
     folder = workspace.python_suite_folder(python)
     groups = quick_groups() if quick else quick_groups() + other_groups(folder)
-    results = []
     notes = []
     started = time.monotonic()
+
+    def run_one(group):
+        name, files = group
+        if server.restart_if_dead():
+            notes.append(f"the server died before group {name}; see {server.log.name}")
+        workspace.say(f"python: group {name} ({len(files)} files)")
+        return run_group(python, folder, name, files)
+
     with Server(NAME, ["--no-throttle"]) as server:
-        for name, files in groups:
-            if server.restart_if_dead():
-                notes.append(f"the server died before group {name}; see {server.log.name}")
-            workspace.say(f"python: group {name} ({len(files)} files)")
-            results += run_group(python, folder, name, files)
+        with concurrent.futures.ThreadPoolExecutor(GROUPS_AT_ONCE) as pool:
+            results = [result for group in pool.map(run_one, groups) for result in group]
         if not server.alive():
             notes.append(f"the server died in the last group; see {server.log.name}")
     expectations.save(NAME, results)

@@ -36,6 +36,7 @@ class Server:
         self._name = name
         self._flags = list(flags)
         self._process = None
+        self._restart = threading.Lock()
         self.log = workspace.LOGS / f"{name}.server.log"
 
     def __enter__(self):
@@ -77,10 +78,11 @@ class Server:
 
     def restart_if_dead(self):
         """A crash must cost the tests of one group, not of all that follow."""
-        if self.alive():
-            return False
-        self.start()
-        return True
+        with self._restart:
+            if self.alive():
+                return False
+            self.start()
+            return True
 
     def stop(self):
         if not self.alive():

@@ -9,6 +9,7 @@ mod account;
 mod activity;
 mod address;
 mod auth;
+mod binary_json;
 mod body;
 mod call;
 mod conflicts;

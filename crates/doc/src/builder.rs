@@ -21,7 +21,7 @@ pub struct DocBuilder {
     /// Entry offsets of all open containers, innermost last.
     offsets: Vec<u32>,
     /// Reused when a large object sorts its names.
-    ranks: Vec<u32>,
+    ranks: Vec<(u64, u32)>,
 }
 
 struct OpenContainer {
@@ -163,8 +163,8 @@ impl DocBuilder {
         let len = self.offsets.len() - container.first_offset;
         match rank_width(len) {
             0 => {}
-            2 => self.out.extend(self.ranks.iter().flat_map(|&i| (i as u16).to_le_bytes())),
-            _ => self.out.extend(self.ranks.iter().flat_map(|&i| i.to_le_bytes())),
+            2 => self.out.extend(self.ranks.iter().flat_map(|&(_, i)| (i as u16).to_le_bytes())),
+            _ => self.out.extend(self.ranks.iter().flat_map(|&(_, i)| i.to_le_bytes())),
         }
         self.close(&container)
     }
@@ -246,9 +246,10 @@ impl DocBuilder {
         let offsets = &self.offsets[container.first_offset..];
         let name = |i: u32| name_at(body, offsets[i as usize]);
         self.ranks.clear();
-        self.ranks.extend(0..offset_u32(offsets.len()));
-        self.ranks.sort_unstable_by(|&a, &b| name(a).cmp(name(b)));
-        self.ranks.windows(2).any(|pair| name(pair[0]) == name(pair[1]))
+        // The first bytes of a name, compared as one number, decide nearly always.
+        self.ranks.extend((0..offset_u32(offsets.len())).map(|i| (first_bytes(name(i)), i)));
+        self.ranks.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
+        self.ranks.windows(2).any(|pair| pair[0].0 == pair[1].0 && name(pair[0].1) == name(pair[1].1))
     }
 
     /// Rewrites the object's entries so that each name keeps its first place and its last value.
@@ -282,6 +283,14 @@ impl DocBuilder {
 
 fn name_at(body: &[u8], offset: u32) -> &[u8] {
     read_blob(&body[offset as usize..]).map_or(&[], |(name, _)| name)
+}
+
+/// The first eight bytes as a number that sorts as they do; a shorter name sorts as if zeros followed.
+fn first_bytes(name: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = name.len().min(8);
+    bytes[..length].copy_from_slice(&name[..length]);
+    u64::from_be_bytes(bytes)
 }
 
 fn offset_u32(offset: usize) -> u32 {

@@ -170,6 +170,24 @@ fn large_objects_find_their_fields() {
     }
 }
 
+#[test]
+fn escapes_are_found_at_any_place() {
+    for special in ['"', '\\', '\n', '\u{0}', '\u{1f}', 'é', '\u{80}'] {
+        for before in 0..20 {
+            for after in [0, 1, 9] {
+                let text = format!("{}{special}{}", " ".repeat(before), "\u{7f}".repeat(after));
+                let written = write(Value::Str(&text));
+                assert_eq!(parse(&written).root().as_str(), Some(text.as_str()), "{written}");
+                if special < ' ' {
+                    let raw = format!("\"{text}\"");
+                    let error = json::parse(raw.as_bytes(), 128).unwrap_err();
+                    assert_eq!((error.kind, error.offset), (JsonErrorKind::ControlCharacter, before + 1));
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn trees_survive_text(tree in tree()) {

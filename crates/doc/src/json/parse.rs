@@ -256,9 +256,7 @@ impl<'t> Parser<'t> {
 
     /// Moves to the next quote, backslash or control character.
     fn skip_plain(&mut self) {
-        let rest = &self.bytes[self.at..];
-        let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
-        self.at += rest.iter().position(|&byte| !plain(byte)).unwrap_or(rest.len());
+        self.at += super::plain_length(&self.bytes[self.at..]);
     }
 
     fn escape(&mut self) -> Result<char, JsonError> {

@@ -100,31 +100,32 @@ fn put_fields<S: Sink>(object: ObjectRef<'_>, skip: &[&str], depth: usize, out: 
 }
 
 fn put_str<S: Sink>(text: &str, out: &mut S) {
-    let bytes = text.as_bytes();
+    let mut rest = text.as_bytes();
     out.put(b"\"");
-    let mut run = 0;
-    for (i, &byte) in bytes.iter().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.put(&bytes[run..i]);
-        run = i + 1;
-        match byte {
-            b'"' => out.put(b"\\\""),
-            b'\\' => out.put(b"\\\\"),
-            0x08 => out.put(b"\\b"),
-            0x09 => out.put(b"\\t"),
-            0x0a => out.put(b"\\n"),
-            0x0c => out.put(b"\\f"),
-            0x0d => out.put(b"\\r"),
-            _ => {
-                let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
-                out.put(&[b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)]);
-            }
+    loop {
+        let (plain, after) = rest.split_at(super::plain_length(rest));
+        out.put(plain);
+        let Some((&byte, after)) = after.split_first() else { break };
+        put_escape(byte, out);
+        rest = after;
+    }
+    out.put(b"\"");
+}
+
+fn put_escape<S: Sink>(byte: u8, out: &mut S) {
+    match byte {
+        b'"' => out.put(b"\\\""),
+        b'\\' => out.put(b"\\\\"),
+        0x08 => out.put(b"\\b"),
+        0x09 => out.put(b"\\t"),
+        0x0a => out.put(b"\\n"),
+        0x0c => out.put(b"\\f"),
+        0x0d => out.put(b"\\r"),
+        _ => {
+            let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
+            out.put(&[b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)]);
         }
     }
-    out.put(&bytes[run..]);
-    out.put(b"\"");
 }
 
 fn put_int<S: Sink>(number: i64, out: &mut S) {

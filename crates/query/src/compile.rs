@@ -12,17 +12,31 @@ use crate::parse;
 use crate::program::Level;
 use grouping::GroupScope;
 
+pub(crate) use clauses::{item_names, selects_aggregate};
+pub(crate) use expressions::constant;
+pub(crate) use grouping::contains_aggregate;
+
 /// A query that is ready to run over the items of a partition.
 #[derive(Debug)]
 pub struct Program {
     pub(crate) level: Level,
     pub(crate) slots: usize,
     query: Query,
+    parameters: Parameters,
 }
 
 impl Program {
     pub fn query(&self) -> &Query {
         &self.query
+    }
+
+    pub(crate) fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The rows to pass over and the most rows to answer.
+    pub(crate) fn counts(&self) -> (u64, Option<u64>) {
+        (self.level.offset, self.level.limit)
     }
 
     /// Whether the answer depends on rows that were fed on earlier pages, so that every page must
@@ -44,17 +58,34 @@ pub fn compile_condition(text: &str, parameters: &Parameters) -> Result<Program>
 
 /// Compiles a tree. Locations of errors stay byte offsets.
 pub(crate) fn compile_query(query: Query, parameters: &Parameters) -> Result<Program> {
+    compile_tree(query, parameters, Purpose::Run)
+}
+
+/// Compiles a tree to find what is wrong with it, for a plan: functions that cannot be run yet are
+/// no error.
+pub(crate) fn compile_plan(query: Query, parameters: &Parameters) -> Result<Program> {
+    compile_tree(query, parameters, Purpose::Plan)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Run,
+    Plan,
+}
+
+fn compile_tree(query: Query, parameters: &Parameters, purpose: Purpose) -> Result<Program> {
     let mut compiler =
-        Compiler { parameters, names: Vec::new(), slots: 1, group: None, findings: Vec::new() };
+        Compiler { parameters, purpose, names: Vec::new(), slots: 1, group: None, findings: Vec::new() };
     let level = compiler.level(&query)?;
     if !compiler.findings.is_empty() {
         return Err(QueryError::Invalid(compiler.findings));
     }
-    Ok(Program { level, slots: compiler.slots, query })
+    Ok(Program { level, slots: compiler.slots, query, parameters: parameters.clone() })
 }
 
 struct Compiler<'q> {
     parameters: &'q Parameters,
+    purpose: Purpose,
     /// The names in scope, innermost last, with their slots. Slot 0 is the item itself.
     names: Vec<(String, usize)>,
     slots: usize,

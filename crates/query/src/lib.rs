@@ -6,6 +6,7 @@
 
 pub mod ast;
 mod compile;
+mod describe;
 mod error;
 mod eval;
 mod functions;
@@ -16,16 +17,20 @@ pub mod parse;
 mod pattern;
 pub mod print;
 mod program;
+mod routing;
 mod row;
 mod run;
 mod token;
 mod value;
 
 pub use compile::{Program, compile, compile_condition};
+pub use describe::{DistinctType, Features, PlanRange, QueryInfo, QueryPlan, describe, needs_plan};
 pub use error::{Code, Diagnostic, QueryError, Result};
 pub use eval::{Context, UserFunctions};
 pub use parameters::Parameters;
 pub use pattern::LikePattern;
+pub use program::AggregateKind;
+pub use routing::{PinnedKeys, partition_key_filter};
 pub use row::{Row, SystemField, SystemProperties, SystemProps, SystemValue};
 pub use run::{Carry, Flow, PageEnd, Position, Room, Rows, Run};
 pub use value::{Fields, Kind, List, Text, Val};

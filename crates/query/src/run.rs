@@ -138,6 +138,12 @@ impl Program {
         !self.level.sources.is_empty()
     }
 
+    /// The value of a query without FROM.
+    pub(crate) fn evaluate_alone(&self, cx: &Context<'_>) -> Result<Val<'static>> {
+        let mut env = Env::new(self.slots, cx, None);
+        Ok(self.level.select.eval(&mut env)?.to_owned_val())
+    }
+
     /// Whether the item passes the condition: the question of a conditional patch.
     pub fn accepts(&self, row: &Row<'_>, cx: &Context<'_>) -> Result<bool> {
         let mut env = Env::new(self.slots, cx, Some(row));

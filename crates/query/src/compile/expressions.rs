@@ -1,7 +1,7 @@
 //! Scalar expressions.
 
-use super::Compiler;
 use super::clauses::unresolved;
+use super::{Compiler, Purpose};
 use crate::ast::*;
 use crate::error::{QueryError, Result};
 use crate::functions;
@@ -108,7 +108,7 @@ impl Compiler<'_> {
         if arguments.len() < function.least || arguments.len() > function.most {
             return Err(QueryError::at(2050, expr.span, function.arity_text()));
         }
-        if function.is_later() {
+        if function.is_later() && self.purpose == Purpose::Run {
             return Err(QueryError::Unsupported(function.refusal()));
         }
         let mut nodes = self.list(arguments)?;

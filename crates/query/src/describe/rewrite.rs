@@ -1,0 +1,106 @@
+//! The queries that partitions get instead of the client's own.
+
+use crate::ast::*;
+use crate::compile::item_names;
+use crate::program::AggregateKind;
+
+/// Stands for the condition with which a client resumes an ordered query; it fills it in.
+const FILTER: &str = "({documentdb-formattableorderbyquery-filter})";
+
+/// Every partition must deliver what the whole query skips and takes.
+pub(super) fn offset_limit(offset: u64, limit: u64) -> OffsetLimit {
+    OffsetLimit { offset: literal(0), limit: literal(offset.saturating_add(limit)) }
+}
+
+fn literal(value: u64) -> Count {
+    Count { kind: CountKind::Literal(value), span: Span::default() }
+}
+
+/// `SELECT c._rid, [{"item": c.x}] AS orderByItems, c AS payload ...`: the client sees the order keys
+/// beside each row.
+pub(super) fn order(query: &mut Query, items: &[OrderItem]) {
+    let root = query.from.as_ref().and_then(|from| from.sources.first()).and_then(Source::name);
+    let root = root.unwrap_or("root").to_owned();
+    let mut filter = query.filter.take();
+    let mut require = |condition: Expr| {
+        filter = Some(match filter.take() {
+            Some(filter) => filter.and(condition),
+            None => condition,
+        });
+    };
+    require(Expr::made(ExprKind::Placeholder(FILTER)));
+    let payload = match &query.select.spec {
+        SelectSpec::Star(_) => Expr::name(&root),
+        SelectSpec::Value(expr) => {
+            // A row that does not exist must not come back with an empty payload.
+            require(Expr::call("IS_DEFINED", vec![(**expr).clone()]));
+            (**expr).clone()
+        }
+        SelectSpec::List(list) => list_object(list, |expr| expr.clone()),
+    };
+    query.filter = filter;
+    query.select.distinct = false;
+    query.select.spec = SelectSpec::List(vec![
+        SelectItem { expr: Expr::name(&root).member("_rid"), alias: None },
+        keys_item(items.iter().map(|item| &item.expr), "orderByItems"),
+        SelectItem { expr: payload, alias: Some("payload".into()) },
+    ]);
+}
+
+/// Aggregates become parts that can be added up, and group keys stand beside them.
+pub(super) fn group(query: &mut Query) {
+    let payload = match &query.select.spec {
+        SelectSpec::Star(span) => Expr::new(ExprKind::Literal(Literal::Undefined), *span),
+        SelectSpec::Value(expr) => match super::aggregate_of(expr) {
+            Some(_) => Expr::made(ExprKind::Array(vec![partial(expr)])),
+            None => (**expr).clone(),
+        },
+        SelectSpec::List(list) => list_object(list, partial),
+    };
+    if query.group_by.is_empty() {
+        query.select.spec = match query.select.spec {
+            SelectSpec::Value(_) => SelectSpec::Value(Box::new(payload)),
+            _ => SelectSpec::List(vec![SelectItem { expr: payload, alias: Some("payload".into()) }]),
+        };
+        return;
+    }
+    query.select.distinct = false;
+    query.select.spec = SelectSpec::List(vec![
+        keys_item(query.group_by.iter(), "groupByItems"),
+        SelectItem { expr: payload, alias: Some("payload".into()) },
+    ]);
+}
+
+fn keys_item<'e>(keys: impl Iterator<Item = &'e Expr>, alias: &str) -> SelectItem {
+    let items = keys.map(|key| Expr::object(vec![("item", key.clone())])).collect();
+    SelectItem { expr: Expr::made(ExprKind::Array(items)), alias: Some(alias.into()) }
+}
+
+fn list_object(list: &[SelectItem], value: impl Fn(&Expr) -> Expr) -> Expr {
+    let names = item_names(list);
+    let properties = names.into_iter().zip(list).map(|(name, item)| (name, value(&item.expr))).collect();
+    Expr::made(ExprKind::Object(properties))
+}
+
+/// What a partition answers for one aggregate: `{"item": ...}`, so that undefined can be told from
+/// nothing. Averages need sum and count; minima and maxima say over how many values they are.
+fn partial(expr: &Expr) -> Expr {
+    let ExprKind::Call { arguments, .. } = &expr.kind else { return expr.clone() };
+    let Some(kind) = super::aggregate_of(expr) else { return expr.clone() };
+    let call = |name: &str| Expr::call(name, arguments.clone());
+    let extreme = |name: &str| {
+        Expr::object(vec![
+            ("item", expr.clone()),
+            ("item2", Expr::object(vec![(name, expr.clone()), ("count", call("COUNT"))])),
+        ])
+    };
+    match kind {
+        AggregateKind::Average => {
+            let parts = Expr::object(vec![("sum", call("SUM")), ("count", call("COUNT"))]);
+            Expr::object(vec![("item", parts)])
+        }
+        AggregateKind::Min => extreme("min"),
+        AggregateKind::Max => extreme("max"),
+        _ => Expr::object(vec![("item", expr.clone())]),
+    }
+}

@@ -9,8 +9,9 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
+use orrery_cluster::Db;
 
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
 use crate::tls::Tls;
 
 const EXPLORER: &str = include_str!("admin/explorer.html");
@@ -41,14 +42,15 @@ impl Page {
 }
 
 pub struct Admin {
+    db: Db,
     metrics: Arc<Metrics>,
     tls: Arc<Tls>,
     stopping: AtomicBool,
 }
 
 impl Admin {
-    pub fn new(metrics: Arc<Metrics>, tls: Arc<Tls>) -> Admin {
-        Admin { metrics, tls, stopping: AtomicBool::new(false) }
+    pub fn new(db: Db, metrics: Arc<Metrics>, tls: Arc<Tls>) -> Admin {
+        Admin { db, metrics, tls, stopping: AtomicBool::new(false) }
     }
 
     /// From now on the server is not ready for new work, though it finishes what it has.
@@ -78,6 +80,7 @@ impl Admin {
     fn metrics_page(&self) -> Response<Full<Bytes>> {
         let mut out = String::with_capacity(4096);
         self.metrics.write_to(&mut out);
+        metrics::write_database(&self.db.stats(), &mut out);
         page_of(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", out)
     }
 

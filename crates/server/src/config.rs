@@ -14,6 +14,7 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use crate::limits;
 
+mod database;
 mod file;
 mod units;
 
@@ -89,12 +90,12 @@ pub struct Config {
     #[arg(long, env = "ORRERY_MAX_CONNECTIONS", value_name = "N", default_value_t = limits::MAX_CONNECTIONS)]
     pub max_connections: usize,
 
-    /// The largest logical partition; writes past it are refused with 403/1014. Takes units: 64KiB, 20GB.
-    #[arg(long, env = "ORRERY_LOGICAL_PARTITION_BYTES", value_name = "BYTES", default_value = "20GB", value_parser = units::bytes)]
+    /// The largest logical partition; writes past it are refused with 403/1014. Takes units: 64KiB, 20GiB.
+    #[arg(long, env = "ORRERY_LOGICAL_PARTITION_BYTES", value_name = "BYTES", default_value = "20GiB", value_parser = units::bytes)]
     pub logical_partition_bytes: u64,
 
     /// The storage budget of one physical partition.
-    #[arg(long, env = "ORRERY_PARTITION_BYTES", value_name = "BYTES", default_value = "50GB", value_parser = units::bytes)]
+    #[arg(long, env = "ORRERY_PARTITION_BYTES", value_name = "BYTES", default_value = "50GiB", value_parser = units::bytes)]
     pub partition_bytes: u64,
 
     /// The throughput ceiling of one physical partition, in request units per second.

@@ -5,32 +5,43 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
+use hyper::body::Incoming;
+use orrery_nosql::Gateway;
 
 use crate::admin::{Admin, Page};
-use crate::listener::{Handler, Peer, TimedBody};
+use crate::listener::{Handler, Peer, Scheme};
 
 #[derive(Clone)]
 pub struct Front {
     admin: Arc<Admin>,
+    gateway: Gateway,
 }
 
 impl Front {
-    pub fn new(admin: Arc<Admin>) -> Front {
-        Front { admin }
+    pub fn new(admin: Arc<Admin>, gateway: Gateway) -> Front {
+        Front { admin, gateway }
     }
 }
 
 impl Handler for Front {
-    async fn handle(&self, request: Request<TimedBody>, _peer: Peer) -> Response<Full<Bytes>> {
+    async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Response<Full<Bytes>> {
         if let Some(page) = Page::at(request.uri().path()) {
             return self.admin.answer(page, request.method()).await;
         }
-        plain(StatusCode::NOT_FOUND)
+        self.gateway.handle(request, gateway_peer(peer)).await
     }
 
     fn timed_out(&self) -> Response<Full<Bytes>> {
         plain(StatusCode::REQUEST_TIMEOUT)
     }
+}
+
+fn gateway_peer(peer: Peer) -> orrery_nosql::Peer {
+    let scheme = match peer.scheme {
+        Scheme::Http => orrery_nosql::Scheme::Http,
+        Scheme::Https => orrery_nosql::Scheme::Https,
+    };
+    orrery_nosql::Peer { scheme, remote: peer.remote }
 }
 
 fn plain(status: StatusCode) -> Response<Full<Bytes>> {

@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use orrery_nosql::{Keys, KeysError};
 
 use crate::{config, limits};
 
@@ -43,6 +44,14 @@ impl AccountKeys {
 
     pub fn uses_emulator_key(&self) -> bool {
         self.all().any(|key| key == EMULATOR_KEY)
+    }
+
+    /// The keys in the form in which the gateway verifies with them.
+    pub fn for_gateway(&self) -> Result<Keys, KeysError> {
+        let read_write = std::iter::once(self.primary.as_str()).chain(self.secondary.as_deref());
+        let read_only =
+            self.primary_readonly.as_deref().into_iter().chain(self.secondary_readonly.as_deref());
+        Keys::new(read_write, read_only)
     }
 
     fn all(&self) -> impl Iterator<Item = &str> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -22,17 +23,14 @@ use crate::limits;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
 
-mod body;
 mod connection;
 mod pulse;
-
-pub use body::TimedBody;
 
 /// Answers requests; clones are cheap and share what they work on.
 pub trait Handler: Clone + Send + Sync + 'static {
     fn handle(
         &self,
-        request: Request<TimedBody>,
+        request: Request<Incoming>,
         peer: Peer,
     ) -> impl Future<Output = Response<Full<Bytes>>> + Send;
 
@@ -58,7 +56,6 @@ pub enum Scheme {
 pub struct Timeouts {
     pub tls: Duration,
     pub header: Duration,
-    pub body: Duration,
     pub request: Duration,
     pub write: Duration,
     pub idle: Duration,
@@ -69,7 +66,6 @@ impl Timeouts {
         Timeouts {
             tls: config.tls_timeout_seconds,
             header: config.header_timeout_seconds,
-            body: config.body_timeout_seconds,
             request: config.request_timeout_seconds,
             write: config.write_timeout_seconds,
             idle: config.idle_timeout_seconds,

@@ -19,6 +19,7 @@ mod metrics;
 mod serve;
 mod signals;
 mod tls;
+mod verify;
 
 #[derive(Parser)]
 #[command(name = "orrery", version, about, propagate_version = true)]
@@ -31,6 +32,8 @@ struct CommandLine {
 enum Command {
     /// Run the server. This is also what `orrery` without a subcommand does.
     Serve(Box<Config>),
+    /// Check that everything in a data directory agrees with the items in it; no server may be using it.
+    Verify(Box<Config>),
     /// Print the version.
     Version,
 }
@@ -51,6 +54,7 @@ fn run(started: Instant) -> anyhow::Result<()> {
     let matches = config::load(CommandLine::command(), &line)?;
     match CommandLine::from_arg_matches(&matches)?.command {
         Command::Serve(config) => serve::run(*config, started),
+        Command::Verify(config) => verify::run(*config),
         Command::Version => {
             println!("orrery {}", env!("CARGO_PKG_VERSION"));
             Ok(())

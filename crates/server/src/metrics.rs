@@ -9,6 +9,10 @@ use std::time::Instant;
 
 use http::StatusCode;
 
+mod database;
+
+pub use database::write_database;
+
 pub struct Metrics {
     started: Instant,
     connections_open: AtomicU64,
@@ -107,22 +111,22 @@ impl Drop for OpenConnection {
     }
 }
 
-pub fn gauge(out: &mut String, name: &str, help: &str, value: u64) {
+fn gauge(out: &mut String, name: &str, help: &str, value: u64) {
     header(out, name, help, "gauge");
     line(out, format_args!("{name} {value}"));
 }
 
-pub fn counter(out: &mut String, name: &str, help: &str, value: u64) {
+fn counter(out: &mut String, name: &str, help: &str, value: u64) {
     header(out, name, help, "counter");
     line(out, format_args!("{name} {value}"));
 }
 
-pub fn header(out: &mut String, name: &str, help: &str, kind: &str) {
+fn header(out: &mut String, name: &str, help: &str, kind: &str) {
     line(out, format_args!("# HELP {name} {help}"));
     line(out, format_args!("# TYPE {name} {kind}"));
 }
 
-pub fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(out, "{text}").expect("writing to a String cannot fail");
 }
 

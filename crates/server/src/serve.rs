@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
+use orrery_cluster::Db;
+use orrery_nosql::Gateway;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
@@ -37,12 +40,14 @@ async fn serve(config: Config, keys: AccountKeys, started: Instant) -> anyhow::R
     let tls_folder = (!config.in_memory).then(|| config.data_dir.join("tls"));
     let tls = Arc::new(Tls::new(tls_folder, &config.tls_names)?);
     let metrics = Arc::new(Metrics::new(started));
-    let admin = Arc::new(Admin::new(Arc::clone(&metrics), Arc::clone(&tls)));
+    let db = open_database(&config).await?;
+    let gateway = Gateway::new(db.clone(), keys.for_gateway()?, gateway_options(&config));
+    let admin = Arc::new(Admin::new(db.clone(), Arc::clone(&metrics), Arc::clone(&tls)));
     announce(&config, &keys, address, started);
     prepare_tls(Arc::clone(&tls));
 
     let shared = Shared {
-        handler: Front::new(Arc::clone(&admin)),
+        handler: Front::new(Arc::clone(&admin), gateway),
         tls,
         metrics,
         timeouts: Timeouts::of(&config),
@@ -53,8 +58,21 @@ async fn serve(config: Config, keys: AccountKeys, started: Instant) -> anyhow::R
         admin.stop();
     };
     listener::run(socket, shared, stop, config.drain_timeout_seconds).await;
+    db.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+async fn open_database(config: &Config) -> anyhow::Result<Db> {
+    let options = config.database();
+    let place = config.data_dir.display();
+    // Recovery reads files; it must happen inside the runtime, but not on its own threads.
+    let opened = tokio::task::spawn_blocking(move || Db::open(options)).await?;
+    opened.with_context(|| format!("cannot open the database in {place}"))
+}
+
+fn gateway_options(config: &Config) -> orrery_nosql::Options {
+    orrery_nosql::Options { body_time_max: config.body_timeout_seconds, ..orrery_nosql::Options::default() }
 }
 
 async fn bind(config: &Config) -> anyhow::Result<TcpListener> {

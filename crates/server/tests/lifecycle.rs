@@ -1,5 +1,7 @@
 //! How the server starts, refuses to start, and stops.
 
+use std::path::Path;
+
 use support::http::{exchange, get, request};
 use support::{Server, command};
 
@@ -29,6 +31,43 @@ fn a_server_is_ready_soon_and_small() {
     let field = ready_after.split("ready_after_ms=").nth(1).expect("the log says when");
     let number: String = field.chars().take_while(char::is_ascii_digit).collect();
     assert!(number.parse::<u64>().expect("a number") < 2_000, "{number} ms, on a busy machine");
+}
+
+#[test]
+fn a_second_server_on_the_same_data_is_refused_and_the_first_goes_on() {
+    let server = Server::start(&[]);
+    let data = server.data_dir();
+    let data = data.to_str().expect("a text path");
+    let (status, said) = Server::start_refused(&["--data-dir", data, "--nosql-port", "0"]);
+    assert!(!status.success());
+    assert!(said.contains(data) && said.contains("in use by another process"), "{said}");
+    assert_eq!(get(&server, "/ready").status, 200);
+}
+
+#[test]
+fn the_gateway_answers_what_is_not_a_page_of_the_server() {
+    let server = Server::start(&["--in-memory"]);
+    for path in ["/", "/dbs", "/readying", "/_explorers"] {
+        let answer = get(&server, path);
+        assert!((400..500).contains(&answer.status), "{path}: {}", answer.status);
+        assert_eq!(answer.header("content-type"), Some("application/json"), "{path}");
+    }
+}
+
+#[test]
+fn verify_checks_a_data_directory_that_nobody_uses() {
+    let mut server = Server::start(&[]);
+    let data = server.data_dir();
+    let verify = |path: &Path| {
+        let output = command().args(["verify", "--data-dir"]).arg(path).output().expect("the binary runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (verified, said) = verify(&data);
+    assert!(!verified && said.contains("in use"), "{said}");
+    server.terminate();
+    let (verified, said) = verify(&data);
+    assert!(verified, "{said}");
+    assert!(!verify(&data.join("nothing")).0);
 }
 
 #[test]

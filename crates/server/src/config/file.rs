@@ -1,7 +1,7 @@
 //! Turns the TOML file into defaults of the command-line flags.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Command};
@@ -11,26 +11,33 @@ use crate::limits;
 /// The option that names the file; a file cannot name another one.
 const FILE_OPTION: &str = "config";
 
-/// Parses the command line of `command`, whose subcommand `serve` carries the options. When they name
-/// a configuration file, it is read and the line is parsed once more over the file's values.
+/// Parses the command line. When the options of the subcommand name a configuration file, it is read
+/// and the line is parsed once more over the file's values.
 pub fn load(command: Command, line: &[OsString]) -> anyhow::Result<ArgMatches> {
     let first = command.clone().get_matches_from(line);
-    let named = first.subcommand_matches("serve").and_then(|m| m.get_one::<std::path::PathBuf>(FILE_OPTION));
-    let Some(path) = named else {
+    let Some((subcommand, path)) = named_file(&first) else {
         return Ok(first);
     };
-    let text = read_text(path)?;
+    let text = read_text(&path)?;
     let table: toml::Table = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
-    let command = command.mut_subcommand("serve", |mut serve| {
+    let command = command.mut_subcommand(&subcommand, |mut options| {
         for (key, value) in &table {
-            if let (Some(values), Some(id)) = (as_arguments(value), option_id(&serve, key)) {
-                serve = serve.mut_arg(id, |arg| arg.default_values(values));
+            if let (Some(values), Some(id)) = (as_arguments(value), option_id(&options, key)) {
+                options = options.mut_arg(id, |arg| arg.default_values(values));
             }
         }
-        serve
+        options
     });
-    reject_unknown(&command, &table, path)?;
+    let options = command.find_subcommand(&subcommand).context("a subcommand does not vanish")?;
+    reject_unknown(options, &table, &path)?;
     Ok(command.get_matches_from(line))
+}
+
+/// The subcommand and the file that its options name; not all subcommands have options.
+fn named_file(matches: &ArgMatches) -> Option<(String, PathBuf)> {
+    let (subcommand, options) = matches.subcommand()?;
+    let path = options.try_get_one::<PathBuf>(FILE_OPTION).ok().flatten()?;
+    Some((subcommand.to_owned(), path.clone()))
 }
 
 /// Reads a small text file, refusing one that cannot be what it is meant to be.
@@ -42,10 +49,9 @@ pub fn read_text(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-fn reject_unknown(command: &Command, table: &toml::Table, path: &Path) -> anyhow::Result<()> {
-    let serve = command.find_subcommand("serve").context("the command line has no `serve`")?;
+fn reject_unknown(options: &Command, table: &toml::Table, path: &Path) -> anyhow::Result<()> {
     for (key, value) in table {
-        if option_id(serve, key).is_none() {
+        if option_id(options, key).is_none() {
             bail!("{}: there is no option `{key}`", path.display());
         }
         if as_arguments(value).is_none() {
@@ -55,11 +61,11 @@ fn reject_unknown(command: &Command, table: &toml::Table, path: &Path) -> anyhow
     Ok(())
 }
 
-fn option_id(serve: &Command, key: &str) -> Option<String> {
+fn option_id(options: &Command, key: &str) -> Option<String> {
     if key == FILE_OPTION {
         return None;
     }
-    serve.get_arguments().find(|arg| arg.get_long() == Some(key)).map(|arg| arg.get_id().to_string())
+    options.get_arguments().find(|arg| arg.get_long() == Some(key)).map(|arg| arg.get_id().to_string())
 }
 
 fn as_arguments(value: &toml::Value) -> Option<Vec<String>> {

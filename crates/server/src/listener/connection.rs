@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::pulse::{Pulse, Watched};
-use super::{Handler, Peer, Scheme, Shared, TimedBody};
+use super::{Handler, Peer, Scheme, Shared};
 
 /// A TLS connection opens with a handshake record; no HTTP method starts with this byte.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -86,7 +86,6 @@ async fn serve_http<H: Handler>(
         let beat = pulse.request(request.version());
         let shared = Arc::clone(&shared);
         async move {
-            let request = request.map(|body| TimedBody::new(body, shared.timeouts.body));
             let work = shared.handler.handle(request, peer);
             let response = match within(shared.timeouts.request, work).await {
                 Some(response) => response,

@@ -1,0 +1,52 @@
+//! The part of the configuration that the database reads, in its own words.
+
+use orrery_cluster::limits::PartitionLimits;
+use orrery_cluster::{Account, DbOptions, Storage};
+
+use super::{Config, Consistency, Durability};
+
+impl Config {
+    pub fn database(&self) -> DbOptions {
+        DbOptions {
+            storage: self.storage(),
+            durability: match self.durability {
+                Durability::Durable => orrery_cluster::Durability::Durable,
+                Durability::Relaxed => orrery_cluster::Durability::Relaxed,
+            },
+            limits: PartitionLimits {
+                logical_partition_bytes: self.logical_partition_bytes,
+                partition_bytes: self.partition_bytes,
+                partition_throughput: self.partition_throughput,
+            },
+            throttle: !self.no_throttle,
+            account: self.account(),
+        }
+    }
+
+    fn storage(&self) -> Storage {
+        if self.in_memory {
+            return Storage::Memory;
+        }
+        Storage::Disk {
+            path: self.data_dir.clone(),
+            cache_bytes: self.cache_bytes,
+            disk_bytes_max: (self.max_disk_bytes > 0).then_some(self.max_disk_bytes),
+        }
+    }
+
+    fn account(&self) -> Account {
+        use orrery_cluster::Consistency as Level;
+        Account {
+            name: self.account_name.clone(),
+            region: self.region.clone(),
+            consistency: match self.consistency {
+                Consistency::Strong => Level::Strong,
+                Consistency::BoundedStaleness => Level::BoundedStaleness,
+                Consistency::Session => Level::Session,
+                Consistency::ConsistentPrefix => Level::ConsistentPrefix,
+                Consistency::Eventual => Level::Eventual,
+            },
+            serverless: self.serverless,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The database's own numbers as Prometheus reads them.
+
+use std::fmt::Display;
+
+use orrery_cluster::stats::{RangeStats, Stats};
+
+use super::{counter, gauge, header, line};
+
+pub fn write_database(stats: &Stats, out: &mut String) {
+    let engine = &stats.engine;
+    for (name, help, value) in [
+        ("orrery_commit_groups_total", "Groups of transactions made durable together.", stats.commit_groups),
+        ("orrery_commit_batches_total", "Transactions committed.", stats.commit_batches),
+        ("orrery_commit_refused_total", "Transactions that the engine refused.", stats.commit_refused),
+        ("orrery_engine_commits_total", "Batches written by the engine.", engine.commits),
+        ("orrery_engine_disk_full_total", "Batches refused for want of space.", engine.refused_disk_full),
+        ("orrery_engine_delayed_total", "Batches slowed down by compaction.", engine.delayed),
+        ("orrery_engine_delayed_microseconds_total", "Time spent in those delays.", engine.delayed_micros),
+        ("orrery_engine_compactions_total", "Compactions finished.", engine.compactions),
+    ] {
+        counter(out, name, help, value);
+    }
+    for (name, help, value) in [
+        ("orrery_engine_journal_bytes", "Journals not yet superseded by tables.", engine.journal_bytes),
+        ("orrery_engine_memtable_bytes", "Write buffers.", engine.memtable_bytes),
+        ("orrery_engine_level0_runs", "Overlapping runs in the first level.", engine.level0_runs),
+        ("orrery_engine_tables", "Table files.", engine.tables),
+        ("orrery_engine_cache_bytes", "The block cache.", engine.cache_bytes),
+    ] {
+        gauge(out, name, help, value);
+    }
+    write_ranges(&stats.ranges, out);
+}
+
+/// One line per physical partition and metric; a metric's lines must stand together.
+fn write_ranges(ranges: &[RangeStats], out: &mut String) {
+    type Metric = (&'static str, &'static str, &'static str, fn(&RangeStats) -> Box<dyn Display>);
+    let metrics: [Metric; 8] = [
+        ("orrery_partition_items", "gauge", "Items held.", |r| Box::new(r.items)),
+        ("orrery_partition_bytes", "gauge", "Bytes held.", |r| Box::new(r.bytes)),
+        ("orrery_partition_lsn", "gauge", "The newest sequence number.", |r| Box::new(r.lsn)),
+        ("orrery_partition_request_units_total", "counter", "Request units charged.", |r| {
+            Box::new(r.units_total)
+        }),
+        ("orrery_partition_request_units_highest", "gauge", "The most request units of a second.", |r| {
+            Box::new(r.units_per_second_highest)
+        }),
+        ("orrery_partition_throttled_total", "counter", "Requests answered with 429.", |r| {
+            Box::new(r.throttled)
+        }),
+        (
+            "orrery_logical_partition_near_limit_total",
+            "counter",
+            "Writes to a logical partition over 80 % of its size limit.",
+            |r| Box::new(r.writes_near_limit),
+        ),
+        (
+            "orrery_logical_partition_full_total",
+            "counter",
+            "Writes refused because a logical partition is full.",
+            |r| Box::new(r.writes_over_limit),
+        ),
+    ];
+    for (name, kind, help, value) in metrics {
+        header(out, name, help, kind);
+        for range in ranges {
+            let (database, container) = (Label(&range.database), Label(&range.container));
+            let id = range.range_id;
+            let labels = format_args!("database=\"{database}\",container=\"{container}\",range=\"{id}\"");
+            line(out, format_args!("{name}{{{labels}}} {}", value(range)));
+        }
+    }
+}
+
+/// A label value: names of containers may hold any character, and three of them must be escaped.
+struct Label<'a>(&'a str);
+
+impl Display for Label<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '\\' => f.write_str("\\\\")?,
+                '"' => f.write_str("\\\"")?,
+                '\n' => f.write_str("\\n")?,
+                other => write!(f, "{other}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped() {
+        assert_eq!(Label("a\"b\\c\nd").to_string(), "a\\\"b\\\\c\\nd");
+    }
+}

@@ -1,0 +1,61 @@
+# The few commands that everybody needs. `make help` lists them.
+#
+#   make run ARGS="--in-memory"     options of `orrery serve` go into ARGS
+#   make test                       everything that CI checks
+
+# Steps share the cores and the target folder; side by side they would only wait for each other.
+.NOTPARALLEL:
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test check tidy unit sdk conformance-quick conformance bench \
+        tools-build tools-test
+
+# The SDK scenarios and the outside suites run against one binary: the one that users run.
+ORRERY_BIN := $(CURDIR)/target/release/orrery
+export ORRERY_BIN
+
+# Where the system's Node is too old, .ci/tools puts a newer one here.
+export PATH := $(CURDIR)/.cache/node/node_modules/.bin:$(PATH)
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## Build the server and run it
+	exec $(ORRERY_BIN) serve $(ARGS)
+
+build: tools-build ## Build the server that users run
+	@echo "make: building target/release/orrery; crates come from crates.io on the first run"
+	cargo build --release --locked --package orrery
+
+test: tools-test check unit build sdk conformance-quick ## Check everything that CI checks
+	@echo "make: all checks passed"
+
+check: tools-build ## Check format, lints and the rules of the house
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo xtask tidy
+
+tidy: tools-build ## Check the rules of the house only
+	cargo xtask tidy
+
+unit: tools-build ## Run the Rust tests, those with a real server included
+	cargo test --workspace --locked
+
+sdk: tools-test build ## Run a scenario with each official SDK
+	tests/sdk/run.sh
+
+conformance-quick: tools-test build ## Run the part of the outside suites that fits into CI
+	conformance/run.sh quick
+
+conformance: tools-test build ## Run the outside suites whole and print a table
+	conformance/run.sh full
+
+bench: build ## Measure this machine and print ratios
+	bench/run.sh
+
+# What must be on the machine. Missing Debian packages are installed, and named, where that is allowed.
+tools-build:
+	@.ci/tools build
+
+tools-test:
+	@.ci/tools test

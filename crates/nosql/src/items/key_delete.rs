@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use orrery_cluster::limits::BATCH_OPS_MAX;
 use orrery_cluster::store::{Action, Item, Op, OpError, Precondition, Target};
 use orrery_cluster::{Container, Error, ErrorKind, PageOptions, Receipt, Scope};
@@ -10,6 +10,7 @@ use orrery_cluster::{Container, Error, ErrorKind, PageOptions, Receipt, Scope};
 use crate::address::ContainerAddress;
 use crate::call::Call;
 use crate::errors::Refusal;
+use crate::headers::names;
 use crate::items::batch_reply::add_charge;
 use crate::items::{key, options};
 use crate::respond::Reply;
@@ -52,7 +53,11 @@ pub(crate) async fn delete_key(call: &Call<'_>, address: &ContainerAddress) -> R
 }
 
 fn done(container: &Arc<Container>, total: Receipt) -> Reply {
-    Reply::empty(StatusCode::OK).receipt(total).in_container(container)
+    // The service deletes in the background and says so; here nothing is left to do.
+    Reply::empty(StatusCode::OK)
+        .header(names::KEY_DELETE_PENDING, HeaderValue::from_static("false"))
+        .receipt(total)
+        .in_container(container)
 }
 
 fn delete(item: &Item) -> Op {

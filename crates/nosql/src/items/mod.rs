@@ -100,3 +100,6 @@ fn is_query_text(content_type: Option<&str>) -> bool {
         text.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/query+json"))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,21 +1,189 @@
-//! Queries over items.
+//! Queries over items, and the plans by which clients run them over many partitions.
+//!
+//! One request is answered by one partition at a time. A query that names its partition key, in a header or by
+//! what it filters for, goes there. Others must be allowed to visit all partitions, and then go from one to
+//! the next with each page. What cannot be answered that way, such as an order over all partitions, is left to
+//! the client: it is told to fetch a plan, sends the rewritten query to each partition and merges the results.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Instant;
 
-use orrery_cluster::Container;
+use http::HeaderValue;
+use orrery_cluster::limits::JSON_DEPTH_MAX;
+use orrery_cluster::{Container, Error, ErrorKind, Scope};
+use orrery_doc::{Value, json};
+use orrery_query::{Parameters, Program, compile};
 
 use crate::call::Call;
-use crate::errors::Refusal;
+use crate::errors::{Own, Refusal};
+use crate::headers::names;
+use crate::items::render::Renderer;
+use crate::items::{options, scope};
 use crate::respond::Reply;
 
-pub(crate) async fn run(
-    _call: &Call<'_>,
-    _container: &Arc<Container>,
-    _body: &[u8],
-) -> Result<Reply, Refusal> {
-    Err(Refusal::unsupported("Queries"))
+/// A query as clients send it: `{"query":"SELECT ...","parameters":[{"name":"@a","value":1}]}`.
+struct Spec {
+    text: String,
+    parameters: Parameters,
 }
 
-pub(crate) fn plan(_call: &Call<'_>, _container: &Arc<Container>, _body: &[u8]) -> Result<Reply, Refusal> {
+pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
+    let spec = Spec::parse(body)?;
+    let compiling = Instant::now();
+    let program = compile(&spec.text, &spec.parameters)?;
+    let compiled = compiling.elapsed();
+    let scope = scope::of_request(&container.definition.key, call.headers)?;
+    let scope = narrow(call, container, &spec, &program, scope)?;
+    let options = options::page(call.headers, call.db.account().consistency)?;
+    let page = match call.db.query(container, &scope, &program, &options).await {
+        Ok(page) => page,
+        Err(Error { kind: ErrorKind::NeedsQueryPlan, .. }) => return Err(needs_plan(container, &spec)),
+        Err(error) => return Err(error.into()),
+    };
+    let reply = Reply::ok(Renderer::new(container).rows(&page.rows));
+    let reply = match call.headers.populate_query_metrics {
+        true => {
+            let metrics = Metrics {
+                total_ms: compiling.elapsed().as_secs_f64() * 1e3,
+                compile_ms: compiled.as_secs_f64() * 1e3,
+                rows: page.rows.len(),
+                bytes: page.rows.byte_len(),
+            };
+            reply.header(names::QUERY_METRICS, metrics.render())
+        }
+        false => reply,
+    };
+    Ok(reply.page(page.rows.len(), page.continuation).receipt(page.receipt).in_container(container))
+}
+
+/// The plan of a query: how to rewrite it, where to send it, and how to merge what comes back.
+pub(crate) fn plan(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
+    let _ = call;
+    let spec = Spec::parse(body)?;
+    let plan = describe(container, &spec)?;
+    Ok(Reply::ok(plan).charge("query plan", PLAN_CHARGE).in_container(container))
+}
+
+impl Spec {
+    fn parse(body: &[u8]) -> Result<Spec, Refusal> {
+        let doc = json::parse(body, JSON_DEPTH_MAX).map_err(|error| {
+            Refusal::bad_request(format!("The query request is not valid JSON: {error}."))
+        })?;
+        let text = match doc.root() {
+            Value::Str(text) => text,
+            root => root.get("query").as_str().unwrap_or_default(),
+        };
+        if text.trim().is_empty() {
+            return Err(Refusal::bad_request("The query request has no query text."));
+        }
+        let parameters = Parameters::from_value(doc.root().get("parameters"))?;
+        Ok(Spec { text: text.to_owned(), parameters })
+    }
+}
+
+fn narrow(
+    call: &Call<'_>,
+    _container: &Container,
+    _spec: &Spec,
+    _program: &Program,
+    scope: Scope,
+) -> Result<Scope, Refusal> {
+    match scope {
+        Scope::Container if !call.headers.enable_cross_partition => Err(Own::CrossPartitionDisabled.into()),
+        scope => Ok(scope),
+    }
+}
+
+fn needs_plan(container: &Container, spec: &Spec) -> Refusal {
+    Own::NeedsQueryPlan { plan: describe(container, spec).ok() }.into()
+}
+
+fn describe(_container: &Container, _spec: &Spec) -> Result<String, Refusal> {
     Err(Refusal::unsupported("Query plans"))
+}
+
+/// What a plan costs; it reads no items.
+const PLAN_CHARGE: f64 = 1.0;
+
+/// What clients may ask to know about the work of a page.
+struct Metrics {
+    total_ms: f64,
+    compile_ms: f64,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Metrics {
+    /// The service's form: names and values with `;` between them. Times that are not taken apart here are zero.
+    fn render(&self) -> HeaderValue {
+        let (total, compile) = (self.total_ms, self.compile_ms);
+        let mut text = format!("totalExecutionTimeInMs={total:.2};queryCompileTimeInMs={compile:.2}");
+        for name in ["queryLogicalPlanBuild", "queryPhysicalPlanBuild", "queryOptimization"] {
+            write!(text, ";{name}TimeInMs=0.00").expect("writing to a string cannot fail");
+        }
+        write!(text, ";VMExecutionTimeInMs={:.2}", (total - compile).max(0.0))
+            .expect("writing to a string cannot fail");
+        for name in ["indexLookup", "documentLoad", "systemFunctionExecute", "userFunctionExecute"] {
+            write!(text, ";{name}TimeInMs=0.00").expect("writing to a string cannot fail");
+        }
+        let (rows, bytes) = (self.rows, self.bytes);
+        write!(
+            text,
+            ";retrievedDocumentCount={rows};retrievedDocumentSize={bytes};outputDocumentCount={rows};\
+             outputDocumentSize={bytes};writeOutputTimeInMs=0.00;indexUtilizationRatio=1.00"
+        )
+        .expect("writing to a string cannot fail");
+        HeaderValue::from_str(&text).expect("numbers and names are ASCII")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn outcome(body: &str) -> Result<String, u16> {
+        Spec::parse(body.as_bytes()).map(|spec| spec.text).map_err(|refusal| refusal.wire().status.as_u16())
+    }
+
+    #[test]
+    fn bodies_hold_text_and_parameters() {
+        for (body, wanted) in [
+            (r#"{"query":"SELECT 1"}"#, Ok("SELECT 1")),
+            (r#""SELECT 1""#, Ok("SELECT 1")),
+            (r#"{"query":"SELECT 1","parameters":null}"#, Ok("SELECT 1")),
+            (r#"{"query":"SELECT 1","parameters":[{"name":"@a","value":[1]}]}"#, Ok("SELECT 1")),
+            (r#"{"query":"SELECT 1","parameters":[{"name":"a"}]}"#, Err(400)),
+            (r#"{"query":"SELECT 1","parameters":{}}"#, Err(400)),
+            (r#"{"query":" "}"#, Err(400)),
+            (r#"{"query":1}"#, Err(400)),
+            ("{}", Err(400)),
+            ("", Err(400)),
+            ("SELECT 1", Err(400)),
+        ] {
+            assert_eq!(outcome(body).as_deref(), wanted.as_ref().map(|text| *text), "{body}");
+        }
+    }
+
+    #[test]
+    fn metrics_have_the_form_that_clients_cut() {
+        let metrics = Metrics { total_ms: 1.5, compile_ms: 0.25, rows: 3, bytes: 90 }.render();
+        let text = metrics.to_str().expect("ASCII");
+        assert_eq!(text.split(';').count(), 16);
+        for pair in text.split(';') {
+            let (name, value) = pair.split_once('=').expect("a pair");
+            assert!(value.parse::<f64>().is_ok(), "{name}");
+        }
+        assert!(text.starts_with("totalExecutionTimeInMs=1.50;queryCompileTimeInMs=0.25;"), "{text}");
+        assert!(text.contains(";VMExecutionTimeInMs=1.25;"), "{text}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_panics(body in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ = Spec::parse(&body);
+        }
+    }
 }

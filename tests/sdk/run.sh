@@ -78,7 +78,7 @@ run_python() {
     start_server python
     say "python: azure-cosmos over https on port $port"
     judge python env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
-        "$venv/bin/python" -m pytest -q -p no:cacheprovider "$here/python"
+        "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider -W ignore "$here/python"
     stop_server
 }
 

@@ -6,7 +6,7 @@ import { connect, connectWithoutRetry, databaseName } from "./client.mjs";
 const id = databaseName("throttling");
 const patient = connect({ connectionPolicy: { retryOptions: { maxRetryAttemptCount: 100, maxWaitTimeInSeconds: 120 } } });
 const payload = "x".repeat(60_000);
-const writers = 40;
+const writers = 120;
 
 before(async () => {
   const { database } = await patient.databases.create({ id });

@@ -5,10 +5,7 @@ import os
 import uuid
 
 import pytest
-import urllib3
 from azure.cosmos import CosmosClient, PartitionKey, exceptions
-
-urllib3.disable_warnings()
 
 
 def connect(**options):

@@ -7,7 +7,8 @@ from azure.cosmos import PartitionKey
 from conftest import connect
 
 PAYLOAD = "x" * 60_000
-WRITERS = 40
+WRITES = 120
+THREADS = 40
 
 
 def test_429_is_seen_and_retried_by_the_sdk(database):
@@ -26,10 +27,10 @@ def test_429_is_seen_and_retried_by_the_sdk(database):
     with connect(retry_throttle_total=100, retry_throttle_backoff_max=120) as client:
         container = client.get_database_client(database.id).get_container_client("slow")
         container.read()
-        with concurrent.futures.ThreadPoolExecutor(WRITERS) as pool:
-            list(pool.map(lambda index: write(container, index), range(WRITERS)))
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(lambda index: write(container, index), range(WRITES)))
         stored = container.query_items("SELECT c.id FROM c", enable_cross_partition_query=True)
-        assert len(list(stored)) == WRITERS
+        assert len(list(stored)) == WRITES
     assert refusals, "no request was throttled"
     for headers in refusals:
         assert headers["x-ms-substatus"] == "3200"

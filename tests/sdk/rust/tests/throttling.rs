@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt};
 use orrery_sdk_scenario::{Outcome, container, database};
 use serde_json::json;
 
-const WRITERS: usize = 40;
+const WRITES: usize = 120;
 
 fn patient() -> ItemWriteOptions {
     let mut throttling = ThrottlingRetryOptions::default();
@@ -23,7 +23,7 @@ async fn throttling_is_seen_and_retried_by_the_sdk() -> Outcome {
     let database = database("throttling").await?;
     let slow = container(&database, "slow", "/pk", 400).await?;
     let payload = "x".repeat(60_000);
-    let answers: Vec<_> = futures::stream::iter(0..WRITERS)
+    let answers: Vec<_> = futures::stream::iter(0..WRITES)
         .map(|index| {
             let (slow, payload) = (&slow, &payload);
             async move {
@@ -32,10 +32,10 @@ async fn throttling_is_seen_and_retried_by_the_sdk() -> Outcome {
                 slow.create_item(pk, &id, &item, Some(patient())).await
             }
         })
-        .buffer_unordered(WRITERS)
+        .buffer_unordered(WRITES)
         .try_collect()
         .await?;
-    assert_eq!(answers.len(), WRITERS);
+    assert_eq!(answers.len(), WRITES);
     let refusals = answers
         .iter()
         .flat_map(|answer| answer.diagnostics().requests().to_vec())

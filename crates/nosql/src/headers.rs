@@ -162,7 +162,12 @@ impl<'a> RequestHeaders<'a> {
                 self.user_agent = std::str::from_utf8(raw).ok();
                 Ok(())
             }
-            "content-type" => keep(&mut self.content_type, name, raw),
+            "content-type" => {
+                keep(&mut self.content_type, name, raw)?;
+                // Some clients rely on the type alone to say that what they post is a query.
+                self.is_query |= raw.trim_ascii().starts_with(b"application/query+json");
+                Ok(())
+            }
             "content-length" => keep_number(&mut self.content_length, name, raw),
             "if-match" => keep(&mut self.if_match, name, raw),
             "if-none-match" => keep(&mut self.if_none_match, name, raw),
@@ -181,7 +186,12 @@ impl<'a> RequestHeaders<'a> {
         match rest {
             "partitionkey" => keep(&mut self.partition_key, name, raw),
             "partitionkeyrangeid" => keep(&mut self.range_id, name, raw),
-            "isquery" | "query" => flag(&mut self.is_query, name, raw),
+            "isquery" | "query" => {
+                let mut is_query = false;
+                flag(&mut is_query, name, raw)?;
+                self.is_query |= is_query;
+                Ok(())
+            }
             "is-upsert" => flag(&mut self.is_upsert, name, raw),
             "query-enablecrosspartition" => flag(&mut self.enable_cross_partition, name, raw),
             "query-enable-scan" => flag(&mut self.enable_scan, name, raw),
@@ -380,7 +390,6 @@ pub(crate) mod names {
         GATEWAY_VERSION = "x-ms-gatewayversion";
         GLOBAL_COMMITTED_LSN = "x-ms-global-committed-lsn";
         INDEX_PROGRESS = "x-ms-documentdb-collection-index-transformation-progress";
-        INDEX_UTILIZATION = "x-ms-cosmos-index-utilization";
         ITEM_COUNT = "x-ms-item-count";
         ITEM_LLSN = "x-ms-cosmos-item-llsn";
         ITEM_LSN = "x-ms-item-lsn";

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_TYPE, ETAG, PRAGMA, SERVER};
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
@@ -180,7 +180,9 @@ impl Responder {
 
     fn standard(&self, trace: &Trace<'_>, receipt: &Receipt, values: &mut Values) {
         values.put(names::ACTIVITY_ID, |out| out.write_str(trace.activity.as_str()));
-        values.put(names::REQUEST_CHARGE, |out| write!(out, "{}", receipt.charge.total()));
+        // A sum of nothing may be a negative zero, which would show its sign.
+        let units = receipt.charge.total() + 0.0;
+        values.put(names::REQUEST_CHARGE, |out| write!(out, "{units}"));
         let transport = self.transport_request.fetch_add(1, Ordering::Relaxed);
         values.put(names::TRANSPORT_REQUEST_ID, |out| write!(out, "{transport}"));
         if let Some(served) = &receipt.served {
@@ -331,7 +333,7 @@ impl Values {
     }
 
     fn write_to(self, headers: &mut http::HeaderMap) {
-        let text = BytesMut::from(self.text.as_bytes()).freeze();
+        let text = Bytes::from(self.text.into_bytes());
         let mut start = 0;
         for (name, end) in self.places {
             // A value that no header may carry, such as a name with a line break, is left out.
@@ -353,7 +355,7 @@ fn push_path_text(out: &mut String, text: &str) {
 
 /// The charge as JSON: `{"total":5.35,"lines":[{"what":"...","count":1,"each":4.95,"units":4.95}]}`.
 fn explain(charge: &Charge, out: &mut String) -> std::fmt::Result {
-    write!(out, "{{\"total\":{},\"lines\":[", charge.total())?;
+    write!(out, "{{\"total\":{},\"lines\":[", charge.total() + 0.0)?;
     for (place, line) in charge.lines.iter().enumerate() {
         out.push_str(if place == 0 { "{\"what\":" } else { ",{\"what\":" });
         push_json_string(out, line.what);

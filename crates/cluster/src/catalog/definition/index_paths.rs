@@ -47,7 +47,8 @@ pub(super) fn complete(object: &mut Object) -> Result<()> {
 
 /// The policy in the form in which partitions use it.
 pub(super) fn compile(body: &Doc) -> Result<IndexingPolicy> {
-    IndexingPolicy::from_value(body.root().get("indexingPolicy")).map_err(|error| Error::invalid(error.to_string()))
+    IndexingPolicy::from_value(body.root().get("indexingPolicy"))
+        .map_err(|error| Error::invalid(error.to_string()))
 }
 
 fn indexing_mode(policy: &Object) -> Result<&'static str> {

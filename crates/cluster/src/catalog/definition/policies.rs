@@ -30,9 +30,10 @@ pub(super) fn check(object: &mut Object) -> Result<()> {
 fn time_to_live(object: &Object) -> Result<()> {
     for name in ["defaultTtl", "analyticalStorageTtl"] {
         let Some(value) = object.get(name) else { continue };
-        let is_legal = value.as_i64().is_some_and(|ttl| ttl == -1 || (1..=TTL_MAX).contains(&ttl));
         // Zero is how analytical storage is switched off.
-        if !is_legal && !(name == "analyticalStorageTtl" && value.as_i64() == Some(0)) {
+        let can_be_zero = name == "analyticalStorageTtl";
+        let is_legal = |ttl: i64| ttl == -1 || (1..=TTL_MAX).contains(&ttl) || ttl == 0 && can_be_zero;
+        if !value.as_i64().is_some_and(is_legal) {
             return Err(Error::invalid(format!(
                 "The input ttl '{value}' is invalid. Ensure to provide a nonzero positive integer less than \
                  or equal to '{TTL_MAX}', or -1 which means never expire."

@@ -12,8 +12,8 @@ use std::time::Instant;
 use http::HeaderValue;
 use orrery_cluster::limits::JSON_DEPTH_MAX;
 use orrery_cluster::{Container, Error, ErrorKind, Scope};
-use orrery_doc::{Value, json};
-use orrery_query::{Parameters, Program, compile};
+use orrery_doc::{EpkRange, Value, json, prefix_range};
+use orrery_query::{Features, Parameters, Program, compile, describe, needs_plan, partition_key_filter};
 
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
@@ -33,15 +33,17 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let compiling = Instant::now();
     let program = compile(&spec.text, &spec.parameters)?;
     let compiled = compiling.elapsed();
-    let scope = scope::of_request(&container.definition.key, call.headers)?;
-    let scope = narrow(call, container, &spec, &program, scope)?;
+    let scope = narrow(call, container, &spec, &program)?;
     let options = options::page(call.headers, call.db.account().consistency)?;
     let page = match call.db.query(container, &scope, &program, &options).await {
         Ok(page) => page,
-        Err(Error { kind: ErrorKind::NeedsQueryPlan, .. }) => return Err(needs_plan(container, &spec)),
+        Err(Error { kind: ErrorKind::NeedsQueryPlan, .. }) => {
+            return Err(needs_plan_refusal(container, &spec));
+        }
         Err(error) => return Err(error.into()),
     };
-    let reply = Reply::ok(Renderer::new(container).rows(&page.rows));
+    let reply = Reply::ok(Renderer::new(container).rows(&page.rows))
+        .header(names::QUERY_EXECUTION_INFO, HeaderValue::from_static(EXECUTION_INFO));
     let reply = match call.headers.populate_query_metrics {
         true => {
             let metrics = Metrics {
@@ -59,10 +61,10 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
 
 /// The plan of a query: how to rewrite it, where to send it, and how to merge what comes back.
 pub(crate) fn plan(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
-    let _ = call;
     let spec = Spec::parse(body)?;
-    let plan = describe(container, &spec)?;
-    Ok(Reply::ok(plan).charge("query plan", PLAN_CHARGE).in_container(container))
+    let features = call.headers.supported_query_features.map_or_else(Features::all, Features::from_header);
+    let plan = describe(&spec.text, &spec.parameters, &container.definition.key, &features)?;
+    Ok(Reply::ok(plan.to_json()).charge("query plan", PLAN_CHARGE).in_container(container))
 }
 
 impl Spec {
@@ -82,26 +84,50 @@ impl Spec {
     }
 }
 
-fn narrow(
-    call: &Call<'_>,
-    _container: &Container,
-    _spec: &Spec,
-    _program: &Program,
-    scope: Scope,
-) -> Result<Scope, Refusal> {
-    match scope {
-        Scope::Container if !call.headers.enable_cross_partition => Err(Own::CrossPartitionDisabled.into()),
-        scope => Ok(scope),
+/// Decides where a query runs, or refuses to run it.
+///
+/// A filter for one partition key is as good as the header. Other queries over the whole container need leave to
+/// visit many partitions, whether or not there are many today: what works must not stop with a split.
+fn narrow(call: &Call<'_>, container: &Container, spec: &Spec, program: &Program) -> Result<Scope, Refusal> {
+    let def = &container.definition.key;
+    let mut scope = scope::of_request(def, call.headers)?;
+    if matches!(scope, Scope::Container) && program.needs_items() {
+        match partition_key_filter(program, def).as_deref() {
+            Some([key]) if key.is_full(def) => scope = Scope::Key(key.clone()),
+            _ if !call.headers.enable_cross_partition => return Err(Own::CrossPartitionDisabled.into()),
+            _ => {}
+        }
+    }
+    let is_mergeable = !needs_plan(program.query());
+    if is_mergeable || !program.needs_items() || spans_one(container, &scope) {
+        return Ok(scope);
+    }
+    Err(needs_plan_refusal(container, spec))
+}
+
+/// Whether one partition has all that the scope covers.
+fn spans_one(container: &Container, scope: &Scope) -> bool {
+    let covered = match scope {
+        Scope::Range { .. } => return true,
+        Scope::Container => EpkRange::full(),
+        Scope::Epk(range) => range.clone(),
+        Scope::Key(key) => prefix_range(&container.definition.key, key),
+    };
+    container.ranges().iter().filter(|range| range.range.overlaps(&covered)).count() <= 1
+}
+
+/// The refusal carries the plan, which saves clients that look for it a request.
+fn needs_plan_refusal(container: &Container, spec: &Spec) -> Refusal {
+    let plan = describe(&spec.text, &spec.parameters, &container.definition.key, &Features::all());
+    match plan {
+        Ok(plan) => Own::NeedsQueryPlan { plan: Some(plan.to_json()) }.into(),
+        // What no client can merge is wrong as a query over many partitions.
+        Err(error) => error.into(),
     }
 }
 
-fn needs_plan(container: &Container, spec: &Spec) -> Refusal {
-    Own::NeedsQueryPlan { plan: describe(container, spec).ok() }.into()
-}
-
-fn describe(_container: &Container, _spec: &Spec) -> Result<String, Refusal> {
-    Err(Refusal::unsupported("Query plans"))
-}
+/// Clients of ORDER BY ask which way the index was read: always forward.
+const EXECUTION_INFO: &str = r#"{"reverseRidEnabled":false,"reverseIndexScan":false}"#;
 
 /// What a plan costs; it reads no items.
 const PLAN_CHARGE: f64 = 1.0;

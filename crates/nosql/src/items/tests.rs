@@ -125,6 +125,7 @@ const ATOMIC: &str = "x-ms-cosmos-batch-atomic";
 const CONTINUE: &str = "x-ms-cosmos-batch-continue-on-error";
 const QUERY: &str = "x-ms-documentdb-isquery";
 const CROSS: &str = "x-ms-documentdb-query-enablecrosspartition";
+const FEATURES: &str = "x-ms-cosmos-supported-query-features";
 const SESSION: &str = "x-ms-session-token";
 const COUNT: &str = "x-ms-max-item-count";
 const CONTINUATION: &str = "x-ms-continuation";
@@ -512,12 +513,66 @@ async fn queries_answer_within_their_scope() {
     let refused = query(vec![], "SELECT * FROM c").await;
     assert_eq!((refused.status, refused.substatus), (400, 0));
     assert!(refused.body.contains("Cross partition query is required but disabled"), "{}", refused.body);
-    let planned = query(vec![(CROSS, "True")], "SELECT * FROM c ORDER BY c.n").await;
-    assert_eq!((planned.status, planned.substatus), (400, 1004), "{}", planned.body);
-    assert!(planned.body.contains("additionalErrorInfo"), "{}", planned.body);
+    let pinned = query(vec![], "SELECT * FROM c WHERE c.pk = 2 AND c.n = @n").await;
+    assert_eq!((pinned.status, pinned.count), (200, Some(1)), "{}", pinned.body);
+    let free = query(vec![], "SELECT VALUE 1").await;
+    assert!(free.body.contains("\"Documents\":[1]"), "{}", free.body);
+    for text in ["SELECT * FROM c ORDER BY c.n", "SELECT TOP 1 * FROM c", "SELECT VALUE COUNT(1) FROM c"] {
+        let planned = query(vec![(CROSS, "True")], text).await;
+        assert_eq!((planned.status, planned.substatus), (400, 1004), "{}", planned.body);
+        assert!(planned.body.contains("additionalErrorInfo"), "{}", planned.body);
+        let ranged = query(vec![(RANGE, "1")], text).await;
+        assert_eq!(ranged.status, 200, "{}", ranged.body);
+    }
     let wrong = query(vec![(KEY, "[1]")], "SELEC * FROM c").await;
     assert_eq!(wrong.status, 400);
     assert!(wrong.body.contains("SC1001"), "{}", wrong.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_walk_all_partitions_page_by_page() {
+    let world = World::new(r#""partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}"#, 30_000).await;
+    for i in 0..40 {
+        let body = format!("{{\"id\":\"{i}\",\"pk\":{i}}}");
+        assert_eq!(world.create(&format!("[{i}]"), &body).await.status, 201);
+    }
+    let body = r#"{"query":"SELECT * FROM c WHERE c.pk >= 10"}"#;
+    for count in ["-1", "1", "7"] {
+        let (mut ids, mut next): (Vec<String>, Option<String>) = (vec![], None);
+        loop {
+            let mut headers = vec![(QUERY, "true"), (CROSS, "true"), (COUNT, count)];
+            headers.extend(next.as_deref().map(|next| (CONTINUATION, next)));
+            let page = world.send(Method::POST, None, &headers, body).await;
+            assert_eq!(page.status, 200, "{}", page.body);
+            ids.extend(page.ids());
+            next = page.continuation;
+            if next.is_none() {
+                break;
+            }
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 30, "pages of {count}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_tell_how_to_merge() {
+    let world = World::simple().await;
+    let plan = |features: &'static str, text: &str| {
+        let body = format!("{{\"query\":\"{text}\"}}");
+        let world = &world;
+        async move {
+            let headers = [("x-ms-cosmos-is-query-plan-request", "True"), (FEATURES, features)];
+            world.send(Method::POST, None, &headers, &body).await
+        }
+    };
+    let order = plan("OrderBy, Top", "SELECT TOP 3 * FROM c ORDER BY c.n").await;
+    assert_eq!(order.status, 200, "{}", order.body);
+    assert!(order.field("queryInfo").contains("\"orderBy\":[\"Ascending\"]"), "{}", order.body);
+    assert!(order.field("queryRanges").contains("\"min\":\"\",\"max\":\"FF\""), "{}", order.body);
+    assert_eq!(plan("Top", "SELECT * FROM c ORDER BY c.n").await.status, 400);
+    assert_eq!(plan("Top", "SELECT * FRO c").await.status, 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]

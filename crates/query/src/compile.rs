@@ -4,6 +4,7 @@
 mod clauses;
 mod expressions;
 mod grouping;
+mod stages;
 
 use crate::ast::Query;
 use crate::error::{Diagnostic, QueryError, Result};
@@ -19,10 +20,18 @@ pub(crate) use grouping::contains_aggregate;
 /// A query that is ready to run over the items of a partition.
 #[derive(Debug)]
 pub struct Program {
-    pub(crate) level: Level,
-    pub(crate) slots: usize,
+    /// Levels that must see the whole container before the last one sees their rows.
+    pub(crate) earlier: Vec<Stage>,
+    pub(crate) last: Stage,
     query: Query,
     parameters: Parameters,
+}
+
+/// One level with the number of slots that it and its subqueries need.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub level: Level,
+    pub slots: usize,
 }
 
 impl Program {
@@ -36,13 +45,13 @@ impl Program {
 
     /// The rows to pass over and the most rows to answer.
     pub(crate) fn counts(&self) -> (u64, Option<u64>) {
-        (self.level.offset, self.level.limit)
+        (self.last.level.offset, self.last.level.limit)
     }
 
     /// Whether the answer depends on rows that were fed on earlier pages, so that every page must
     /// be fed from the first item on. All other programs go on where the last page ended.
     pub fn is_blocking(&self) -> bool {
-        self.level.is_blocking()
+        !self.earlier.is_empty() || self.last.level.is_blocking()
     }
 }
 
@@ -74,13 +83,21 @@ enum Purpose {
 }
 
 fn compile_tree(query: Query, parameters: &Parameters, purpose: Purpose) -> Result<Program> {
-    let mut compiler =
-        Compiler { parameters, purpose, names: Vec::new(), slots: 1, group: None, findings: Vec::new() };
-    let level = compiler.level(&query)?;
-    if !compiler.findings.is_empty() {
-        return Err(QueryError::Invalid(compiler.findings));
+    let mut stages = Vec::new();
+    let mut rest = Some(query.clone());
+    while let Some(mut outer) = rest.take() {
+        rest = stages::peel(&mut outer);
+        let mut compiler =
+            Compiler { parameters, purpose, names: Vec::new(), slots: 1, group: None, findings: Vec::new() };
+        let level = compiler.level(&outer)?;
+        if !compiler.findings.is_empty() {
+            return Err(QueryError::Invalid(compiler.findings));
+        }
+        stages.push(Stage { level, slots: compiler.slots });
     }
-    Ok(Program { level, slots: compiler.slots, query, parameters: parameters.clone() })
+    let last = stages.remove(0);
+    stages.reverse();
+    Ok(Program { earlier: stages, last, query, parameters: parameters.clone() })
 }
 
 struct Compiler<'q> {

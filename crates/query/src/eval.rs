@@ -167,7 +167,7 @@ fn object<'a>(properties: &'a [(Box<str>, Node)], env: &mut Env<'a, '_>) -> Resu
     for (name, node) in properties {
         let value = node.eval(env)?;
         if !value.is_undefined() {
-            fields.push((Text::Stored(&**name), value));
+            fields.push((Text::Stored(name), value));
         }
     }
     Ok(Val::object(fields))

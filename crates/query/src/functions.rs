@@ -9,6 +9,7 @@ mod conditional;
 mod date;
 mod date_text;
 mod mathematical;
+mod spatial;
 mod string;
 mod types;
 
@@ -19,6 +20,9 @@ use crate::limits;
 use crate::value::{List, Val};
 
 pub(crate) type Body = for<'v, 'a> fn(&Args<'v, 'a>) -> Option<Val<'a>>;
+
+/// A function that may meet arguments that this release cannot handle yet.
+pub(crate) type FallibleBody = for<'v, 'a> fn(&Args<'v, 'a>) -> Result<Option<Val<'a>>>;
 
 /// One entry of the table.
 pub(crate) struct Function {
@@ -33,6 +37,7 @@ pub(crate) struct Function {
 
 enum Implementation {
     Ready(Body),
+    Fallible(FallibleBody),
     /// Known to the language, but not to this release.
     Later,
 }
@@ -55,15 +60,19 @@ const fn timed(name: &'static str, least: usize, most: usize, body: Body) -> Fun
     Function { depends_on_time: true, ..function(name, least, most, body) }
 }
 
+const fn fallible(name: &'static str, least: usize, most: usize, body: FallibleBody) -> Function {
+    let body = Implementation::Fallible(body);
+    Function { name, least, most, uses_chance: false, depends_on_time: false, body }
+}
+
 const fn later(name: &'static str, least: usize, most: usize) -> Function {
     let body = Implementation::Later;
     Function { name, least, most, uses_chance: false, depends_on_time: false, body }
 }
 
 /// Functions of the full-text, vector and spatial groups: parsed and planned, not yet run.
-static LATER: [Function; 17] = [
+static LATER: [Function; 16] = [
     later("ST_AREA", 1, 1),
-    later("ST_DISTANCE", 2, 2),
     later("ST_INTERSECTS", 2, 2),
     later("ST_ISVALID", 1, 1),
     later("ST_ISVALIDDETAILED", 1, 1),
@@ -72,7 +81,7 @@ static LATER: [Function; 17] = [
     later("FULLTEXTCONTAINSALL", 2, MANY),
     later("FULLTEXTCONTAINSANY", 2, MANY),
     later("FULLTEXTSCORE", 2, MANY),
-    later("RRF", 2, MANY),
+    later("RRF", 1, MANY),
     later("VECTORDISTANCE", 2, 4),
     later("_FULLTEXTWORDCOUNT", 1, 1),
     later("_FULLTEXTSCORE", 2, MANY),
@@ -83,13 +92,14 @@ static LATER: [Function; 17] = [
 
 /// Finds a function by name, in any letter case.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    let groups: [&'static [Function]; 7] = [
+    let groups: [&'static [Function]; 8] = [
         &types::FUNCTIONS,
         &string::FUNCTIONS,
         &mathematical::FUNCTIONS,
         &array::FUNCTIONS,
         &conditional::FUNCTIONS,
         &date::FUNCTIONS,
+        &spatial::FUNCTIONS,
         &LATER,
     ];
     groups.into_iter().flatten().find(|function| function.name.eq_ignore_ascii_case(name))
@@ -100,6 +110,9 @@ impl Function {
         match self.body {
             Implementation::Ready(body) => {
                 Ok(body(&Args { values, now_ticks, random }).unwrap_or(Val::Undefined))
+            }
+            Implementation::Fallible(body) => {
+                Ok(body(&Args { values, now_ticks, random })?.unwrap_or(Val::Undefined))
             }
             Implementation::Later => Err(QueryError::Unsupported(self.refusal())),
         }

@@ -23,7 +23,7 @@ mod rows;
 mod sorted;
 mod streaming;
 
-use crate::compile::Program;
+use crate::compile::{Program, Stage};
 use crate::error::{QueryError, Result};
 use crate::eval::{Context, Env};
 use crate::row::Row;
@@ -70,9 +70,16 @@ pub enum PageEnd {
 
 /// One page in the making.
 pub struct Run<'p> {
-    program: &'p Program,
     cx: Context<'p>,
     room: Room,
+    /// Levels whose rows are the items of the next.
+    earlier: Vec<StageRun<'p>>,
+    last: StageRun<'p>,
+}
+
+/// One level at work.
+struct StageRun<'p> {
+    stage: &'p Stage,
     state: State,
 }
 
@@ -86,29 +93,23 @@ enum State {
 impl<'p> Run<'p> {
     /// Begins a page; `carry` is what the page before ended with.
     pub fn start(program: &'p Program, cx: &Context<'p>, room: Room, carry: Option<&Carry>) -> Result<Self> {
-        let level = &program.level;
-        let state = if let Some(grouping) = &level.grouping {
-            State::Grouped(grouped::Grouped::new(grouping, emitted(carry)?))
-        } else if !level.order_by.is_empty() {
-            State::Sorted(sorted::Sorted::new(level, room, carry)?)
-        } else if level.distinct {
-            State::Distinct(distinct::Distinct::new(emitted(carry)?))
-        } else {
-            State::Streaming(streaming::Streaming::new(carry)?)
-        };
-        Ok(Self { program, cx: *cx, room, state })
+        let earlier =
+            program.earlier.iter().map(|stage| StageRun::start(stage, Room::UNLIMITED, None, false));
+        let earlier = earlier.collect::<Result<Vec<_>>>()?;
+        let replay = !earlier.is_empty();
+        let last = StageRun::start(&program.last, room, carry, replay)?;
+        Ok(Self { cx: *cx, room, earlier, last })
     }
 
     /// Gives one item to the program. Results that are certain go to `out` at once.
     pub fn feed(&mut self, row: &Row<'_>, out: &mut Rows) -> Result<Flow> {
-        let level = &self.program.level;
-        let mut env = Env::new(self.program.slots, &self.cx, Some(row));
-        match &mut self.state {
-            State::Streaming(state) => state.feed(level, &mut env, self.room, out),
-            State::Distinct(state) => state.feed(level, &mut env, self.room, out),
-            State::Grouped(state) => state.feed(level, &mut env),
-            State::Sorted(state) => state.feed(level, &mut env, row.place),
-        }
+        let Some((first, rest)) = self.earlier.split_first_mut() else {
+            return self.last.feed(row, &self.cx, self.room, out);
+        };
+        let mut rows = Rows::default();
+        let flow = first.feed(row, &self.cx, Room::UNLIMITED, &mut rows)?;
+        let later = pass_on(rest, &mut self.last, &self.cx, self.room, rows, out)?;
+        Ok(if later == Flow::More { flow } else { later })
     }
 
     /// For a query without FROM, which has one row and needs no item.
@@ -118,16 +119,85 @@ impl<'p> Run<'p> {
     }
 
     /// Ends the page: blocking programs answer now.
-    pub fn finish(self, out: &mut Rows) -> Result<PageEnd> {
-        let level = &self.program.level;
+    pub fn finish(mut self, out: &mut Rows) -> Result<PageEnd> {
+        while !self.earlier.is_empty() {
+            let first = self.earlier.remove(0);
+            let mut rows = Rows::default();
+            first.finish(&self.cx, Room::UNLIMITED, &mut rows)?;
+            pass_on(&mut self.earlier, &mut self.last, &self.cx, self.room, rows, out)?;
+        }
+        self.last.finish(&self.cx, self.room, out)
+    }
+}
+
+/// Feeds the rows of one level to those behind it.
+fn pass_on(
+    stages: &mut [StageRun<'_>],
+    last: &mut StageRun<'_>,
+    cx: &Context<'_>,
+    room: Room,
+    rows: Rows,
+    out: &mut Rows,
+) -> Result<Flow> {
+    for json in rows.iter() {
+        let doc = orrery_doc::json::parse(json, orrery_doc::MAX_DEPTH)
+            .map_err(|_| QueryError::LimitExceeded("A subquery makes rows that are nested too deeply."))?;
+        let row = Row::plain(doc.as_ref());
+        let flow = match stages.split_first_mut() {
+            None => last.feed(&row, cx, room, out)?,
+            Some((first, rest)) => {
+                let mut rows = Rows::default();
+                let flow = first.feed(&row, cx, Room::UNLIMITED, &mut rows)?;
+                let later = pass_on(rest, last, cx, room, rows, out)?;
+                if later == Flow::More { flow } else { later }
+            }
+        };
+        if flow != Flow::More {
+            return Ok(flow);
+        }
+    }
+    Ok(Flow::More)
+}
+
+impl<'p> StageRun<'p> {
+    /// `replay`: the level is fed from its first row on every page, though it streams.
+    fn start(stage: &'p Stage, room: Room, carry: Option<&Carry>, replay: bool) -> Result<Self> {
+        let level = &stage.level;
+        let state = if let Some(grouping) = &level.grouping {
+            State::Grouped(grouped::Grouped::new(grouping, emitted(carry)?))
+        } else if !level.order_by.is_empty() {
+            State::Sorted(sorted::Sorted::new(level, room, carry)?)
+        } else if level.distinct {
+            State::Distinct(distinct::Distinct::new(emitted(carry)?))
+        } else if replay {
+            State::Streaming(streaming::Streaming::replayed(emitted(carry)?))
+        } else {
+            State::Streaming(streaming::Streaming::new(carry)?)
+        };
+        Ok(Self { stage, state })
+    }
+
+    fn feed(&mut self, row: &Row<'_>, cx: &Context<'_>, room: Room, out: &mut Rows) -> Result<Flow> {
+        let level = &self.stage.level;
+        let mut env = Env::new(self.stage.slots, cx, Some(row));
+        match &mut self.state {
+            State::Streaming(state) => state.feed(level, &mut env, room, out),
+            State::Distinct(state) => state.feed(level, &mut env, room, out),
+            State::Grouped(state) => state.feed(level, &mut env),
+            State::Sorted(state) => state.feed(level, &mut env, row.place),
+        }
+    }
+
+    fn finish(self, cx: &Context<'_>, room: Room, out: &mut Rows) -> Result<PageEnd> {
+        let level = &self.stage.level;
         match self.state {
             State::Streaming(state) => Ok(state.finish(level)),
             State::Distinct(state) => Ok(state.finish(level)),
             State::Grouped(state) => {
-                let mut env = Env::new(self.program.slots, &self.cx, None);
-                state.finish(level, &mut env, self.room, out)
+                let mut env = Env::new(self.stage.slots, cx, None);
+                state.finish(level, &mut env, room, out)
             }
-            State::Sorted(state) => state.finish(level, self.room, out),
+            State::Sorted(state) => state.finish(level, room, out),
         }
     }
 }
@@ -135,20 +205,23 @@ impl<'p> Run<'p> {
 impl Program {
     /// Whether a query without FROM stands alone.
     pub fn needs_items(&self) -> bool {
-        !self.level.sources.is_empty()
+        !self.last.level.sources.is_empty()
     }
 
     /// The value of a query without FROM.
     pub(crate) fn evaluate_alone(&self, cx: &Context<'_>) -> Result<Val<'static>> {
-        let mut env = Env::new(self.slots, cx, None);
-        Ok(self.level.select.eval(&mut env)?.to_owned_val())
+        let mut env = Env::new(self.last.slots, cx, None);
+        Ok(self.last.level.select.eval(&mut env)?.to_owned_val())
     }
 
     /// Whether the item passes the condition: the question of a conditional patch.
     pub fn accepts(&self, row: &Row<'_>, cx: &Context<'_>) -> Result<bool> {
-        let mut env = Env::new(self.slots, cx, Some(row));
+        if !self.earlier.is_empty() {
+            return Err(QueryError::bare("A condition must be about one item."));
+        }
+        let mut env = Env::new(self.last.slots, cx, Some(row));
         let mut found = false;
-        let _ = crate::eval::expand(&self.level, &mut env, &mut |_| {
+        let _ = crate::eval::expand(&self.last.level, &mut env, &mut |_| {
             found = true;
             Ok(std::ops::ControlFlow::Break(()))
         })?;

@@ -1,9 +1,13 @@
 //! Queries over items in memory: query text in, JSON out.
 
+// A helper of a test fails the test by panicking, as the test itself does.
+#![allow(clippy::unwrap_used)]
+
 use orrery_doc::{Doc, json};
 use orrery_query::{
     Carry, Context, Flow, PageEnd, Parameters, Room, Row, Rows, Run, SystemProps, compile, compile_condition,
 };
+use proptest::prelude::*;
 
 const ITEMS: [&str; 5] = [
     r#"{"id":"1","pk":"a","n":1,"s":"apple","tags":["x","y"],"o":{"p":1,"q":[{"r":1},{"r":2}]},"b":true}"#,
@@ -79,7 +83,7 @@ fn projections() {
     check("SELECT c.z, c.n + 1 FROM c WHERE c.id IN ('4', '2')", r#"[{"z":null,"$1":3.5},{}]"#);
     check(
         "SELECT c['s'] AS t, [c.nope, c.n], {'k': c.nope} AS k FROM c WHERE c.id = '5'",
-        concat!(r#"[{"t":"éclair","$1":[-4],"k":{}}]"#),
+        r#"[{"t":"éclair","$1":[-4],"k":{}}]"#,
     );
     check("SELECT VALUE c.o.q[1].r FROM c", "[2]");
     check("SELECT VALUE c.tags[c.o.p] FROM c", r#"["y"]"#);
@@ -256,6 +260,38 @@ fn order_and_distinct() {
 }
 
 #[test]
+fn subqueries_over_the_container_see_all_items() {
+    check("SELECT VALUE r.id FROM (SELECT VALUE root FROM root OFFSET 1 LIMIT 2) AS r", r#"["2","3"]"#);
+    check("SELECT VALUE COUNT(1) FROM (SELECT DISTINCT VALUE c.pk FROM c) AS r", "[3]");
+    check(
+        "SELECT TOP 2 VALUE t FROM (SELECT TOP 3 VALUE c FROM c ORDER BY c.id DESC) AS r JOIN t IN r.tags WHERE t != 'x'",
+        r#"["z"]"#,
+    );
+    check(
+        "SELECT VALUE AVG(r1) FROM (SELECT VALUE t FROM (SELECT TOP 2 VALUE c FROM c) AS r0 JOIN t IN r0.o.q OFFSET 0 LIMIT 5) AS r1",
+        "[]",
+    );
+    check("SELECT VALUE (COUNT(v) > 0) FROM (SELECT VALUE c FROM c WHERE c.n = 10) AS v", "[true]");
+    check(
+        "SELECT VALUE g FROM (SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk) AS g WHERE g.n = 1",
+        r#"[{"pk":"c","n":1}]"#,
+    );
+}
+
+#[test]
+fn distances_between_points() {
+    value(
+        "ROUND(ST_DISTANCE({type: 'Point', coordinates: [20.1, 20]}, {type: 'Point', coordinates: [20, 20]}))",
+        "10465",
+    );
+    value(
+        "ST_DISTANCE({type: 'Point', coordinates: [100, 100]}, {type: 'Point', coordinates: [20, 20]})",
+        "undefined",
+    );
+    value("ST_DISTANCE(42, 1337)", "undefined");
+}
+
+#[test]
 fn parameters_are_values() {
     let answer = answer_with(
         "SELECT TOP @n VALUE c.id FROM c WHERE ARRAY_CONTAINS(@ids, c.id) AND c.o.p = @o.p",
@@ -393,33 +429,18 @@ fn paged(query: &str, rows_per_page: usize) -> String {
                 Flow::Full | Flow::Done => break,
             }
         }
+        let end = run.finish(&mut out).unwrap();
         assert!(out.len() <= rows_per_page);
         all.extend(out.iter().map(|row| String::from_utf8(row.to_vec()).unwrap()));
-        match run.finish(&mut out).map(|end| (end, out)).unwrap() {
-            (PageEnd::Done, out) => {
-                all.extend(late(&program, &out));
-                break;
-            }
-            (PageEnd::Continue(_), out) if !program.is_blocking() && at == docs.len() => {
-                all.extend(late(&program, &out));
-                break;
-            }
-            (PageEnd::Continue(next), out) => {
-                all.extend(late(&program, &out));
+        match end {
+            PageEnd::Continue(next) if program.is_blocking() || at < docs.len() => {
                 carry = Some(Carry::from_bytes(&next.to_bytes()).unwrap());
                 position = at;
             }
+            _ => return format!("[{}]", all.join(",")),
         }
     }
-    format!("[{}]", all.join(","))
-}
-
-/// The rows that a blocking program answers at the end of the page. DISTINCT answers while it is fed.
-fn late(program: &orrery_query::Program, out: &Rows) -> Vec<String> {
-    let text = |row: &[u8]| String::from_utf8(row.to_vec()).unwrap();
-    let query = program.query();
-    let early = !program.is_blocking() || (query.order_by.is_none() && query.select.distinct);
-    if early { Vec::new() } else { out.iter().map(text).collect() }
+    panic!("{query} does not end");
 }
 
 #[test]
@@ -435,6 +456,8 @@ fn any_page_size_gives_the_same_rows() {
         "SELECT VALUE c.id FROM c ORDER BY c.z",
         "SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk",
         "SELECT VALUE COUNT(1) FROM c",
+        "SELECT VALUE t FROM (SELECT TOP 4 VALUE c FROM c ORDER BY c.id DESC) AS r JOIN t IN r.tags",
+        "SELECT DISTINCT VALUE r.pk FROM (SELECT VALUE c FROM c OFFSET 1 LIMIT 3) AS r",
     ] {
         let whole = paged(query, 1_000);
         for rows_per_page in [1, 2, 3] {
@@ -469,3 +492,91 @@ fn hostile_expressions_stay_within_bounds() {
     let list = format!(r#"[{{"name":"@l","value":[{}]}}]"#, vec!["1"; 200].join(","));
     assert_eq!(answer_with(product, &list), "error: The query visits too many rows for one item.");
 }
+
+#[test]
+fn programs_and_values_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<orrery_query::Program>();
+    shared::<Carry>();
+    shared::<Rows>();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_500))]
+
+    /// Whatever compiles also runs, over any item, and answers JSON.
+    #[test]
+    fn random_queries_never_panic(
+        words in prop::collection::vec(prop::sample::select(WORDS), 1..25),
+        tail in prop::sample::select(TAILS),
+    ) {
+        let query = format!("SELECT VALUE {} FROM c {tail}", words.join(" "));
+        let answer = answer_with(&query, r#"[{"name":"@p","value":[1,"x",null,{"a":-0.0}]}]"#);
+        if answer.starts_with('[') {
+            serde_json::from_str::<serde_json::Value>(&answer).expect("the answer is JSON");
+        }
+    }
+}
+
+const TAILS: &[&str] =
+    &["", "ORDER BY c.n", "WHERE c.n > 1", "JOIN t IN c.tags", "OFFSET 1 LIMIT 1", "GROUP BY c.pk"];
+
+const WORDS: &[&str] = &[
+    "c",
+    "c.n",
+    "c.s",
+    "c.tags",
+    "c.o",
+    "c['s']",
+    "c.tags[0]",
+    "1",
+    "-2.5",
+    "'ab'",
+    "@p",
+    "null",
+    "undefined",
+    "true",
+    "[c.n, 1]",
+    "{'a': c.s}",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "=",
+    "!=",
+    "<",
+    "<<",
+    ">>>",
+    "|",
+    "||",
+    "??",
+    "?",
+    ":",
+    "AND",
+    "OR",
+    "NOT",
+    "IN ('a', 1)",
+    "LIKE '%a_'",
+    "BETWEEN 1 AND 'z'",
+    "ABS(c.n)",
+    "UPPER(c.s)",
+    "COUNT(1)",
+    "MAX(c.n)",
+    "ARRAY_SLICE(c.tags, -1)",
+    "SUBSTRING(c.s, 1, 2)",
+    "REPLICATE(c.s, c.n)",
+    "TOSTRING(c)",
+    "EXISTS(SELECT VALUE t FROM t IN c.tags)",
+    "ARRAY(SELECT VALUE t FROM t IN c.tags ORDER BY t)",
+    "(",
+    ")",
+    "DateTimeAdd('mm', c.n, '2020-01-31')",
+    "SETUNION(c.tags, @p)",
+    "StringToObject(TOSTRING(c))",
+    "ROUND(c.n, 400)",
+    "INDEX_OF(c.s, 'a', c.n)",
+    "POWER(c.n, 999)",
+    "INTBITLEFTSHIFT(1, c.n)",
+    "REGEXMATCH(c.s, c.s)",
+];

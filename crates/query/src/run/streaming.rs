@@ -14,17 +14,31 @@ pub(super) struct Streaming {
     taken: u64,
     /// Rows of the current item that an earlier page dealt with already.
     done_of_item: u64,
+    replay: Option<Replay>,
+}
+
+/// For a level that is fed from its first row on every page.
+struct Replay {
+    /// Rows that earlier pages answered and that are still to be passed over.
+    answered: u64,
+    full: bool,
 }
 
 impl Streaming {
     pub fn new(carry: Option<&Carry>) -> Result<Self> {
         match carry {
-            None => Ok(Self { skipped: 0, taken: 0, done_of_item: 0 }),
+            None => Ok(Self { skipped: 0, taken: 0, done_of_item: 0, replay: None }),
             Some(Carry::Streaming { skipped, taken, done_of_item }) => {
-                Ok(Self { skipped: *skipped, taken: *taken, done_of_item: *done_of_item })
+                Ok(Self { skipped: *skipped, taken: *taken, done_of_item: *done_of_item, replay: None })
             }
             Some(_) => Err(mismatch()),
         }
+    }
+
+    /// Begins a page that sees all rows again, of which earlier pages answered so many.
+    pub fn replayed(answered: u64) -> Self {
+        let replay = Some(Replay { answered, full: false });
+        Self { skipped: 0, taken: 0, done_of_item: 0, replay }
     }
 
     pub fn feed<'a>(
@@ -53,12 +67,15 @@ impl Streaming {
                 self.skipped += 1;
                 return Ok(ControlFlow::Continue(()));
             }
-            if room.is_full(out) {
+            if let Some(replay) = self.replay.as_mut().filter(|replay| replay.answered > 0) {
+                replay.answered -= 1;
+            } else if room.is_full(out) {
                 self.done_of_item = seen - 1;
                 flow = Flow::Full;
                 return Ok(ControlFlow::Break(()));
+            } else {
+                out.push_with(|bytes| value.write_json(bytes));
             }
-            out.push_with(|bytes| value.write_json(bytes));
             self.taken += 1;
             if level.limit.is_some_and(|limit| self.taken >= limit) {
                 flow = Flow::Done;
@@ -66,12 +83,18 @@ impl Streaming {
             }
             Ok(ControlFlow::Continue(()))
         })?;
+        if let Some(replay) = &mut self.replay {
+            replay.full |= flow == Flow::Full;
+        }
         Ok(flow)
     }
 
     pub fn finish(self, level: &Level) -> PageEnd {
         if level.limit.is_some_and(|limit| self.taken >= limit) {
             return PageEnd::Done;
+        }
+        if let Some(replay) = self.replay {
+            return if replay.full { PageEnd::Continue(Carry::Emitted(self.taken)) } else { PageEnd::Done };
         }
         PageEnd::Continue(Carry::Streaming {
             skipped: self.skipped,

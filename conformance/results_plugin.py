@@ -59,6 +59,22 @@ def _last_line(report):
     return text.strip()[:2000]
 
 
+@pytest.fixture(autouse=True)
+def _unpatched_client():
+    """Some tests replace the SDK's send function and put it back only when they succeed.
+
+    Without this, one failure would break every later test of the process.
+    """
+    from azure.cosmos import _retry_utility
+    from azure.cosmos.aio import _retry_utility_async
+
+    execute = _retry_utility.ExecuteFunction
+    execute_async = _retry_utility_async.ExecuteFunctionAsync
+    yield
+    _retry_utility.ExecuteFunction = execute
+    _retry_utility_async.ExecuteFunctionAsync = execute_async
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config):
     path = os.environ.get("CONFORMANCE_RESULTS")

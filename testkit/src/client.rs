@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crate::sign::{EMULATOR_KEY, Signer};
 
+/// How long a server may keep silent.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 pub struct Client {
     address: String,
     signer: Signer,
@@ -92,12 +95,6 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> io::Result<Reply> {
-        if self.connection.is_none() {
-            let stream = TcpStream::connect(&self.address)?;
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-            self.connection = Some(BufReader::with_capacity(64 * 1024, stream));
-        }
         self.buffer.clear();
         write!(self.buffer, "{verb} {path} HTTP/1.1\r\nhost: {}\r\n", self.address)?;
         for (name, value) in headers {
@@ -105,9 +102,50 @@ impl Client {
         }
         write!(self.buffer, "content-length: {}\r\n\r\n", body.len())?;
         self.buffer.extend_from_slice(body);
+        let message = std::mem::take(&mut self.buffer);
+        let result = self.pass(&message, verb == "HEAD");
+        self.buffer = message;
+        result
+    }
+
+    /// Sends these bytes, whatever they are, and reads one answer.
+    pub fn send_bytes(&mut self, message: &[u8]) -> io::Result<Reply> {
+        let result = self.pass(message, message.starts_with(b"HEAD "));
+        if result.is_err() {
+            self.connection = None;
+        }
+        result
+    }
+
+    /// Sends these bytes on a connection of their own and hangs up without waiting for an answer.
+    pub fn hang_up_after(&self, message: &[u8]) -> io::Result<()> {
+        TcpStream::connect(&self.address)?.write_all(message)
+    }
+
+    /// The next request opens a new connection.
+    pub fn disconnect(&mut self) {
+        self.connection = None;
+    }
+
+    fn pass(&mut self, message: &[u8], is_head: bool) -> io::Result<Reply> {
+        if self.connection.is_none() {
+            let stream = TcpStream::connect(&self.address)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            self.connection = Some(BufReader::with_capacity(64 * 1024, stream));
+        }
         let connection = self.connection.as_mut().expect("connected above");
-        connection.get_mut().write_all(&self.buffer)?;
-        let reply = read_reply(connection)?;
+        let sent = connection.get_mut().write_all(message);
+        // A server may answer and hang up before it was sent everything; its answer counts.
+        let reply = match (read_reply(connection, is_head), sent) {
+            (Ok(reply), Ok(())) => reply,
+            (Ok(reply), Err(_)) => {
+                self.connection = None;
+                return Ok(reply);
+            }
+            (Err(error), _) => return Err(error),
+        };
         if reply.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
             self.connection = None;
         }
@@ -115,18 +153,14 @@ impl Client {
     }
 }
 
-fn read_reply(connection: &mut BufReader<TcpStream>) -> io::Result<Reply> {
-    let mut line = String::new();
-    connection.read_line(&mut line)?;
+fn read_reply(connection: &mut BufReader<TcpStream>, is_head: bool) -> io::Result<Reply> {
+    let line = read_line(connection)?;
     let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
     let status = status.ok_or(io::ErrorKind::UnexpectedEof)?;
     let mut reply = Reply { status, ..Reply::default() };
     let mut length = 0;
     loop {
-        line.clear();
-        if connection.read_line(&mut line)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
+        let line = read_line(connection)?;
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         let value = value.trim();
         if name.eq_ignore_ascii_case("content-length") {
@@ -134,7 +168,20 @@ fn read_reply(connection: &mut BufReader<TcpStream>) -> io::Result<Reply> {
         }
         reply.headers.push((name.to_owned(), value.to_owned()));
     }
+    // These announce the length of a body that does not follow.
+    if is_head || status == 304 {
+        return Ok(reply);
+    }
     reply.body.resize(length, 0);
     connection.read_exact(&mut reply.body)?;
     Ok(reply)
+}
+
+/// Answers may echo what was sent, which need not be text.
+fn read_line(connection: &mut BufReader<TcpStream>) -> io::Result<String> {
+    let mut line = Vec::new();
+    if connection.read_until(b'\n', &mut line)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(String::from_utf8_lossy(&line).into_owned())
 }

@@ -4,9 +4,11 @@
 //! must be sent with little work of the client's own.
 
 mod client;
+mod random;
 mod server;
 mod sign;
 
 pub use client::{Client, Reply};
+pub use random::Random;
 pub use server::Server;
 pub use sign::{EMULATOR_KEY, Signer};

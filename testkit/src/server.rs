@@ -17,12 +17,22 @@ pub struct Server {
 impl Server {
     /// Starts `binary serve` on any free port and waits until it says that it is ready.
     pub fn start(binary: &Path, args: &[&str]) -> Server {
+        Server::spawn(binary, args, Stdio::null())
+    }
+
+    /// The same, with what the server says on standard error appended to a file.
+    pub fn start_logged(binary: &Path, args: &[&str], log: &Path) -> Server {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(log);
+        Server::spawn(binary, args, log.expect("the log can be written").into())
+    }
+
+    fn spawn(binary: &Path, args: &[&str], errors: Stdio) -> Server {
         let begin = Instant::now();
         let mut child = Command::new(binary)
             .args(["serve", "--nosql-port", "0"])
             .args(args)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(errors)
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", binary.display()));
         let output = child.stdout.take().expect("stdout is piped");
@@ -50,6 +60,11 @@ impl Server {
 
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether the process still runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().expect("the process is ours").is_none()
     }
 
     /// From `exec` to the line that says ready.

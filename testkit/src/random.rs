@@ -29,7 +29,7 @@ impl Random {
         self.seed
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
@@ -38,7 +38,7 @@ impl Random {
 
     /// A number from 0 to `bound - 1`; 0 if there is none.
     pub fn below(&mut self, bound: usize) -> usize {
-        if bound == 0 { 0 } else { (self.next() >> 16) as usize % bound }
+        if bound == 0 { 0 } else { (self.number() >> 16) as usize % bound }
     }
 
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
@@ -51,6 +51,6 @@ impl Random {
     }
 
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
+        (0..count).map(|_| self.number() as u8).collect()
     }
 }

@@ -7,7 +7,8 @@ set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 root=$(CDPATH= cd -- "$here/../.." && pwd)
 cache=$root/.cache/sdk
-logs=$cache/logs
+# One folder per run, so that two runs at once do not read each other's ports.
+logs=$cache/logs/run-$$
 binary=${ORRERY_BIN:-$root/target/release/orrery}
 # The key that every emulator of this database shares; it is public and opens nothing else.
 key='C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=='
@@ -55,7 +56,7 @@ judge() {
     summary="$summary$(printf '%-11s %-7s %s' "$language" "$verdict" "$counts")
 "
     if [ "$verdict" = FAILED ]; then
-        say "$language failed; the end of its output (all of it: .cache/sdk/logs/$language.log):"
+        say "$language failed; the end of its output (all of it: ${logs#"$root"/}/$language.log):"
         tail -n 80 "$logs/$language.log"
     fi
 }
@@ -115,6 +116,7 @@ run_rust() {
     stop_server
 }
 
+find "$cache/logs" -maxdepth 1 -name "run-*" -mmin +60 -exec rm -rf {} + 2>/dev/null || true
 mkdir -p "$logs"
 if [ ! -x "$binary" ]; then
     say "no server at $binary: build it (cargo build --release) or set ORRERY_BIN"

@@ -5,8 +5,9 @@ import { connect, connectWithoutRetry, databaseName } from "./client.mjs";
 
 const id = databaseName("throttling");
 const patient = connect({ connectionPolicy: { retryOptions: { maxRetryAttemptCount: 100, maxWaitTimeInSeconds: 120 } } });
-const payload = "x".repeat(60_000);
-const writers = 120;
+// Every property is an index term to write, so these small items are expensive ones.
+const properties = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`p${index}`, index]));
+const writers = 16;
 
 before(async () => {
   const { database } = await patient.databases.create({ id });
@@ -18,7 +19,7 @@ after(() => patient.database(id).delete());
 function writeTo(client, round) {
   const container = client.database(id).container("slow");
   return Array.from({ length: writers }, (_, index) =>
-    container.items.upsert({ id: `${round}-${index}`, pk: `${index}`, payload }),
+    container.items.upsert({ id: `${round}-${index}`, pk: `${index}`, ...properties }),
   );
 }
 

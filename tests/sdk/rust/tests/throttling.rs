@@ -5,9 +5,9 @@ use std::time::Duration;
 use azure_data_cosmos::options::{ItemWriteOptions, OperationOptions, ThrottlingRetryOptions};
 use futures::{StreamExt, TryStreamExt};
 use orrery_sdk_scenario::{Outcome, container, database};
-use serde_json::json;
+use serde_json::{Value, json};
 
-const WRITES: usize = 120;
+const WRITES: usize = 16;
 
 fn patient() -> ItemWriteOptions {
     let mut throttling = ThrottlingRetryOptions::default();
@@ -22,13 +22,15 @@ fn patient() -> ItemWriteOptions {
 async fn throttling_is_seen_and_retried_by_the_sdk() -> Outcome {
     let database = database("throttling").await?;
     let slow = container(&database, "slow", "/pk", 400).await?;
-    let payload = "x".repeat(60_000);
+    // Every property is an index term to write, so these small items are expensive ones.
+    let properties: serde_json::Map<String, Value> =
+        (0..1000).map(|index| (format!("p{index}"), json!(index))).collect();
     let answers: Vec<_> = futures::stream::iter(0..WRITES)
         .map(|index| {
-            let (slow, payload) = (&slow, &payload);
+            let (slow, properties) = (&slow, &properties);
             async move {
                 let (id, pk) = (format!("item-{index}"), index.to_string());
-                let item = json!({"id": id, "pk": pk, "payload": payload});
+                let item = json!({"id": id, "pk": pk, "properties": properties});
                 slow.create_item(pk, &id, &item, Some(patient())).await
             }
         })

@@ -20,7 +20,6 @@ mod serve;
 mod signals;
 mod tls;
 mod verify;
-mod verify;
 
 #[derive(Parser)]
 #[command(name = "orrery", version, about, propagate_version = true)]
@@ -35,7 +34,6 @@ enum Command {
     Serve(Box<Config>),
     /// Check that everything in a data directory agrees with the items in it; no server may be using it.
     Verify(Box<Config>),
-    Verify(verify::VerifyOptions),
     /// Print the version.
     Version,
 }
@@ -57,7 +55,6 @@ fn run(started: Instant) -> anyhow::Result<()> {
     match CommandLine::from_arg_matches(&matches)?.command {
         Command::Serve(config) => serve::run(*config, started),
         Command::Verify(config) => verify::run(*config),
-        Command::Verify(options) => verify::run(&options),
         Command::Version => {
             println!("orrery {}", env!("CARGO_PKG_VERSION"));
             Ok(())

@@ -8,6 +8,7 @@ use orrery_cluster::{
     Account, Consistency, ContainerDefinition, Db, DbOptions, Durability, Storage, Throughput, limits,
 };
 use orrery_doc::{Doc, json};
+use proptest::prelude::*;
 
 use super::*;
 use crate::activity::ActivityId;
@@ -83,7 +84,10 @@ impl World {
             let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
             map.insert(name, HeaderValue::from_str(value).expect("a value"));
         }
-        let headers = RequestHeaders::parse(&map).expect("headers");
+        let headers = match RequestHeaders::parse(&map) {
+            Ok(headers) => headers,
+            Err(refusal) => return Answer::of(Err(refusal)),
+        };
         let trace = Trace {
             method: &method,
             path: "/",
@@ -597,4 +601,92 @@ async fn binary_bodies_are_items_too() {
     let created = world.send_bytes(Method::POST, None, &[(KEY, r#"["x"]"#)], body).await;
     assert_eq!(created.status, 201, "{}", created.body);
     assert!(created.body.starts_with(r#"{"id":"a","pk":"x","_rid""#), "{}", created.body);
+}
+
+/// Values that some header or body takes, and that others must survive.
+fn fragment() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("True".to_owned()),
+        Just("False".to_owned()),
+        Just("*".to_owned()),
+        Just(r#"["x"]"#.to_owned()),
+        Just("[{}]".to_owned()),
+        Just("0:-1#1".to_owned()),
+        Just("Session".to_owned()),
+        Just("+RID:~00#61".to_owned()),
+        Just("+RID:~00#61#QS:00".to_owned()),
+        Just("#QS:ffff".to_owned()),
+        Just("EffectivePartitionKeyRange".to_owned()),
+        "[0-9A-F]{0,40}",
+        "-?[0-9]{1,20}",
+        "[ -~]{0,24}",
+    ]
+}
+
+fn body() -> impl Strategy<Value = Vec<u8>> {
+    let document =
+        fragment().prop_map(|text| format!("{{\"id\":\"a\",\"pk\":\"x\",\"n\":{text}}}").into_bytes());
+    let operation = ("(Create|Upsert|Read|Replace|Delete|Patch|Fly)", fragment()).prop_map(|(kind, text)| {
+        let body = r#"{"id":"a","pk":"x","operations":[{"op":"incr","path":"/n","value":1}]}"#;
+        let text = text.replace(['"', '\\'], "'");
+        format!(
+            r#"[{{"operationType":"{kind}","id":"a","partitionKey":"[\"x\"]","ifMatch":"{text}","resourceBody":{body}}}]"#
+        )
+        .into_bytes()
+    });
+    let query = fragment().prop_map(|text| {
+        let text = text.replace(['"', '\\'], "'");
+        format!("{{\"query\":\"SELECT * FROM c WHERE c.n = {text}\"}}").into_bytes()
+    });
+    let patch = Just(br#"[{"op":"set","path":"/n","value":1}]"#.to_vec());
+    let binary = proptest::collection::vec(any::<u8>(), 0..40).prop_map(|bytes| [vec![0x80], bytes].concat());
+    prop_oneof![document, operation, query, patch, binary, proptest::collection::vec(any::<u8>(), 0..40)]
+}
+
+#[test]
+fn hostile_requests_are_answered_and_never_break_the_server() {
+    const NAMES: [&str; 22] = [
+        KEY,
+        RANGE,
+        UPSERT,
+        BATCH,
+        ATOMIC,
+        CONTINUE,
+        QUERY,
+        CROSS,
+        SESSION,
+        COUNT,
+        CONTINUATION,
+        FEATURES,
+        "x-ms-cosmos-is-query-plan-request",
+        "if-match",
+        "if-none-match",
+        "prefer",
+        "x-ms-start-epk",
+        "x-ms-end-epk",
+        "x-ms-read-key-type",
+        "x-ms-consistency-level",
+        "x-ms-indexing-directive",
+        "x-ms-documentdb-populatequerymetrics",
+    ];
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let world = runtime.block_on(World::simple());
+    let methods = proptest::sample::select(vec![
+        Method::GET,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::PATCH,
+        Method::OPTIONS,
+    ]);
+    let headers = proptest::collection::vec((proptest::sample::select(NAMES.to_vec()), fragment()), 0..6);
+    let item = proptest::option::of(prop_oneof![Just("a".to_owned()), "[ -~]{0,24}"]);
+    proptest!(ProptestConfig::with_cases(1_500), |(method in methods, item in item, headers in headers, body in body())| {
+        let mut headers: Vec<(&str, &str)> =
+            headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        // Most requests should come further than the check of their key.
+        headers.insert(0, (KEY, r#"["x"]"#));
+        let answer = runtime.block_on(world.send_bytes(method, item.as_deref(), &headers, body.into()));
+        prop_assert!((200..500).contains(&answer.status), "{answer:?}");
+    });
 }

@@ -45,6 +45,9 @@ pub struct QueryInfo {
     /// Empty when the query can be sent as it is.
     pub rewritten_query: String,
     pub has_select_value: bool,
+    /// Set when the client must count the distinct rows itself: the name of the count, or nothing
+    /// for SELECT VALUE.
+    pub distinct_count: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -176,6 +179,12 @@ struct Merger<'q> {
 impl Merger<'_> {
     fn fill(mut self) -> Result<()> {
         let query = self.query;
+        if let Some((alias, inner)) = rewrite::distinct_count(query) {
+            self.info.distinct = DistinctType::Unordered;
+            self.info.distinct_count = Some(alias);
+            self.info.rewritten_query = crate::print::print(inner, crate::print::Layout::Clauses);
+            return Ok(());
+        }
         let grouped = !query.group_by.is_empty();
         let aggregated = selects_aggregate(&query.select);
         // Partitions may cut off rows early only if the client does not combine rows afterwards.

@@ -106,6 +106,10 @@ impl Node {
             }
             Node::Between { negated, operands } => operators::between(*negated, operands, env)?,
             Node::In { negated, needle, list } => operators::contained(*negated, needle, list, env)?,
+            Node::InConstants { negated, needle, sorted } => match needle.eval(env)? {
+                Val::Undefined => Val::Undefined,
+                needle => Val::Bool(sorted.binary_search_by(|item| item.order(&needle)).is_ok() != *negated),
+            },
             Node::Like { negated, value, pattern } => like(*negated, value, pattern, env)?,
             Node::Array(items) => array(items, env)?,
             Node::Object(properties) => object(properties, env)?,

@@ -114,6 +114,12 @@ pub(crate) enum Node {
         needle: Box<Node>,
         list: Vec<Node>,
     },
+    /// IN with constants only, sorted: clients send lists of thousands.
+    InConstants {
+        negated: bool,
+        needle: Box<Node>,
+        sorted: Vec<Val<'static>>,
+    },
     Like {
         negated: bool,
         value: Box<Node>,

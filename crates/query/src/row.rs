@@ -36,14 +36,10 @@ pub enum SystemField {
 impl SystemField {
     pub const ALL: [Self; 5] = [Self::Rid, Self::SelfLink, Self::Etag, Self::Attachments, Self::Ts];
 
+    const NAMES: [&'static str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
+
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Rid => "_rid",
-            Self::SelfLink => "_self",
-            Self::Etag => "_etag",
-            Self::Attachments => "_attachments",
-            Self::Ts => "_ts",
-        }
+        Self::NAMES[self as usize]
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
@@ -98,6 +94,31 @@ impl<'a> Row<'a> {
             Value::Object(object) => Val::from(object.get(name)),
             _ => Val::Undefined,
         }
+    }
+
+    /// Appends the item as JSON: the document's own properties in one run, then the system's.
+    pub(crate) fn write_json(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        let mut first = match self.doc.root() {
+            Value::Object(object) => {
+                let skip: &[&str] = if self.system.is_some() { &SystemField::NAMES } else { &[] };
+                !orrery_doc::json::write_fields(object, skip, out)
+            }
+            _ => true,
+        };
+        for field in SystemField::ALL.into_iter().filter(|_| self.system.is_some()) {
+            let value = self.system.map_or(Val::Undefined, |system| system_val(system.read(field)));
+            if value.is_undefined() {
+                continue;
+            }
+            if !std::mem::take(&mut first) {
+                out.push(b',');
+            }
+            orrery_doc::json::write_str(field.name(), out);
+            out.push(b':');
+            value.write_json(out);
+        }
+        out.push(b'}');
     }
 
     /// All properties: the document's own, then the system's.

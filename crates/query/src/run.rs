@@ -63,8 +63,10 @@ pub enum Flow {
 /// How a page ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PageEnd {
-    /// The program has no more results for this partition, provided that all items were fed.
+    /// The program has no more results for this partition.
     Done,
+    /// There may be more. A streaming program says so whenever TOP or LIMIT do not end it: it cannot
+    /// know whether items are left, the caller does.
     Continue(Carry),
 }
 

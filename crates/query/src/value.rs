@@ -182,7 +182,7 @@ impl<'a> Val<'a> {
             (Val::Array(a), Val::Array(b)) => a.order(b),
             (Val::Object(a), Val::Object(b)) => a.order(b),
             _ => match (self.scalar(), other.scalar()) {
-                (Some(a), Some(b)) => orrery_doc::compare(a, b),
+                (Some(a), Some(b)) => orrery_doc::compare(plain_zero(a), plain_zero(b)),
                 _ => self.kind().cmp(&other.kind()),
             },
         }
@@ -194,8 +194,6 @@ impl<'a> Val<'a> {
             Val::Null => Value::Null,
             Val::Bool(value) => Value::Bool(*value),
             Val::Int(value) => Value::Int(*value),
-            // Minus zero and zero are one number to every comparison of the language.
-            Val::Double(value) if *value == 0.0 => Value::Int(0),
             Val::Double(value) => Value::Double(*value),
             Val::Str(text) => Value::Str(text.as_str()),
             Val::Array(_) | Val::Object(_) => return None,
@@ -207,6 +205,7 @@ impl<'a> Val<'a> {
         match self {
             Val::Array(List::Stored(array)) => orrery_doc::json::write(Value::Array(*array), out),
             Val::Object(Fields::Stored(object)) => orrery_doc::json::write(Value::Object(*object), out),
+            Val::Object(Fields::Row(row)) => row.write_json(out),
             Val::Array(List::Made(items)) => {
                 out.push(b'[');
                 for (i, item) in items.iter().enumerate() {
@@ -285,7 +284,7 @@ impl<'a> Val<'a> {
                 }
                 out.push(b'}');
             }
-            scalar => orrery_doc::json::write(scalar.scalar().unwrap_or(Value::Null), out),
+            scalar => orrery_doc::json::write(plain_zero(scalar.scalar().unwrap_or(Value::Null)), out),
         }
     }
 
@@ -307,6 +306,14 @@ impl<'a> Val<'a> {
                 Val::Object(Fields::Made(owned.into()))
             }
         }
+    }
+}
+
+/// Minus zero and zero are one number to every comparison of the language.
+fn plain_zero(value: Value<'_>) -> Value<'_> {
+    match value {
+        Value::Double(0.0) => Value::Int(0),
+        value => value,
     }
 }
 

@@ -160,6 +160,20 @@ fn clients_get_no_plan_that_they_cannot_carry_out() {
 }
 
 #[test]
+fn distinct_rows_are_counted_by_the_client() {
+    let info = plan(
+        "SELECT COUNT(1) AS n FROM (SELECT DISTINCT VALUE c.x FROM c) AS r",
+        &["/pk"],
+        PartitionKeyKind::Hash,
+    )
+    .unwrap()
+    .info;
+    assert_eq!(info.distinct_count.as_deref(), Some("n"));
+    assert_eq!(info.rewritten_query, "SELECT DISTINCT VALUE c.x\nFROM c");
+    assert!(info.aggregates.is_empty() && info.group_by_aliases.is_empty());
+}
+
+#[test]
 fn plain_queries_need_no_plan() {
     let needs = |text: &str| needs_plan(&orrery_query::parse::parse(text).unwrap());
     for text in [

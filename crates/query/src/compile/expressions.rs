@@ -31,7 +31,7 @@ impl Compiler<'_> {
                 Node::Between { negated: *negated, operands: Box::new(self.three(operands)?) }
             }
             ExprKind::In { negated, needle, list } => {
-                Node::In { negated: *negated, needle: Box::new(self.expr(needle)?), list: self.list(list)? }
+                contained(*negated, Box::new(self.expr(needle)?), self.list(list)?)
             }
             ExprKind::Like { negated, value, pattern, escape } => Node::Like {
                 negated: *negated,
@@ -128,6 +128,19 @@ impl Compiler<'_> {
         }
         Ok(Node::Call(function, nodes))
     }
+}
+
+fn contained(negated: bool, needle: Box<Node>, list: Vec<Node>) -> Node {
+    if !list.iter().all(|item| matches!(item, Node::Constant(_))) {
+        return Node::In { negated, needle, list };
+    }
+    let constants = list.into_iter().filter_map(|item| match item {
+        Node::Constant(value) if !value.is_undefined() => Some(value),
+        _ => None,
+    });
+    let mut sorted: Vec<Val<'static>> = constants.collect();
+    sorted.sort_by(|a, b| a.order(b));
+    Node::InConstants { negated, needle, sorted }
 }
 
 /// One more step, kept flat when the base is a slot or a path already.

@@ -46,6 +46,7 @@ fn needed(info: &QueryInfo) -> Vec<&'static str> {
         ("NonValueAggregate", info.group_by_expressions.is_empty() && !info.group_by_aliases.is_empty()),
         ("CountIf", kinds().any(|kind| kind == AggregateKind::CountIf)),
         ("ListAndSetAggregate", listed),
+        ("DCount", info.distinct_count.is_some()),
         ("Distinct", info.distinct != DistinctType::None),
         ("GroupBy", !info.group_by_expressions.is_empty()),
         ("OrderBy", !info.order_by.is_empty()),

@@ -67,10 +67,16 @@ impl QueryInfo {
         }
         out.push_str("},\"rewrittenQuery\":");
         quote(&self.rewritten_query, out);
-        out.push_str(&format!(
-            ",\"hasSelectValue\":{},\"dCountInfo\":null,\"hasNonStreamingOrderBy\":false}}",
-            self.has_select_value
-        ));
+        out.push_str(&format!(",\"hasSelectValue\":{},\"dCountInfo\":", self.has_select_value));
+        match &self.distinct_count {
+            None => out.push_str("null"),
+            Some(alias) => {
+                out.push_str("{\"dCountAlias\":");
+                quote(alias, out);
+                out.push('}');
+            }
+        }
+        out.push_str(",\"hasNonStreamingOrderBy\":false}");
     }
 }
 

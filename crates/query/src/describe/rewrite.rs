@@ -71,6 +71,48 @@ pub(super) fn group(query: &mut Query) {
     ]);
 }
 
+/// `SELECT COUNT(1) FROM (SELECT DISTINCT ...)`: counts of different partitions cannot be added,
+/// since they may have rows in common, so partitions answer the rows and the client counts them.
+pub(super) fn distinct_count(query: &Query) -> Option<(String, &Query)> {
+    let plain = query.filter.is_none()
+        && query.group_by.is_empty()
+        && query.order_by.is_none()
+        && query.offset_limit.is_none()
+        && query.select.top.is_none()
+        && !query.select.distinct;
+    let [source] = query.from.as_ref()?.sources.as_slice() else { return None };
+    let Collection::Subquery(inner) = &source.collection else { return None };
+    let inner_plain = inner.select.distinct
+        && inner.select.top.is_none()
+        && inner.group_by.is_empty()
+        && inner.order_by.is_none()
+        && inner.offset_limit.is_none();
+    if !plain || !inner_plain || matches!(source.binding, Binding::Each(_)) {
+        return None;
+    }
+    match &query.select.spec {
+        SelectSpec::Value(expr) if counts_rows(expr, source) => Some((String::new(), inner)),
+        SelectSpec::List(list) => match list.as_slice() {
+            [item] if counts_rows(&item.expr, source) => Some((item_names(list).remove(0), inner)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn counts_rows(expr: &Expr, source: &Source) -> bool {
+    let ExprKind::Call { arguments, .. } = &expr.kind else { return false };
+    let every_row = match arguments.as_slice() {
+        [argument] => match &argument.kind {
+            ExprKind::Literal(literal) => *literal != Literal::Undefined,
+            ExprKind::Name(name) => source.name() == Some(name),
+            _ => false,
+        },
+        _ => false,
+    };
+    every_row && super::aggregate_of(expr) == Some(AggregateKind::Count)
+}
+
 fn keys_item<'e>(keys: impl Iterator<Item = &'e Expr>, alias: &str) -> SelectItem {
     let items = keys.map(|key| Expr::object(vec![("item", key.clone())])).collect();
     SelectItem { expr: Expr::made(ExprKind::Array(items)), alias: Some(alias.into()) }

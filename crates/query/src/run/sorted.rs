@@ -26,6 +26,8 @@ pub(super) struct Sorted {
     bytes: usize,
     /// The most rows worth keeping: those to pass over, those to answer, and one to know of more.
     most: usize,
+    /// Rows behind this one have no chance any more.
+    worst: Option<Position>,
     seen: HashSet<Box<[u8]>>,
     fed: u64,
 }
@@ -57,7 +59,7 @@ impl Sorted {
         let left = level.limit.map_or(u64::MAX, |limit| limit.saturating_sub(taken));
         let wanted = room.rows.saturating_add(1).min(usize::try_from(left).unwrap_or(usize::MAX));
         let most = skip.saturating_add(wanted);
-        Ok(Self { after, taken, rows: Vec::new(), bytes: 0, most, seen: HashSet::new(), fed: 0 })
+        Ok(Self { after, taken, rows: Vec::new(), bytes: 0, most, worst: None, seen: HashSet::new(), fed: 0 })
     }
 
     pub fn feed<'a>(&mut self, level: &'a Level, env: &mut Env<'a, '_>, place: &[u8]) -> Result<Flow> {
@@ -79,7 +81,8 @@ impl Sorted {
             let position = Position { keys, place: place.clone(), row_of_item };
             row_of_item += 1;
             let past = self.after.as_ref().is_none_or(|after| compare(level, &position, after).is_gt());
-            if past {
+            let early = self.worst.as_ref().is_none_or(|worst| compare(level, &position, worst).is_lt());
+            if past && early {
                 let mut json = Vec::new();
                 value.write_json(&mut json);
                 self.push(level, SortedRow { position, json })?;
@@ -105,6 +108,9 @@ impl Sorted {
     fn cut(&mut self, level: &Level) {
         self.rows.sort_unstable_by(|a, b| compare(level, &a.position, &b.position));
         self.rows.truncate(self.most);
+        if self.rows.len() == self.most {
+            self.worst = self.rows.last().map(|row| row.position.clone());
+        }
         self.bytes = self.rows.iter().map(|row| row.json.len() + 64).sum();
     }
 

@@ -1,17 +1,51 @@
 //! The engine that keeps its data in a directory: fjall, and what we put around it.
+//!
+//! fjall gives us an LSM tree per keyspace, one journal for all, and batches over all. What it
+//! does not give, and this module adds:
+//!
+//! - **Snapshots that never change.** A flush or a merge that ends makes fjall's newest sequence
+//!   number visible, even while a batch with a smaller one is being applied; a snapshot taken in that
+//!   moment would see the batch arrive piece by piece. So only the committer takes snapshots, between
+//!   batches, and readers share the latest one. That is also faster.
+//! - **Merging by our own threads**; see `compactor`.
+//! - **A clean refusal when the disk is full**; see `space`.
+//! - **Smooth slowing down.** When flushes or merges fall behind, fjall sleeps in steps of 100 ms. We
+//!   slow commits down earlier and in small steps, so that it never comes to that.
+//! - **A fast first start.** Creating a keyspace costs twenty syncs. The keyspaces of a new directory
+//!   are created in the background and read as empty until then; `Log`, which most nodes never
+//!   write, is created by its first write.
+//! - **A restart without replay.** A clean stop flushes all write buffers, and then the journal can
+//!   be emptied.
 
 use std::io;
 use std::ops::Bound;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fjall::{AbstractTree, KeyspaceCreateOptions, PersistMode, Readable};
+use fjall::{AbstractTree, PersistMode, Readable};
 use parking_lot::{Mutex, RwLock};
 
 use super::batch::Batch;
+use super::compactor::Compactors;
+use super::janitor::{Janitor, Leftovers};
+use super::space::Space;
+use super::tuning::Tuning;
 use super::{EngineError, EngineStats, Keyspace, SyncMode};
+
+/// The smallest bound on journals that fjall takes. Everything in them is replayed after a kill.
+const JOURNAL_BYTES: u64 = 64 << 20;
+/// First-level runs from which commits are slowed down, and by how much for each further one.
+/// fjall itself stops all writers at 30.
+const RUNS_FREE: usize = 8;
+const DELAY_PER_RUN: Duration = Duration::from_millis(2);
+/// Sealed write buffers of one keyspace that commits wait for, and how long. fjall itself stops the
+/// writer for 100 ms at 4.
+const SEALED_MAX: usize = 3;
+const SEALED_WAIT_MAX: Duration = Duration::from_millis(60);
 
 /// How to open the engine in a directory.
 #[derive(Clone, Debug)]
@@ -19,8 +53,10 @@ pub struct DiskOptions {
     pub path: PathBuf,
     /// Memory for blocks read from disk.
     pub cache_bytes: u64,
-    /// The most disk the engine may use; an operator's quota. Commits beyond it are refused.
+    /// The most disk the engine may use: an operator's quota. Commits beyond it are refused.
     pub disk_limit_bytes: Option<u64>,
+    /// Free space that commits leave to flushes and merges; see `space`.
+    pub reserve_bytes: u64,
     pub tuning: Tuning,
 }
 
@@ -30,113 +66,128 @@ impl DiskOptions {
             path: path.into(),
             cache_bytes: 32 << 20,
             disk_limit_bytes: None,
+            reserve_bytes: 512 << 20,
             tuning: Tuning::default(),
         }
     }
 }
 
-/// Knobs that the storm benchmark turns. Servers use the defaults.
-#[derive(Clone, Debug)]
-pub struct Tuning {
-    pub workers: usize,
-    pub memtable_bytes: u64,
-    pub table_bytes: u64,
-    pub level0_threshold: u8,
-}
-
-impl Default for Tuning {
-    fn default() -> Tuning {
-        Tuning { workers: 2, memtable_bytes: 16 << 20, table_bytes: 16 << 20, level0_threshold: 4 }
-    }
-}
-
 pub(super) struct Disk {
     shared: Arc<Shared>,
-    /// Taken after each commit and handed out to every reader until the next one; see `snapshot`.
-    latest: RwLock<DiskSnapshot>,
-    /// Whether the engine was closed; held while a commit is under way.
-    closed: Mutex<bool>,
-    disk_limit: AtomicU64,
-    commits: AtomicU64,
-    refused: AtomicU64,
+    compactors: Compactors,
+    janitor: Janitor,
+    space: Space,
+    creator: Mutex<Option<JoinHandle<()>>>,
+    delayed: AtomicU64,
+    delayed_micros: AtomicU64,
 }
 
-struct Shared {
-    database: fjall::Database,
-    keyspaces: [fjall::Keyspace; Keyspace::ALL.len()],
+/// What snapshots and background threads hold on to.
+pub(super) struct Shared {
+    pub database: fjall::Database,
+    pub tuning: Tuning,
     path: PathBuf,
+    pub leftovers: Leftovers,
+    /// Grows with every commit.
+    pub commits: AtomicU64,
+    keyspaces: [OnceLock<fjall::Keyspace>; Keyspace::ALL.len()],
+    /// Taken between commits and handed out to every reader until the next one.
+    latest: RwLock<Arc<fjall::Snapshot>>,
+    /// Whether the engine was closed; held while a commit is under way.
+    closed: Mutex<bool>,
 }
 
 impl Disk {
     pub fn open(options: DiskOptions) -> Result<Disk, EngineError> {
         let database = fjall::Database::builder(&options.path)
             .cache_size(options.cache_bytes)
-            .worker_threads(options.tuning.workers)
-            .max_journaling_size(64 << 20)
+            .worker_threads(1)
+            .max_journaling_size(JOURNAL_BYTES)
             .open()
             .map_err(|error| open_error(error, &options.path))?;
-        let mut keyspaces = Vec::with_capacity(Keyspace::ALL.len());
-        for keyspace in Keyspace::ALL {
-            let handle = database
-                .keyspace(keyspace.name(), || create_options(&options.tuning))
-                .map_err(|error| open_error(error, &options.path))?;
-            keyspaces.push(handle);
-        }
-        let keyspaces =
-            keyspaces.try_into().unwrap_or_else(|_| unreachable!("one handle was pushed per keyspace"));
-        let shared = Arc::new(Shared { database, keyspaces, path: options.path });
-        Ok(Disk {
-            latest: RwLock::new(DiskSnapshot::take(&shared)),
-            shared,
-            closed: Mutex::new(false),
-            disk_limit: AtomicU64::new(options.disk_limit_bytes.unwrap_or(u64::MAX)),
+        let shared = Arc::new(Shared {
+            latest: RwLock::new(Arc::new(database.snapshot())),
+            database,
+            tuning: options.tuning,
+            path: options.path.clone(),
+            leftovers: Leftovers::default(),
             commits: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
+            keyspaces: Default::default(),
+            closed: Mutex::new(false),
+        });
+        let mut missing = Vec::new();
+        for keyspace in [Keyspace::Meta, Keyspace::Item, Keyspace::Index, Keyspace::Feed, Keyspace::Log] {
+            if shared.database.keyspace_exists(keyspace.name()) {
+                shared.create(keyspace)?;
+            } else if keyspace != Keyspace::Log {
+                missing.push(keyspace);
+            }
+        }
+        Ok(Disk {
+            compactors: Compactors::start(&shared),
+            janitor: Janitor::start(&shared),
+            space: Space::new(&options.path, options.reserve_bytes, options.disk_limit_bytes),
+            creator: Mutex::new(create_in_background(&shared, missing)),
+            shared,
+            delayed: AtomicU64::new(0),
+            delayed_micros: AtomicU64::new(0),
         })
     }
 
     pub fn commit(&self, batch: Batch, sync: SyncMode) -> Result<(), EngineError> {
-        let closed = self.closed.lock();
+        let closed = self.shared.closed.lock();
         if *closed {
             return Err(EngineError::Stopped("it was closed".into()));
         }
-        self.admit(&batch)?;
+        self.space.admit(batch.bytes() as u64)?;
+        self.slow_down();
         let mode = match sync {
             SyncMode::Durable => PersistMode::SyncData,
             SyncMode::Relaxed => PersistMode::Buffer,
         };
         let database = &self.shared.database;
-        let mut writes =
-            fjall::OwnedWriteBatch::with_capacity(database.clone(), batch.len()).durability(Some(mode));
+        let mut writes = fjall::OwnedWriteBatch::with_capacity(database.clone(), batch.len());
         for write in batch.writes {
-            let keyspace = self.shared.keyspace(write.keyspace);
+            let keyspace = self.shared.create(write.keyspace)?;
             match write.value {
                 Some(value) => writes.insert(keyspace, write.key, value),
                 None => writes.remove(keyspace, write.key),
             }
         }
-        writes.commit().map_err(write_error)?;
-        *self.latest.write() = DiskSnapshot::take(&self.shared);
-        self.commits.fetch_add(1, Ordering::Relaxed);
+        // The batch is journalled and synced before it is applied, so nobody sees it too early; the
+        // journal's lock, which is held meanwhile, is not one that readers take.
+        writes.durability(Some(mode)).commit().map_err(write_error)?;
+        self.shared.replace_latest();
         drop(closed);
+        self.shared.leftovers.hold_buffers(&self.shared);
+        self.shared.commits.fetch_add(1, Ordering::Relaxed);
+        self.compactors.wake();
         Ok(())
     }
 
-    fn admit(&self, batch: &Batch) -> Result<(), EngineError> {
-        let limit = self.disk_limit.load(Ordering::Relaxed);
-        if limit == u64::MAX {
-            return Ok(());
+    /// Lets background work catch up, in steps too small for a client to notice.
+    fn slow_down(&self) {
+        let began = Instant::now();
+        let runs = self.shared.trees().map(|tree| tree.l0_run_count()).max().unwrap_or(0);
+        let steps = runs.saturating_sub(RUNS_FREE) as u32;
+        if steps > 0 {
+            thread::sleep(DELAY_PER_RUN * steps);
         }
-        let used = self.disk_bytes();
-        if used + batch.bytes() as u64 > limit {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(EngineError::DiskFull { used, free: limit.saturating_sub(used) });
+        let sealed = || self.shared.trees().map(|tree| tree.sealed_memtable_count()).max().unwrap_or(0);
+        let mut waited = false;
+        while sealed() >= SEALED_MAX && began.elapsed() < SEALED_WAIT_MAX {
+            waited = true;
+            thread::sleep(Duration::from_millis(1));
         }
-        Ok(())
+        if steps > 0 || waited {
+            self.delayed.fetch_add(1, Ordering::Relaxed);
+            self.delayed_micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
+        }
     }
 
     pub fn snapshot(&self) -> DiskSnapshot {
-        self.latest.read().clone()
+        let snapshot = Arc::clone(&self.shared.latest.read());
+        DiskSnapshot { shared: Arc::clone(&self.shared), snapshot }
     }
 
     pub fn persist(&self) -> Result<(), EngineError> {
@@ -145,60 +196,153 @@ impl Disk {
     }
 
     pub fn close(&self) -> Result<(), EngineError> {
-        let mut closed = self.closed.lock();
+        let mut closed = self.shared.closed.lock();
         if *closed {
             return Ok(());
         }
         *closed = true;
-        for keyspace in &self.shared.keyspaces {
-            keyspace.rotate_memtable_and_wait().map_err(write_error)?;
+        self.compactors.stop();
+        if let Some(creator) = self.creator.lock().take() {
+            let _ = creator.join();
         }
-        self.persist()
+        self.shared.flush()?;
+        self.persist()?;
+        self.shared.empty_journal()
     }
 
     pub fn disk_bytes(&self) -> u64 {
-        self.shared.database.disk_space().unwrap_or(0)
+        self.space.used()
     }
 
     pub fn free_disk_bytes(&self) -> Option<u64> {
-        let stat = rustix::fs::statvfs(&self.shared.path).ok()?;
-        Some(stat.f_bavail * stat.f_frsize)
+        self.space.free()
     }
 
     pub fn set_disk_limit(&self, bytes: Option<u64>) {
-        let bytes = bytes.unwrap_or(u64::MAX);
-        self.disk_limit.store(bytes, Ordering::Relaxed);
+        self.space.set_limit(bytes);
     }
 
     pub fn stats(&self) -> EngineStats {
         let database = &self.shared.database;
-        let trees = || self.shared.keyspaces.iter().map(|keyspace| &keyspace.tree);
+        let trees = || self.shared.trees();
         EngineStats {
-            commits: self.commits.load(Ordering::Relaxed),
-            refused_disk_full: self.refused.load(Ordering::Relaxed),
+            commits: self.shared.commits.load(Ordering::Relaxed),
+            refused_disk_full: self.space.refused(),
+            delayed: self.delayed.load(Ordering::Relaxed),
+            delayed_micros: self.delayed_micros.load(Ordering::Relaxed),
             journal_bytes: database.journal_disk_space().unwrap_or(0),
             memtable_bytes: database.write_buffer_size(),
-            level0_runs: trees().map(|t| t.l0_run_count()).max().unwrap_or(0) as u64,
-            tables: trees().map(|t| t.table_count() as u64).sum(),
-            compactions: database.compactions_completed() as u64,
+            level0_runs: trees().map(|tree| tree.l0_run_count()).max().unwrap_or(0) as u64,
+            tables: trees().map(|tree| tree.table_count() as u64).sum(),
+            compactions: self.compactors.merges(),
             cache_bytes: database.cache_size(),
-            ..EngineStats::default()
         }
     }
 }
 
-impl Shared {
-    fn keyspace(&self, keyspace: Keyspace) -> &fjall::Keyspace {
-        &self.keyspaces[keyspace as usize]
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.compactors.join();
+        self.janitor.join();
+        if let Some(creator) = self.creator.lock().take() {
+            let _ = creator.join();
+        }
     }
 }
 
-fn create_options(tuning: &Tuning) -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default().max_memtable_size(tuning.memtable_bytes).compaction_strategy(Arc::new(
-        fjall::compaction::Leveled::default()
-            .with_l0_threshold(tuning.level0_threshold)
-            .with_table_target_size(tuning.table_bytes),
-    ))
+/// Creates the keyspaces of a new directory while the server already answers.
+fn create_in_background(shared: &Arc<Shared>, missing: Vec<Keyspace>) -> Option<JoinHandle<()>> {
+    if missing.is_empty() {
+        return None;
+    }
+    let shared = Arc::clone(shared);
+    let thread = thread::Builder::new().name("keyspaces".into()).spawn(move || {
+        for keyspace in missing {
+            // The commit that needs the keyspace tries again and reports what went wrong.
+            if shared.create(keyspace).is_err() {
+                return;
+            }
+        }
+    });
+    thread.ok()
+}
+
+impl Shared {
+    /// The keyspace, unless nothing was ever written to it.
+    pub fn existing(&self, keyspace: Keyspace) -> Option<&fjall::Keyspace> {
+        self.keyspaces[keyspace as usize].get()
+    }
+
+    fn create(&self, keyspace: Keyspace) -> Result<&fjall::Keyspace, EngineError> {
+        let slot = &self.keyspaces[keyspace as usize];
+        if let Some(handle) = slot.get() {
+            return Ok(handle);
+        }
+        // Two threads may get here; fjall creates the keyspace once and gives both the same.
+        let options = || self.tuning.create_options(keyspace);
+        let handle = self.database.keyspace(keyspace.name(), options).map_err(read_error)?;
+        Ok(slot.get_or_init(|| handle))
+    }
+
+    /// Hands readers a new snapshot. The caller holds the commit lock, so no batch is half applied.
+    fn replace_latest(&self) {
+        let snapshot = Arc::new(self.database.snapshot());
+        let previous = std::mem::replace(&mut *self.latest.write(), snapshot);
+        // Closing a snapshot may make fjall clean up; not while readers wait.
+        drop(previous);
+    }
+
+    /// As the end of a commit does, for times without commits. A commit under way will do it itself.
+    pub fn refresh_latest(&self) {
+        if let Some(_between_commits) = self.closed.try_lock() {
+            self.replace_latest();
+        }
+    }
+
+    /// The oldest sequence number that somebody may still read at, as far as fjall has found out.
+    pub fn oldest_read(&self) -> u64 {
+        self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc()
+    }
+
+    fn handles(&self) -> impl Iterator<Item = &fjall::Keyspace> {
+        self.keyspaces.iter().filter_map(OnceLock::get)
+    }
+
+    fn trees(&self) -> impl Iterator<Item = &fjall::AnyTree> {
+        self.handles().map(|keyspace| &keyspace.tree)
+    }
+
+    /// Writes all write buffers out and waits for it.
+    fn flush(&self) -> Result<(), EngineError> {
+        for keyspace in self.handles() {
+            keyspace.rotate_memtable().map_err(write_error)?;
+        }
+        while self.trees().any(|tree| tree.sealed_memtable_count() > 0) || self.database.journal_count() > 1 {
+            // This fails once a flush has failed; the journals then still hold what was not flushed.
+            self.database.persist(PersistMode::Buffer).map_err(write_error)?;
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Empties the journal when everything in it is in tables. fjall would keep it and read it all at
+    /// the next start, to find each entry flushed already.
+    fn empty_journal(&self) -> Result<(), EngineError> {
+        let pending =
+            |tree: &fjall::AnyTree| !tree.active_memtable().is_empty() || tree.sealed_memtable_count() > 0;
+        if self.trees().any(pending) {
+            return Ok(());
+        }
+        for entry in std::fs::read_dir(&self.path)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "jnl") {
+                let journal = std::fs::OpenOptions::new().write(true).open(path)?;
+                journal.set_len(0)?;
+                journal.sync_all()?;
+            }
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone)]
@@ -208,35 +352,33 @@ pub(super) struct DiskSnapshot {
 }
 
 impl DiskSnapshot {
-    fn take(shared: &Arc<Shared>) -> DiskSnapshot {
-        DiskSnapshot { snapshot: Arc::new(shared.database.snapshot()), shared: Arc::clone(shared) }
-    }
-
     pub fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
-        let value = self.snapshot.get(self.shared.keyspace(keyspace), key);
-        Ok(value.map_err(read_error)?.map(Bytes::from))
+        let Some(keyspace) = self.shared.existing(keyspace) else { return Ok(None) };
+        let value = self.snapshot.get(keyspace, key).map_err(read_error)?;
+        Ok(value.map(Bytes::from))
     }
 
     pub fn contains(&self, keyspace: Keyspace, key: &[u8]) -> Result<bool, EngineError> {
-        let keyspace = self.shared.keyspace(keyspace);
-        let found = self.snapshot.contains_key(keyspace, key);
-        found.map_err(read_error)
+        let Some(keyspace) = self.shared.existing(keyspace) else { return Ok(false) };
+        self.snapshot.contains_key(keyspace, key).map_err(read_error)
     }
 
     pub fn range(&self, keyspace: Keyspace, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<fjall::Iter> {
-        let keyspace = self.shared.keyspace(keyspace);
+        let keyspace = self.shared.existing(keyspace)?;
         let bounds = (lower, upper);
         Some(self.snapshot.range::<&[u8], _>(keyspace, bounds))
     }
 }
 
-fn open_error(error: fjall::Error, path: &std::path::Path) -> EngineError {
+fn open_error(error: fjall::Error, path: &Path) -> EngineError {
     match error {
         fjall::Error::Locked => EngineError::Locked(path.to_owned()),
         other => read_error(other),
     }
 }
 
+/// After a failed write fjall takes no more of them: what it had half written is cut off when it is
+/// opened again.
 fn write_error(error: fjall::Error) -> EngineError {
     EngineError::Stopped(error.to_string())
 }

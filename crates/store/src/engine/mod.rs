@@ -18,12 +18,16 @@
 //! - One thread commits. Readers never wait for it.
 
 mod batch;
+mod compactor;
 mod disk;
 mod error;
+mod janitor;
 mod memory;
 mod scan;
+mod space;
 #[cfg(test)]
 mod tests;
+mod tuning;
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -31,9 +35,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub use batch::Batch;
-pub use disk::{DiskOptions, Tuning};
+pub use disk::DiskOptions;
 pub use error::EngineError;
 pub use scan::{Keys, Scan};
+pub use tuning::Tuning;
 
 /// The five keyspaces of a node. They are fixed for its life, because a keyspace has a cost of its
 /// own (files, a write buffer) and containers must be free to create.
@@ -107,14 +112,14 @@ pub struct Engine {
 }
 
 enum Kind {
-    Disk(disk::Disk),
+    Disk(Box<disk::Disk>),
     Memory(Arc<memory::Memory>),
 }
 
 impl Engine {
     /// Opens the engine in a directory, creating it when it is empty, and takes the directory's lock.
     pub fn open(options: DiskOptions) -> Result<Engine, EngineError> {
-        Ok(Engine { kind: Kind::Disk(disk::Disk::open(options)?) })
+        Ok(Engine { kind: Kind::Disk(Box::new(disk::Disk::open(options)?)) })
     }
 
     /// An engine whose data ends with the process.

@@ -1,1 +1,416 @@
+//! What both engines promise, checked on both with the same code, and what only the disk does.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+
+/// An engine with the directory that must outlive it.
+struct Fixture {
+    engine: Engine,
+    dir: Option<tempfile::TempDir>,
+}
+
+fn both() -> Vec<Fixture> {
+    vec![Fixture { engine: Engine::in_memory(), dir: None }, disk(Tuning::default())]
+}
+
+fn disk(tuning: Tuning) -> Fixture {
+    let dir = tempfile::tempdir().unwrap();
+    let options = DiskOptions { tuning, ..options(dir.path()) };
+    Fixture { engine: Engine::open(options).unwrap(), dir: Some(dir) }
+}
+
+fn options(path: &std::path::Path) -> DiskOptions {
+    // The reserve is for servers; a test must run on a disk that is nearly full.
+    DiskOptions { reserve_bytes: 0, ..DiskOptions::new(path) }
+}
+
+fn put(engine: &Engine, keyspace: Keyspace, key: &str, value: &str) {
+    let mut batch = Batch::new();
+    batch.put(keyspace, key.to_owned(), value.to_owned());
+    engine.commit(batch, SyncMode::Relaxed).unwrap();
+}
+
+fn get(snapshot: &Snapshot, keyspace: Keyspace, key: &str) -> Option<String> {
+    let value = snapshot.get(keyspace, key.as_bytes()).unwrap()?;
+    Some(String::from_utf8(value.to_vec()).unwrap())
+}
+
+#[test]
+fn a_batch_is_seen_whole_over_all_keyspaces() {
+    for Fixture { engine, dir: _dir } in both() {
+        let mut batch = Batch::new();
+        for keyspace in Keyspace::ALL {
+            batch.put(keyspace, "key", keyspace.name());
+        }
+        let before = engine.snapshot();
+        engine.commit(batch, SyncMode::Durable).unwrap();
+        let after = engine.snapshot();
+        for keyspace in Keyspace::ALL {
+            assert_eq!(get(&before, keyspace, "key"), None);
+            assert_eq!(get(&after, keyspace, "key").as_deref(), Some(keyspace.name()));
+            assert!(after.contains(keyspace, b"key").unwrap());
+            assert!(!after.contains(keyspace, b"other").unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_last_write_of_a_merged_batch_wins() {
+    for Fixture { engine, dir: _dir } in both() {
+        let mut first = Batch::new();
+        first.put(Keyspace::Index, "deleted", "1");
+        first.delete(Keyspace::Index, "revived");
+        let mut second = Batch::new();
+        second.delete(Keyspace::Index, "deleted");
+        second.put(Keyspace::Index, "revived", "2");
+        first.merge(second);
+        assert_eq!((first.len(), first.bytes()), (4, 7 + 7 + 7 + 7 + 1 + 1));
+        engine.commit(first, SyncMode::Relaxed).unwrap();
+        let snapshot = engine.snapshot();
+        assert_eq!(get(&snapshot, Keyspace::Index, "deleted"), None);
+        assert_eq!(get(&snapshot, Keyspace::Index, "revived").as_deref(), Some("2"));
+    }
+}
+
+#[test]
+fn keys_and_values_out_of_bounds_are_refused_and_leave_nothing() {
+    for Fixture { engine, dir: _dir } in both() {
+        for key in [Vec::new(), vec![7; 65_536]] {
+            let mut batch = Batch::new();
+            batch.put(Keyspace::Item, "beside", "1");
+            batch.put(Keyspace::Item, key, "2");
+            assert!(matches!(engine.commit(batch, SyncMode::Relaxed), Err(EngineError::Oversized)));
+            assert_eq!(get(&engine.snapshot(), Keyspace::Item, "beside"), None);
+        }
+        put(&engine, Keyspace::Item, &"k".repeat(65_535), "fits");
+    }
+}
+
+#[test]
+fn crossed_bounds_yield_nothing() {
+    for Fixture { engine, dir: _dir } in both() {
+        put(&engine, Keyspace::Item, "b", "1");
+        let snapshot = engine.snapshot();
+        let crossed: [(Bound<&[u8]>, Bound<&[u8]>); 4] = [
+            (Bound::Included(b"c"), Bound::Included(b"a")),
+            (Bound::Excluded(b"b"), Bound::Excluded(b"b")),
+            (Bound::Included(b"b"), Bound::Excluded(b"b")),
+            (Bound::Excluded(b"b"), Bound::Included(b"b")),
+        ];
+        for (lower, upper) in crossed {
+            for reverse in [false, true] {
+                assert_eq!(snapshot.range(Keyspace::Item, lower, upper, reverse).count(), 0);
+            }
+        }
+    }
+}
+
+/// Two keys are always written together; a reader that sees them differ saw half a batch. The small
+/// write buffer makes flushes and merges end in the middle of commits.
+#[test]
+fn snapshots_never_change_while_commits_flushes_and_merges_go_on() {
+    let small = Tuning { memtable_bytes: 64 << 10, table_bytes: 64 << 10, ..Tuning::default() };
+    for Fixture { engine, dir: _dir } in [disk(small), Fixture { engine: Engine::in_memory(), dir: None }] {
+        let engine = Arc::new(engine);
+        put(&engine, Keyspace::Item, "first", "0");
+        put(&engine, Keyspace::Meta, "last", "0");
+        let stop = Arc::new(AtomicBool::new(false));
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let (engine, stop) = (Arc::clone(&engine), Arc::clone(&stop));
+                std::thread::spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        let snapshot = engine.snapshot();
+                        let first = get(&snapshot, Keyspace::Item, "first");
+                        let last = get(&snapshot, Keyspace::Meta, "last");
+                        assert_eq!(first, last);
+                        assert_eq!(get(&snapshot.clone(), Keyspace::Item, "first"), first);
+                    }
+                })
+            })
+            .collect();
+        for round in 1..400_u32 {
+            let mut batch = Batch::new();
+            batch.put(Keyspace::Item, "first", round.to_string());
+            for filler in 0..20 {
+                let value = vec![filler as u8; 100];
+                batch.put(Keyspace::Item, format!("filler {}", (round * 20 + filler) % 997), value);
+            }
+            batch.put(Keyspace::Meta, "last", round.to_string());
+            engine.commit(batch, SyncMode::Relaxed).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+        for reader in readers {
+            reader.join().unwrap();
+        }
+        assert_eq!(get(&engine.snapshot(), Keyspace::Item, "first").as_deref(), Some("399"));
+    }
+}
+
+#[test]
+fn memory_forgets_versions_that_nobody_can_read() {
+    let memory = Arc::new(memory::Memory::default());
+    let write = |value: Option<&'static str>| {
+        let mut batch = Batch::new();
+        match value {
+            Some(value) => batch.put(Keyspace::Item, "key", value),
+            None => batch.delete(Keyspace::Item, "key"),
+        }
+        memory.commit(batch).unwrap();
+    };
+    write(Some("1"));
+    let old = memory::Memory::snapshot(&memory);
+    for _ in 0..10 {
+        write(Some("2"));
+    }
+    assert_eq!(old.get(Keyspace::Item, b"key").as_deref(), Some(&b"1"[..]));
+    drop(old);
+    write(Some("3"));
+    assert_eq!(memory.version_count(), 1);
+    write(None);
+    assert_eq!(memory.version_count(), 0);
+}
+
+#[test]
+fn reopening_keeps_what_was_committed() {
+    for clean in [true, false] {
+        let Fixture { engine, dir } = disk(Tuning::default());
+        let dir = dir.unwrap();
+        for keyspace in Keyspace::ALL {
+            put(&engine, keyspace, "kept", "1");
+            put(&engine, keyspace, "deleted", "1");
+        }
+        let mut batch = Batch::new();
+        batch.delete(Keyspace::Item, "deleted");
+        engine.commit(batch, SyncMode::Durable).unwrap();
+        if clean {
+            engine.close().unwrap();
+            let journals = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap());
+            let journals = journals.filter(|entry| entry.file_name().to_string_lossy().ends_with("jnl"));
+            assert_eq!(journals.map(|entry| entry.metadata().unwrap().len()).sum::<u64>(), 0);
+        }
+        drop(engine);
+        // Twice: the first start after a clean stop writes to an emptied journal.
+        for round in 0..2 {
+            let engine = Engine::open(options(dir.path())).unwrap();
+            let snapshot = engine.snapshot();
+            assert_eq!(get(&snapshot, Keyspace::Item, "deleted"), None);
+            for keyspace in Keyspace::ALL {
+                assert_eq!(get(&snapshot, keyspace, "kept").as_deref(), Some("1"));
+            }
+            for earlier in 0..round {
+                assert_eq!(get(&snapshot, Keyspace::Item, &format!("round {earlier}")).as_deref(), Some("2"));
+            }
+            put(&engine, Keyspace::Item, &format!("round {round}"), "2");
+        }
+    }
+}
+
+#[test]
+fn a_closed_engine_reads_but_refuses_to_write() {
+    for Fixture { engine, dir: _dir } in both() {
+        put(&engine, Keyspace::Item, "key", "1");
+        engine.close().unwrap();
+        engine.close().unwrap();
+        let mut batch = Batch::new();
+        batch.put(Keyspace::Item, "key", "2");
+        assert!(matches!(engine.commit(batch, SyncMode::Durable), Err(EngineError::Stopped(_))));
+        assert_eq!(get(&engine.snapshot(), Keyspace::Item, "key").as_deref(), Some("1"));
+    }
+}
+
+#[test]
+fn a_directory_opens_once() {
+    let Fixture { engine, dir } = disk(Tuning::default());
+    let dir = dir.unwrap();
+    let Err(error) = Engine::open(options(dir.path())) else { panic!("the second open succeeded") };
+    assert!(matches!(error, EngineError::Locked(_)));
+    assert!(error.to_string().contains("in use by another process"));
+    drop(engine);
+    Engine::open(options(dir.path())).unwrap();
+}
+
+#[test]
+fn a_full_quota_refuses_cleanly_and_recovers() {
+    let Fixture { engine, dir } = disk(Tuning::default());
+    let dir = dir.unwrap();
+    engine.set_disk_limit(Some(8 << 20));
+    let write = |number: u32| {
+        let mut batch = Batch::new();
+        batch.put(Keyspace::Item, format!("{number:08}"), vec![7; 64 << 10]);
+        engine.commit(batch, SyncMode::Relaxed)
+    };
+    let mut written = 0;
+    let refusal = loop {
+        match write(written) {
+            Ok(()) => written += 1,
+            Err(error) => break error,
+        }
+        assert!(written < 1000, "the quota was never enforced");
+    };
+    assert!(matches!(refusal, EngineError::DiskFull { .. }));
+    assert!(written > 10);
+    // The keyspaces' own small files come on top.
+    assert!(engine.disk_bytes() <= 9 << 20);
+    assert!(matches!(write(written), Err(EngineError::DiskFull { .. })));
+    assert_eq!(engine.stats().refused_disk_full, 2);
+    assert_eq!(
+        engine.snapshot().keys(Keyspace::Item, Bound::Unbounded, Bound::Unbounded, false).count() as u32,
+        written
+    );
+    engine.set_disk_limit(None);
+    write(written).unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    let engine = Engine::open(options(dir.path())).unwrap();
+    let keys = engine.snapshot().keys(Keyspace::Item, Bound::Unbounded, Bound::Unbounded, false);
+    assert_eq!(keys.count() as u32, written + 1);
+}
+
+#[test]
+fn free_space_below_the_reserve_refuses_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::open(DiskOptions { reserve_bytes: u64::MAX, ..options(dir.path()) }).unwrap();
+    let mut batch = Batch::new();
+    batch.put(Keyspace::Item, "key", "1");
+    assert!(matches!(engine.commit(batch, SyncMode::Durable), Err(EngineError::DiskFull { .. })));
+    assert!(engine.free_disk_bytes().unwrap() > 0);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Commit(Vec<(usize, Vec<u8>, Option<Vec<u8>>)>),
+    /// Compares the latest snapshot and one from the past with the model.
+    Range(usize, Bound<Vec<u8>>, Bound<Vec<u8>>),
+    Remember,
+}
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop::sample::select(vec![0_u8, 1, 127, 255]), 1..4)
+}
+
+fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+    prop_oneof![Just(Bound::Unbounded), key().prop_map(Bound::Included), key().prop_map(Bound::Excluded),]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let value = prop::option::of(prop::collection::vec(any::<u8>(), 0..4));
+    let writes = prop::collection::vec((0..Keyspace::ALL.len(), key(), value), 1..8);
+    prop_oneof![
+        3 => writes.prop_map(Step::Commit),
+        2 => (0..Keyspace::ALL.len(), bound(), bound()).prop_map(|(k, l, u)| Step::Range(k, l, u)),
+        1 => Just(Step::Remember),
+    ]
+}
+
+type Model = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
+
+fn check(
+    snapshot: &Snapshot,
+    model: &Model,
+    keyspace: usize,
+    lower: &Bound<Vec<u8>>,
+    upper: &Bound<Vec<u8>>,
+) {
+    let bounds = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
+    let in_range = |key: &[u8]| std::ops::RangeBounds::<[u8]>::contains(&bounds, key);
+    let mut expected: Vec<_> = model
+        .iter()
+        .filter(|((owner, key), _)| *owner == keyspace && in_range(key))
+        .map(|((_, key), value)| (Bytes::from(key.clone()), Bytes::from(value.clone())))
+        .collect();
+    for reverse in [false, true] {
+        let named = Keyspace::ALL[keyspace];
+        let found: Vec<_> = snapshot.range(named, bounds.0, bounds.1, reverse).map(Result::unwrap).collect();
+        assert_eq!(found, expected);
+        let keys: Vec<_> = snapshot.keys(named, bounds.0, bounds.1, reverse).map(Result::unwrap).collect();
+        assert_eq!(keys, expected.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
+        expected.reverse();
+    }
+}
+
+fn run_steps(engine: &Engine, steps: &[Step]) {
+    let mut model = Model::new();
+    let mut remembered = (engine.snapshot(), model.clone());
+    for step in steps {
+        match step {
+            Step::Commit(writes) => {
+                let mut batch = Batch::new();
+                for (keyspace, key, value) in writes {
+                    let named = Keyspace::ALL[*keyspace];
+                    match value {
+                        Some(value) => {
+                            batch.put(named, key.clone(), value.clone());
+                            model.insert((*keyspace, key.clone()), value.clone());
+                        }
+                        None => {
+                            batch.delete(named, key.clone());
+                            model.remove(&(*keyspace, key.clone()));
+                        }
+                    }
+                }
+                engine.commit(batch, SyncMode::Relaxed).unwrap();
+            }
+            Step::Range(keyspace, lower, upper) => {
+                check(&engine.snapshot(), &model, *keyspace, lower, upper);
+                check(&remembered.0, &remembered.1, *keyspace, lower, upper);
+            }
+            Step::Remember => remembered = (engine.snapshot(), model.clone()),
+        }
+    }
+    for keyspace in 0..Keyspace::ALL.len() {
+        check(&engine.snapshot(), &model, keyspace, &Bound::Unbounded, &Bound::Unbounded);
+        check(&remembered.0, &remembered.1, keyspace, &Bound::Unbounded, &Bound::Unbounded);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_engines_agree_with_a_model(steps in prop::collection::vec(step(), 1..60)) {
+        for Fixture { engine, dir: _dir } in both() {
+            run_steps(&engine, &steps);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_memory_engine_agrees_with_a_model(steps in prop::collection::vec(step(), 1..120)) {
+        run_steps(&Engine::in_memory(), &steps);
+    }
+}
+
+/// More entries than one hold of the lock copies, among versions that the snapshot does not see.
+#[test]
+fn long_scans_cross_chunks() {
+    for Fixture { engine, dir: _dir } in both() {
+        let mut batch = Batch::new();
+        for number in 0..3000_u32 {
+            batch.put(Keyspace::Index, number.to_be_bytes().to_vec(), Bytes::new());
+        }
+        engine.commit(batch, SyncMode::Relaxed).unwrap();
+        let all = engine.snapshot();
+        let mut batch = Batch::new();
+        for number in (0..3000_u32).filter(|number| number % 1500 != 0) {
+            batch.delete(Keyspace::Index, number.to_be_bytes().to_vec());
+        }
+        engine.commit(batch, SyncMode::Relaxed).unwrap();
+        for reverse in [false, true] {
+            let count = |snapshot: &Snapshot| {
+                snapshot.keys(Keyspace::Index, Bound::Unbounded, Bound::Unbounded, reverse).count()
+            };
+            assert_eq!((count(&all), count(&engine.snapshot())), (3000, 2));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Threads that merge tables.
+//!
+//! fjall's own workers do three jobs from one queue: they rotate write buffers, flush them, and merge
+//! tables. A merge takes seconds, and a flush that waits behind one makes writers wait for it. With
+//! several workers the first never merges, but it takes merge requests from the queue and puts them
+//! back for as long as the others are busy, which burns a core. So fjall gets one worker and a
+//! strategy that never merges, and the merging happens here: flushes never wait, the threads yield
+//! to the rest of the process, and a merge that fails (a full disk) is tried again later instead of
+//! making the whole engine refuse writes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use fjall::AbstractTree;
+use parking_lot::{Condvar, Mutex};
+
+use super::Keyspace;
+use super::disk::Shared;
+
+/// How long a compactor waits before it looks again while writes come in. Flushes end without
+/// telling us.
+const POLL: Duration = Duration::from_millis(25);
+/// Looks without anything to do before a compactor waits for the next commit.
+const IDLE_POLLS: u32 = 200;
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) struct Compactors {
+    signal: Arc<Signal>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Signal {
+    state: Mutex<State>,
+    changed: Condvar,
+    merges: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    stop: bool,
+    /// Counts commits, roughly: enough to know whether there was one.
+    commits: u64,
+    sleepers: u32,
+    /// Keyspaces in which a merge is under way; the tree allows several, but two threads in one tree
+    /// mostly block each other.
+    busy: [bool; Keyspace::ALL.len()],
+}
+
+impl Compactors {
+    pub fn start(shared: &Arc<Shared>) -> Compactors {
+        let signal = Arc::new(Signal::default());
+        let threads = (0..shared.tuning.compactors).map(|number| {
+            let (shared, signal) = (Arc::clone(shared), Arc::clone(&signal));
+            let name = format!("compactor-{number}");
+            let thread = thread::Builder::new().name(name).spawn(move || run(&shared, &signal));
+            thread.expect("the system gives us a thread at start")
+        });
+        let threads = Mutex::new(threads.collect());
+        Compactors { signal, threads }
+    }
+
+    /// Tells sleeping compactors that there was a commit.
+    pub fn wake(&self) {
+        let mut state = self.signal.state.lock();
+        state.commits += 1;
+        if state.sleepers > 0 {
+            self.signal.changed.notify_all();
+        }
+    }
+
+    /// Starts no further merge.
+    pub fn stop(&self) {
+        self.signal.state.lock().stop = true;
+        self.signal.changed.notify_all();
+    }
+
+    /// Stops, and waits for merges under way.
+    pub fn join(&self) {
+        self.stop();
+        for thread in self.threads.lock().drain(..) {
+            // A compactor that panicked has nothing more to do, and we are on our way out.
+            let _ = thread.join();
+        }
+    }
+
+    pub fn merges(&self) -> u64 {
+        self.signal.merges.load(Ordering::Relaxed)
+    }
+}
+
+fn run(shared: &Shared, signal: &Signal) {
+    // Merging is work for later; a failure to say so costs only smoothness.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(shared.tuning.niceness);
+    let mut idle = 0;
+    loop {
+        let seen = {
+            let state = signal.state.lock();
+            if state.stop {
+                return;
+            }
+            state.commits
+        };
+        match merge_some(shared, signal) {
+            Ok(true) => idle = 0,
+            Ok(false) => {
+                idle += 1;
+                rest(signal, seen, idle);
+            }
+            // Most likely the disk is full. The tables are as they were.
+            Err(_) => thread::sleep(FAILURE_PAUSE),
+        }
+    }
+}
+
+/// Waits a moment, or until the next commit when there has been nothing to do for a while.
+fn rest(signal: &Signal, seen: u64, idle: u32) {
+    let mut state = signal.state.lock();
+    if state.stop {
+        return;
+    }
+    if idle < IDLE_POLLS || state.commits != seen {
+        signal.changed.wait_for(&mut state, POLL);
+        return;
+    }
+    state.sleepers += 1;
+    signal.changed.wait(&mut state);
+    state.sleepers -= 1;
+}
+
+/// Does one merge where it is needed most. Returns whether there was one to do.
+fn merge_some(shared: &Shared, signal: &Signal) -> fjall::Result<bool> {
+    let mut order: Vec<_> =
+        Keyspace::ALL.into_iter().filter_map(|k| Some((k, shared.existing(k)?))).collect();
+    order.sort_by_key(|(_, handle)| std::cmp::Reverse(handle.tree.l0_run_count()));
+    for (keyspace, handle) in order {
+        if std::mem::replace(&mut signal.state.lock().busy[keyspace as usize], true) {
+            continue;
+        }
+        let merged = merge(shared, keyspace, handle);
+        signal.state.lock().busy[keyspace as usize] = false;
+        if merged? {
+            signal.merges.fetch_add(1, Ordering::Relaxed);
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn merge(shared: &Shared, keyspace: Keyspace, handle: &fjall::Keyspace) -> fjall::Result<bool> {
+    let tree = &handle.tree;
+    let before = tree.current_version();
+    let id = before.id();
+    let strategy = shared.tuning.strategy(tree.disk_space());
+    tree.compact(Arc::new(strategy), shared.oldest_read())?;
+    // A flush that ended meanwhile also changes the version; looking once more than needed is cheap.
+    let merged = tree.current_version().id() != id;
+    if merged {
+        shared.leftovers.hold_version(keyspace, before);
+    }
+    Ok(merged)
+}

@@ -1,0 +1,94 @@
+//! How fjall is set up. Each figure was measured with `bench/storm`; the record of what was tried
+//! is `docs/decisions/0002-storage-engine-tuning.md`.
+
+use std::sync::Arc;
+
+use fjall::compaction::Leveled;
+use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
+use fjall::{KeyspaceCreateOptions, KvSeparationOptions};
+
+use super::Keyspace;
+
+/// Knobs that the storm benchmark turns. Servers use the defaults.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    /// Write buffer of one keyspace. It bounds memory, what a killed process replays, and how long
+    /// a flush lasts.
+    pub memtable_bytes: u64,
+    /// Size of one table file. The last table of a compaction is synced under a lock that readers
+    /// and the committer need, so small tables keep stalls short.
+    pub table_bytes: u64,
+    /// Tables in the first level that start a compaction.
+    pub level0_threshold: u8,
+    /// Largest growth from one level to the next.
+    pub level_ratio_max: f64,
+    /// Compactions that may run at once.
+    pub compactors: usize,
+    /// How much the compactors yield to everybody else, as in `nice`.
+    pub niceness: i32,
+    /// Documents of at least this many bytes are kept apart from the tree; 0 keeps them in it.
+    pub blob_bytes: u32,
+    /// Bytes of a data block.
+    pub block_bytes: u32,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            memtable_bytes: 16 << 20,
+            table_bytes: 8 << 20,
+            level0_threshold: 4,
+            level_ratio_max: 16.0,
+            compactors: 1,
+            niceness: 5,
+            blob_bytes: 0,
+            block_bytes: 4 << 10,
+        }
+    }
+}
+
+impl Tuning {
+    /// Options with which a keyspace is created; they are stored with it and hold for its life.
+    pub(super) fn create_options(&self, keyspace: Keyspace) -> KeyspaceCreateOptions {
+        let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
+        let mut options = KeyspaceCreateOptions::default()
+            .max_memtable_size(self.memtable_bytes)
+            .data_block_size_policy(BlockSizePolicy::all(self.block_bytes))
+            .compaction_strategy(Arc::new(never()));
+        options = match keyspace {
+            Keyspace::Item | Keyspace::Meta => options.filter_policy(FilterPolicy::all(filter)),
+            // These are read by ranges, which cannot use a filter.
+            Keyspace::Index | Keyspace::Feed | Keyspace::Log => {
+                options.filter_policy(FilterPolicy::all(FilterPolicyEntry::None))
+            }
+        };
+        if keyspace == Keyspace::Item && self.blob_bytes > 0 {
+            let blobs = KvSeparationOptions::default()
+                .separation_threshold(self.blob_bytes)
+                .file_target_size(4 * self.table_bytes);
+            options = options.with_kv_separation(Some(blobs));
+        }
+        options
+    }
+
+    /// The strategy that our own compactors use on a tree of this size.
+    ///
+    /// Level sizes grow by a constant factor from a base, and the factor is chosen so that the
+    /// growth ends at the tree's real size. A fixed factor would let the last level be hardly larger
+    /// than the one above it, and what lies above the last level is what deleted data hides in.
+    pub(super) fn strategy(&self, tree_bytes: u64) -> Leveled {
+        let base = self.table_bytes * u64::from(self.level0_threshold);
+        let growth = (tree_bytes as f64 / base as f64).max(2.0);
+        let levels = (growth.ln() / self.level_ratio_max.ln()).ceil().max(1.0);
+        let ratio = growth.powf(1.0 / levels).max(2.0) as f32;
+        Leveled::default()
+            .with_l0_threshold(self.level0_threshold)
+            .with_table_target_size(self.table_bytes)
+            .with_level_ratio_policy(vec![ratio])
+    }
+}
+
+/// A strategy that leaves all merging to our own compactors; see `compactor`.
+fn never() -> Leveled {
+    Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 48)
+}

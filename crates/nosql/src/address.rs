@@ -62,8 +62,46 @@ fn find_container(catalog: &Catalog, owner: &Database, by_rid: bool, text: &str)
 
 /// A RID of the given length in bytes, written as the service writes it: padding included.
 pub(crate) fn rid_of_length(text: &str, bytes: usize) -> Option<Rid> {
-    if text.len() != bytes.div_ceil(3) * 4 {
+    let padding = (3 - bytes % 3) % 3;
+    let digits = text.trim_end_matches('=').len();
+    if text.len() != bytes.div_ceil(3) * 4 || text.len() - digits != padding {
         return None;
     }
     Rid::parse(text).filter(|rid| rid.as_bytes().len() == bytes)
+}
+
+/// A RID of any length that resources of the catalog have.
+pub(crate) fn catalog_rid(text: &str) -> Option<Rid> {
+    [3, 4, 8].into_iter().find_map(|bytes| rid_of_length(text, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn rids_are_read_by_length() {
+        assert!(rid_of_length("YOt1AA==", 4).is_some());
+        assert!(rid_of_length("YOt1APKY9kQ=", 8).is_some());
+        assert!(rid_of_length("YOt1APKY9kQBAAAAAAAAAA==", 16).is_some());
+        assert!(rid_of_length("AbCd", 3).is_some());
+        for (text, bytes) in
+            [("YOt1AA", 4), ("YOt1AAAA", 4), ("abcdefghijklmnopqrstuvwx", 16), ("", 3), ("====", 3)]
+        {
+            assert_eq!(rid_of_length(text, bytes), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[A-Za-z0-9+/=-]{0,30}|\\PC{0,30}") {
+            for bytes in [3, 4, 8, 16] {
+                if let Some(rid) = rid_of_length(&text, bytes) {
+                    prop_assert_eq!(rid.as_bytes().len(), bytes);
+                }
+            }
+        }
+    }
 }

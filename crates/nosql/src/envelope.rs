@@ -4,6 +4,7 @@ use bytes::Bytes;
 use orrery_cluster::{Resource, Rid, limits};
 use orrery_doc::{Doc, json};
 
+use crate::address::catalog_rid;
 use crate::call::Call;
 use crate::errors::Refusal;
 use crate::headers::MaxItemCount;
@@ -107,7 +108,7 @@ pub(crate) fn list<'r, T: 'r>(
     render: impl Fn(&T) -> Vec<u8>,
 ) -> Result<Reply, Refusal> {
     let after = match call.headers.continuation {
-        Some(text) => Some(Rid::parse(text).ok_or_else(invalid_continuation)?),
+        Some(text) => Some(catalog_rid(text).ok_or_else(invalid_continuation)?),
         None => None,
     };
     let most = page_size(call.headers.max_item_count);

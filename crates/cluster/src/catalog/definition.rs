@@ -162,9 +162,7 @@ fn key_paths(key: &Object, kind: PartitionKeyKind) -> Result<Vec<Path>> {
     let mut paths: Vec<Path> = Vec::with_capacity(texts.len());
     for text in texts {
         let shown = text.as_str().unwrap_or("");
-        let path = text.as_str().and_then(|text| Path::parse_property(text).ok());
-        let path = path.filter(|_| !shown.contains(['*', '?', '[']));
-        let path = path.ok_or_else(|| {
+        let path = text.as_str().and_then(plain_path).ok_or_else(|| {
             Error::invalid(format!(
                 "The partition key component definition path '{shown}' could not be accepted. \
                  It is not a path such as '/a/b'."
@@ -224,6 +222,13 @@ fn ordered(mut object: Object) -> Object {
     }
     out.extend(object);
     out
+}
+
+/// A path to one property. Wildcards belong to indexing paths; in a quoted name their letters mean nothing.
+fn plain_path(text: &str) -> Option<Path> {
+    let unquoted = text.split('"').step_by(2);
+    let has_wildcard = unquoted.flat_map(|part| part.split('/')).any(|name| matches!(name, "*" | "?" | "[]"));
+    if has_wildcard { None } else { Path::parse_property(text).ok() }
 }
 
 /// The property as an object, which it must be; it is made if it is not there.

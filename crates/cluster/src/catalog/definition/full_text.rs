@@ -1,10 +1,9 @@
 //! Full-text paths with their languages, and the indexes over them.
 
-use orrery_doc::Path;
 use serde_json::Value;
 
 use super::vectors::text;
-use super::{Object, Result, list, wrong_type};
+use super::{Object, Result, list, plain_path, wrong_type};
 use crate::error::Error;
 
 const LANGUAGES: [&str; 7] = ["en-US", "de-DE", "es-ES", "fr-FR", "it-IT", "pt-PT", "pt-BR"];
@@ -43,7 +42,7 @@ fn check_policy(policy: &Value) -> Result<&[Value]> {
 }
 
 fn check_path(whose: &str, path: &str) -> Result<()> {
-    if Path::parse_property(path).is_ok() && !path.contains(['*', '?']) {
+    if plain_path(path).is_some() {
         return Ok(());
     }
     Err(Error::invalid(format!("{whose} contains an invalid Path: {path}")))

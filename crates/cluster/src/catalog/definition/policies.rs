@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use orrery_doc::Path;
 use orrery_store::limits::{COMPUTED_PROPERTIES_MAX, UNIQUE_KEY_PATHS_MAX, UNIQUE_KEYS_MAX};
 use serde_json::{Value, json};
 
-use super::{Object, Result, child_object, list, wrong_type};
+use super::{Object, Result, child_object, list, plain_path, wrong_type};
 use crate::error::Error;
 
 /// The longest time to live, in seconds.
@@ -65,7 +64,7 @@ fn unique_keys(object: &Object) -> Result<()> {
         }
         for path in paths {
             let text = path.as_str().unwrap_or("");
-            if Path::parse_property(text).is_err() || text.contains(['*', '?', '[']) {
+            if plain_path(text).is_none() {
                 return Err(Error::invalid(format!(
                     "The unique key path '{path}' is not a path such as '/a/b'."
                 )));
@@ -99,7 +98,7 @@ fn conflict_resolution(object: &mut Object) -> Result<()> {
         }
     }
     let path = policy.get("conflictResolutionPath").and_then(Value::as_str).unwrap_or("");
-    if mode == "LastWriterWins" && Path::parse_property(path).is_err() {
+    if mode == "LastWriterWins" && plain_path(path).is_none() {
         return Err(Error::invalid(format!(
             "The conflict resolution path '{path}' is not a path such as '/_ts'."
         )));

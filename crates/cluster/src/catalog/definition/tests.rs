@@ -90,6 +90,10 @@ fn the_partition_key_is_echoed_as_it_was_sent() {
             json!({"paths": ["/a"], "kind": "Hash", "version": 1}),
         ),
         (json!({"paths": ["/a"], "kind": "Hash"}), json!({"paths": ["/a"], "kind": "Hash"})),
+        (
+            json!({"paths": ["/\"le/vel' 1*()\"/b?"]}),
+            json!({"paths": ["/\"le/vel' 1*()\"/b?"], "kind": "Hash"}),
+        ),
         (json!({"paths": ["/a/b/\"c d\""]}), json!({"paths": ["/a/b/\"c d\""], "kind": "Hash"})),
         (
             json!({"paths": ["/a", "/b"], "kind": "MultiHash"}),

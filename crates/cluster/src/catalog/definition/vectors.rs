@@ -1,9 +1,8 @@
 //! Vector embeddings and the indexes over them.
 
-use orrery_doc::Path;
 use serde_json::Value;
 
-use super::{Object, Result, list, wrong_type};
+use super::{Object, Result, list, plain_path, wrong_type};
 use crate::error::Error;
 
 const DIMENSIONS_MAX: i64 = 4_096;
@@ -49,7 +48,7 @@ pub(super) fn text<'v>(value: &'v Value, name: &str) -> &'v str {
 
 fn check_embedding(embedding: &Value) -> Result<()> {
     let path = text(embedding, "path");
-    if Path::parse_property(path).is_err() {
+    if plain_path(path).is_none() {
         return Err(Error::invalid(format!("The Vector Embedding Policy has an invalid Path:{path}.")));
     }
     let data_type = text(embedding, "dataType");
@@ -133,7 +132,7 @@ fn check_shards(index: &Value) -> Result<()> {
     }
     for shard in shards {
         let shown = shard.as_str().unwrap_or("");
-        if Path::parse_property(shown).is_err() {
+        if plain_path(shown).is_none() {
             return Err(Error::invalid(format!(
                 "The Vector Indexing Policy has an invalid Shard Path: {shown}."
             )));

@@ -43,7 +43,8 @@ impl Db {
         let (position, carry) = split_continuation(page.continuation.as_deref())?;
         let mut walk = Walk::start(container, scope, position)?;
         let Some(range) = walk.range(container).cloned() else {
-            return Ok(QueryPage { rows: Rows::default(), continuation: None, receipt: Receipt::default() });
+            let (rows, meter, receipt) = Default::default();
+            return Ok(QueryPage { rows, meter, continuation: None, receipt });
         };
         if program.is_blocking() && !walk.ends_within(&range) {
             return Err(ErrorKind::NeedsQueryPlan.into());
@@ -57,7 +58,7 @@ impl Db {
         self.pay(container, &range, &charge);
         let continuation = next_continuation(program, &walk, carry);
         let served = Some(Served { range_id: range.id, lsn, item_lsn: None });
-        Ok(QueryPage { rows, continuation, receipt: Receipt { charge, served } })
+        Ok(QueryPage { rows, meter, continuation, receipt: Receipt { charge, served } })
     }
 
     fn feed_query(

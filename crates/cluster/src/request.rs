@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use orrery_doc::{EpkRange, PartitionKey};
-use orrery_store::{Item, Lsn, Outcome, Precondition};
+use orrery_store::{Item, Lsn, Meter, Outcome, Precondition};
 
 use crate::receipt::Receipt;
 
@@ -89,6 +89,8 @@ pub struct FeedPage {
 #[derive(Clone, Debug)]
 pub struct QueryPage {
     pub rows: orrery_query::Rows,
+    /// What was looked at for this page.
+    pub meter: Meter,
     pub continuation: Option<String>,
     pub receipt: Receipt,
 }

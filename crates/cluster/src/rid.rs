@@ -75,11 +75,12 @@ impl Rid {
     /// Reads the form shown to clients; anything else, whatever its length, is `None`.
     pub fn parse(text: &str) -> Option<Rid> {
         // Padding is part of the form: without it, short names would pass for ids.
+        // 24 characters without any decode to 18 bytes, which is no id, but must fit while we find out.
         if text.len() > 24 || !text.len().is_multiple_of(4) {
             return None;
         }
         let text = text.trim_end_matches('=').as_bytes();
-        let (mut bytes, mut len, mut bits, mut held) = ([0u8; 17], 0, 0u32, 0u32);
+        let (mut bytes, mut len, mut bits, mut held) = ([0u8; 18], 0, 0u32, 0u32);
         for &c in text {
             let six = match c {
                 b'/' => 63,
@@ -150,6 +151,11 @@ mod tests {
     fn a_partition_key_range_carries_its_tag() {
         let container = Rid::container(Rid::database(1), 1);
         assert!(Rid::child(container, ResourceKind::PartitionKeyRange, 0).to_string().ends_with("AAUA=="));
+    }
+
+    #[test]
+    fn a_name_of_24_plain_characters_is_no_rid() {
+        assert_eq!(Rid::parse("query-iterable-container"), None);
     }
 
     #[test]

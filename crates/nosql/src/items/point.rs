@@ -49,7 +49,7 @@ pub(crate) async fn create(
     write(call, container, &key, vec![op]).await
 }
 
-/// A replace may also change the id, which makes it a new item in the place of the old one.
+/// A replace may also change the id; the item then moves there and keeps its RID.
 pub(crate) async fn replace(
     call: &Call<'_>,
     container: &Arc<Container>,
@@ -62,17 +62,12 @@ pub(crate) async fn replace(
         Target::Id(id) => id.clone(),
         Target::Rid(_) => stored_id(call, container, &key, &target).await?,
     };
-    if old_id == item.id {
-        let op = op(call, container, target, Action::Replace(item.doc));
-        return write(call, container, &key, vec![op]).await;
-    }
-    let create = Op {
-        precondition: Precondition::None,
-        ..op(call, container, Target::Id(item.id), Action::Create(item.doc))
+    let action = match old_id == item.id {
+        true => Action::Replace(item.doc),
+        false => Action::Rename { id: item.id, doc: item.doc },
     };
-    let ops = vec![op(call, container, target, Action::Delete), create];
-    let reply = write(call, container, &key, ops).await?;
-    Ok(Reply { status: StatusCode::OK, ..reply })
+    let op = op(call, container, target, action);
+    write(call, container, &key, vec![op]).await
 }
 
 pub(crate) async fn delete(

@@ -34,6 +34,13 @@ const ROOMS: &[Room] = &[
         may_import: &["orrery-doc", "orrery-query", "orrery-store", "orrery-cluster", "orrery-nosql"],
         never: &[],
     },
+    // Benchmarks measure the engine beside the server, and reach the server only as a client does.
+    Room {
+        package: "orrery-bench",
+        may_import: &["orrery-doc", "orrery-store", "orrery-testkit"],
+        never: &[],
+    },
+    Room { package: "orrery-storm", may_import: &["orrery-store"], never: &[] },
     // What tests share may reach a server only as a client does.
     Room { package: "orrery-testkit", may_import: &[], never: &[] },
     Room { package: "xtask", may_import: &[], never: &[] },

@@ -51,7 +51,7 @@ conformance: tools-test build ## Run the outside suites whole and print a table
 	conformance/run.sh full
 
 bench: build ## Measure this machine and print ratios
-	bench/run.sh
+	cargo run --release --locked --package orrery-bench -- $(ARGS)
 
 # What must be on the machine. Missing Debian packages are installed, and named, where that is allowed.
 tools-build:

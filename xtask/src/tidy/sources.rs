@@ -1,9 +1,23 @@
-//! The files of the project: those that git tracks, and new ones that it does not ignore.
+//! The files of the project: everything in its folder but what builds, tests and servers make there.
 
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
+
+/// What `.gitignore` names, and git's own folder. Git is not asked: a copy of the project without its
+/// history must be as tidy as a clone.
+const MADE_HERE: &[&str] = &[
+    ".git",
+    ".cache",
+    "target",
+    "orrery-data",
+    "out",
+    "__pycache__",
+    "node_modules",
+    ".venv",
+    ".idea",
+    ".vscode",
+];
 
 pub struct Sources {
     pub files: Vec<Source>,
@@ -17,20 +31,24 @@ pub struct Source {
 
 impl Sources {
     pub fn read(root: &Path) -> anyhow::Result<Sources> {
-        let output = Command::new("git")
-            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-            .current_dir(root)
-            .output()
-            .context("cannot run git ls-files")?;
-        ensure!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr));
-        let listed = String::from_utf8(output.stdout).context("paths are UTF-8")?;
         let mut files = Vec::new();
-        for path in listed.split('\0').filter(|path| !path.is_empty()) {
-            // A file may be deleted but still listed, and a binary file has no rules to follow.
-            if let Ok(text) = std::fs::read_to_string(root.join(path)) {
-                files.push(Source::new(path, &text));
+        let mut folders = vec![root.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+                let path = entry?.path();
+                if path.is_symlink() || is_made_here(&path) {
+                    continue;
+                }
+                if path.is_dir() {
+                    folders.push(path);
+                } else if let Ok(text) = std::fs::read_to_string(&path) {
+                    // Files that are not text have no rules to follow.
+                    let name = path.strip_prefix(root)?.to_str().context("paths are UTF-8")?;
+                    files.push(Source::new(name, &text));
+                }
             }
         }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Sources { files })
     }
 
@@ -53,4 +71,8 @@ impl Source {
     pub fn is_test(&self) -> bool {
         self.path.split('/').any(|part| matches!(part, "tests" | "tests.rs" | "benches" | "fuzz"))
     }
+}
+
+fn is_made_here(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| MADE_HERE.contains(&name))
 }

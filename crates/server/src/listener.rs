@@ -82,12 +82,12 @@ pub struct Shared<H> {
     pub max_connections: usize,
 }
 
-/// Accepts until `stop` resolves, then lets requests in progress end, for at most `drain`.
+/// Accepts until `stop` resolves, then lets requests in progress end until `patience` does.
 pub async fn run<H: Handler>(
     socket: TcpListener,
     shared: Shared<H>,
     stop: impl Future<Output = ()>,
-    drain: Duration,
+    patience: impl Future<Output = ()>,
 ) {
     let slots = Arc::new(Semaphore::new(shared.max_connections));
     let shared = Arc::new(shared);
@@ -120,8 +120,9 @@ pub async fn run<H: Handler>(
     }
     // The port is free again from here on; a new server may already take it over.
     drop(socket);
-    if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests did not end in time and are cut off");
+    tokio::select! {
+        () = graceful.shutdown() => {}
+        () = patience => tracing::warn!("some requests did not end in time and are cut off"),
     }
 }
 

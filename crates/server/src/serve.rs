@@ -33,7 +33,7 @@ pub fn run(config: Config, started: Instant) -> anyhow::Result<()> {
 }
 
 async fn serve(config: Config, keys: AccountKeys, started: Instant) -> anyhow::Result<()> {
-    let mut signals = StopSignals::new()?;
+    let StopSignals { stop, hurry } = StopSignals::listen()?;
     // The port comes first: when it is taken, the data directory has not been touched.
     let socket = bind(&config).await?;
     let address = socket.local_addr()?;
@@ -54,10 +54,16 @@ async fn serve(config: Config, keys: AccountKeys, started: Instant) -> anyhow::R
         max_connections: config.max_connections,
     };
     let stop = async {
-        signals.next().await;
+        stop.made().await;
         admin.stop();
     };
-    listener::run(socket, shared, stop, config.drain_timeout_seconds).await;
+    let patience = async {
+        tokio::select! {
+            () = tokio::time::sleep(config.drain_timeout_seconds) => {}
+            () = hurry.made() => {}
+        }
+    };
+    listener::run(socket, shared, stop, patience).await;
     db.close().await;
     tracing::info!("stopped");
     Ok(())

@@ -70,6 +70,16 @@ fn a_request_that_hangs_does_not_keep_the_server_from_stopping() {
 }
 
 #[test]
+fn a_second_signal_ends_the_waiting() {
+    let mut server = Server::start(&["--drain-timeout-seconds", "3600"]);
+    let mut stream = server.connect();
+    create_database(&mut stream, BODY.len());
+    server.signal("TERM");
+    eventually("the port closes", || TcpStream::connect(server.address()).is_err());
+    assert!(server.terminate().success());
+}
+
+#[test]
 fn a_client_that_does_not_read_its_answers_is_cut_off() {
     let server = Server::start(&["--in-memory", "--write-timeout-seconds", "0.5"]);
     let mut stream = server.connect();

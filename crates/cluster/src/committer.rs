@@ -151,7 +151,10 @@ impl Worker {
             Durability::Relaxed => SyncMode::Relaxed,
         };
         let result = match self.engine.commit(batch, sync) {
-            Ok(()) => Ok(self.published.store(Arc::new(self.engine.snapshot()))),
+            Ok(()) => {
+                self.published.store(Arc::new(self.engine.snapshot()));
+                Ok(())
+            }
             Err(EngineError::DiskFull { .. }) => Err(CommitError::DiskFull),
             Err(error) => stop_the_node(&error),
         };

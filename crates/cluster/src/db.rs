@@ -150,13 +150,14 @@ impl Db {
             Ok(Done { lsn, outcomes, logical_bytes }) => {
                 self.watch_size(container, range, key, logical_bytes);
                 let charges: Vec<Charge> = outcomes.iter().map(|outcome| ru::write(&outcome.meter)).collect();
-                let charge = Charge { lines: charges.iter().flat_map(|charge| charge.lines.clone()).collect() };
+                let charge =
+                    Charge { lines: charges.iter().flat_map(|charge| charge.lines.clone()).collect() };
                 self.pay(container, range, &charge);
                 let item_lsn = outcomes.last().map(|outcome| outcome.item.header.lsn);
                 let served = Some(Served { range_id: range.id, lsn, item_lsn });
                 Ok(WriteReply { outcomes, charges, receipt: Receipt { charge, served } })
             }
-            Err(WriteError::Refused(refusal)) => Err(self.refuse(container, range, refusal)),
+            Err(WriteError::Refused(refusal)) => Err(self.refuse(container, range, *refusal)),
             Err(WriteError::Unwritten(kind)) => {
                 let served = Some(Served { range_id: range.id, lsn: before, item_lsn: None });
                 Err(Error::from(kind).with(Receipt { charge: Charge::default(), served }))
@@ -174,8 +175,12 @@ impl Db {
         range.counters.writes_near_limit.fetch_add(1, Ordering::Relaxed);
         if bytes.0 < near {
             tracing::warn!(
-                database = container.database_id, container = container.resource.id, range = range.id,
-                partition_key = key.to_json(), bytes = bytes.1, limit,
+                database = container.database_id,
+                container = container.resource.id,
+                range = range.id,
+                partition_key = key.to_json(),
+                bytes = bytes.1,
+                limit,
                 "a logical partition is near its size limit"
             );
         }
@@ -241,15 +246,11 @@ pub(crate) fn now() -> u64 {
 
 /// The catalog's own partition: no budget, no index, one logical partition.
 fn catalog_range(partition: Partition, options: &DbOptions) -> Range {
-    let key = PartitionKeyDef {
-        kind: PartitionKeyKind::Hash,
-        version: PartitionKeyVersion::V2,
-        paths: vec![],
-    };
+    let key =
+        PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![] };
     let mut limits = options.limits;
     limits.logical_partition_bytes = u64::MAX;
     let schema = Schema { key, indexing: IndexingPolicy::none() };
-    let parts =
-        RangeParts { id: 0, parents: vec![], schema, etag: Etag(0), ts: 0, rate: 0.0, limits };
+    let parts = RangeParts { id: 0, parents: vec![], schema, etag: Etag(0), ts: 0, rate: 0.0, limits };
     Range::new(partition, parts)
 }

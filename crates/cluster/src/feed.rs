@@ -123,7 +123,8 @@ impl Walk {
             Scope::Key(key) => (prefix_range(&container.definition.key, key), None),
             Scope::Range { range_id, epk } => {
                 let range = container.range_by_id(*range_id).ok_or(ErrorKind::RangeGone)?;
-                let epk = epk.as_ref().map_or_else(|| range.epk().clone(), |epk| epk.intersection(range.epk()));
+                let epk =
+                    epk.as_ref().map_or_else(|| range.epk().clone(), |epk| epk.intersection(range.epk()));
                 (epk, Some(*range_id))
             }
         };
@@ -157,9 +158,9 @@ impl Walk {
 
     /// A page ended here; without a last key it ended before its first item, which then comes again.
     fn stop_after(&mut self, last: Option<Position>) {
-        self.after = last.or(self.after.take()).or_else(|| {
-            Some(Position { epk: self.epk.min.clone(), id: String::new() })
-        });
+        self.after = last
+            .or(self.after.take())
+            .or_else(|| Some(Position { epk: self.epk.min.clone(), id: String::new() }));
     }
 
     /// Nothing more is wanted.

@@ -22,10 +22,10 @@ pub mod verify;
 pub use catalog::{Catalog, Container, ContainerDefinition, Database, Usage};
 pub use db::Db;
 pub use error::{Error, ErrorKind, QuotaKind, Result};
-pub use options::{Account, DbOptions, Durability, OpenError, Storage};
-pub use orrery_store::limits;
 pub use offer::Offer;
+pub use options::{Account, DbOptions, Durability, OpenError, Storage};
 pub use orrery_store as store;
+pub use orrery_store::limits;
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{

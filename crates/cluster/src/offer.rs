@@ -2,8 +2,8 @@
 
 use orrery_store::Etag;
 use orrery_store::limits::{
-    AUTOSCALE_MIN, AUTOSCALE_STEP, INITIAL_PARTITION_THROUGHPUT, PartitionLimits, THROUGHPUT_MAX, THROUGHPUT_MIN,
-    THROUGHPUT_STEP,
+    AUTOSCALE_MIN, AUTOSCALE_STEP, INITIAL_PARTITION_THROUGHPUT, PartitionLimits, THROUGHPUT_MAX,
+    THROUGHPUT_MIN, THROUGHPUT_STEP,
 };
 
 use crate::error::{Error, Result};
@@ -82,7 +82,9 @@ mod tests {
     #[test]
     fn new_containers_get_the_partitions_that_the_service_gives() {
         let limits = PartitionLimits::default();
-        for (throughput, partitions) in [(400, 1), (10_000, 1), (10_100, 2), (12_000, 2), (24_000, 4), (30_000, 5)] {
+        for (throughput, partitions) in
+            [(400, 1), (10_000, 1), (10_100, 2), (12_000, 2), (24_000, 4), (30_000, 5)]
+        {
             assert_eq!(initial_partitions(throughput, &limits), partitions, "{throughput}");
             assert!(partitions >= least_partitions(throughput, &limits));
         }

@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use orrery_query::{Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, SystemField, SystemProperties, SystemValue};
+use orrery_query::{
+    Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, SystemField, SystemProperties, SystemValue,
+};
 use orrery_store::{Item, Meter};
 
 use crate::catalog::Container;

@@ -62,7 +62,7 @@ pub type Answer = Result<Done, WriteError>;
 
 #[derive(Clone, Debug)]
 pub enum WriteError {
-    Refused(TxnError),
+    Refused(Box<TxnError>),
     Unwritten(ErrorKind),
 }
 

@@ -36,7 +36,8 @@ pub struct ChargeLine {
 impl Charge {
     /// Hundredths of a request unit are the service's resolution.
     pub fn total(&self) -> f64 {
-        let sum: f64 = self.lines.iter().map(|line| line.count * line.each).sum();
+        // A sum of nothing is a negative zero, which would show its sign.
+        let sum = self.lines.iter().fold(0.0, |sum, line| sum + line.count * line.each);
         (sum * 100.0).round() / 100.0
     }
 

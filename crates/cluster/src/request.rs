@@ -100,7 +100,10 @@ pub struct QueryPage {
 pub enum Throughput {
     Manual(u32),
     /// `increment_percent` is kept for the client; raising the ceiling by itself is the service's own affair.
-    Autoscale { max: u32, increment_percent: Option<u32> },
+    Autoscale {
+        max: u32,
+        increment_percent: Option<u32>,
+    },
 }
 
 impl Throughput {

@@ -160,7 +160,9 @@ mod tests {
 
     #[test]
     fn other_text_is_no_rid() {
-        for text in ["", "A", "mydb12", "mydb1234", "not a rid", "====", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "é"] {
+        for text in
+            ["", "A", "mydb12", "mydb1234", "not a rid", "====", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "é"]
+        {
             assert_eq!(Rid::parse(text), None, "{text}");
         }
     }

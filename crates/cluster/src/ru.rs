@@ -83,7 +83,8 @@ pub fn write(meter: &Meter) -> Charge {
 
 /// One page of a read feed: about the sum of the point reads.
 pub fn feed(meter: &Meter, consistency: Consistency) -> Charge {
-    let each = if meter.items_scanned == 0 { 0 } else { meter.bytes_scanned / u64::from(meter.items_scanned) };
+    let each =
+        if meter.items_scanned == 0 { 0 } else { meter.bytes_scanned / u64::from(meter.items_scanned) };
     let reads = f64::from(meter.items_scanned) * replicas_read(consistency);
     Charge::flat("page of a feed", 1.0).line("items read, by mean size", reads, read_units(each))
 }

@@ -108,11 +108,12 @@ impl PartitionKey {
         array.iter().map(component).collect::<Result<_, _>>().map(PartitionKey)
     }
 
-    /// The key of an item. A path that leads nowhere gives undefined; one that leads to an array or
-    /// object gives [`PartitionKeyError::NotAScalar`].
-    pub fn extract(def: &PartitionKeyDef, doc: DocRef<'_>) -> Result<PartitionKey, PartitionKeyError> {
-        let component = |path: &Path| KeyComponent::from_value(doc.get(path));
-        def.paths.iter().map(component).collect::<Result<_, _>>().map(PartitionKey)
+    /// The key of an item. A path that leads nowhere, or to an array or object, gives undefined, as the SDKs
+    /// send it.
+    pub fn extract(def: &PartitionKeyDef, doc: DocRef<'_>) -> PartitionKey {
+        let component =
+            |path: &Path| KeyComponent::from_value(doc.get(path)).unwrap_or(KeyComponent::Undefined);
+        PartitionKey(def.paths.iter().map(component).collect())
     }
 
     pub fn components(&self) -> &[KeyComponent] {

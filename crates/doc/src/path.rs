@@ -46,8 +46,8 @@ impl Path {
         let mut rest = check_start(text)?;
         let mut segments = Vec::new();
         loop {
-            let name = if let Some(quoted) = rest.strip_prefix('"') {
-                let (name, after) = read_quoted(quoted)?;
+            let name = if let Some(quote @ ('"' | '\'')) = rest.chars().next() {
+                let (name, after) = read_quoted(&rest[1..], quote)?;
                 rest = after;
                 name
             } else {
@@ -141,14 +141,14 @@ fn push(segments: &mut Vec<Segment>, name: String) -> Result<(), PathError> {
 }
 
 /// Reads a quoted segment whose opening quote is already taken.
-fn read_quoted(text: &str) -> Result<(String, &str), PathError> {
+fn read_quoted(text: &str, quote: char) -> Result<(String, &str), PathError> {
     let mut name = String::new();
     let mut characters = text.char_indices();
     while let Some((at, character)) = characters.next() {
         match character {
-            '"' => return Ok((name, &text[at + 1..])),
+            character if character == quote => return Ok((name, &text[at + 1..])),
             '\\' => match characters.next() {
-                Some((_, escaped @ ('"' | '\\' | '/'))) => name.push(escaped),
+                Some((_, escaped @ ('"' | '\'' | '\\' | '/'))) => name.push(escaped),
                 _ => return Err(PathError::BadQuote),
             },
             character => name.push(character),
@@ -158,5 +158,5 @@ fn read_quoted(text: &str) -> Result<(String, &str), PathError> {
 }
 
 fn needs_quotes(name: &str) -> bool {
-    name.is_empty() || name.contains(['/', '"', '\\', ' ', '*', '?', '[', ']'])
+    name.is_empty() || name.contains(['/', '"', '\'', '\\', ' ', '*', '?', '[', ']'])
 }

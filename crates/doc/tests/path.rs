@@ -18,6 +18,7 @@ fn property_paths() {
         ("/a/b c", vec!["a", "b c"]),
         (r#"/"a/b"/c"#, vec!["a/b", "c"]),
         (r#"/"say \"x\"""#, vec![r#"say "x""#]),
+        (r#"/'level" 1*()'/'le/vel2'"#, vec![r#"level" 1*()"#, "le/vel2"]),
     ] {
         assert_eq!(names(&Path::parse_property(text).unwrap()), expected, "{text}");
     }

@@ -180,8 +180,7 @@ impl Responder {
 
     fn standard(&self, trace: &Trace<'_>, receipt: &Receipt, values: &mut Values) {
         values.put(names::ACTIVITY_ID, |out| out.write_str(trace.activity.as_str()));
-        // A sum of nothing may be a negative zero, which would show its sign.
-        let units = receipt.charge.total() + 0.0;
+        let units = receipt.charge.total();
         values.put(names::REQUEST_CHARGE, |out| write!(out, "{units}"));
         let transport = self.transport_request.fetch_add(1, Ordering::Relaxed);
         values.put(names::TRANSPORT_REQUEST_ID, |out| write!(out, "{transport}"));
@@ -355,7 +354,7 @@ fn push_path_text(out: &mut String, text: &str) {
 
 /// The charge as JSON: `{"total":5.35,"lines":[{"what":"...","count":1,"each":4.95,"units":4.95}]}`.
 fn explain(charge: &Charge, out: &mut String) -> std::fmt::Result {
-    write!(out, "{{\"total\":{},\"lines\":[", charge.total() + 0.0)?;
+    write!(out, "{{\"total\":{},\"lines\":[", charge.total())?;
     for (place, line) in charge.lines.iter().enumerate() {
         out.push_str(if place == 0 { "{\"what\":" } else { ",{\"what\":" });
         push_json_string(out, line.what);

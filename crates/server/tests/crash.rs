@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use orrery_testkit::{Client, Reply, Server};
+use orrery_testkit::{Client, Random, Reply, Server};
 use serde_json::json;
 
 const ROUNDS: u32 = 50;
@@ -21,18 +21,6 @@ const BATCH_IDS: usize = 3;
 
 fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_orrery"))
-}
-
-/// A small generator with a printed seed, so that a failure can be run again.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
 }
 
 /// What an item may be: its version number, or nothing.
@@ -223,7 +211,7 @@ fn create_containers(port: u16) {
 fn writers(seed: u64) -> Vec<Writer> {
     (0..WRITERS)
         .map(|name| Writer {
-            random: Random(seed ^ (name as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+            random: Random::new(seed + name as u64 + 1),
             container: if name % 2 == 0 { "one" } else { "four" },
             name,
             acknowledged: HashMap::new(),
@@ -242,20 +230,13 @@ fn verify(directory: &Path) {
     assert!(output.status.success(), "verify: {text}{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn clock_seed() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64)
-}
-
 #[test]
 fn nothing_acknowledged_is_lost_to_sigkill() {
-    let seed = std::env::var("ORRERY_TEST_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = seed.unwrap_or_else(|| clock_seed());
-    println!("ORRERY_TEST_SEED={seed}");
-    let mut random = Random(seed | 1);
+    let mut random = Random::from_environment();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut server = Server::start_on(binary(), directory.path(), &["--no-throttle"]);
     create_containers(server.port());
-    let mut writers = writers(seed);
+    let mut writers = writers(random.seed());
     let acknowledged = AtomicU64::new(0);
     for round in 0..ROUNDS {
         let stop = AtomicBool::new(false);

@@ -43,7 +43,8 @@ mod tests {
 
     #[test]
     fn other_text_matches_no_version() {
-        for text in ["", "*", "\"\"", "0000d1a2", "zzzzzzzz-0000-0700-0000-66b3f4d10000", "ééééééééé"] {
+        for text in ["", "*", "\"\"", "0000d1a2", "zzzzzzzz-0000-0700-0000-66b3f4d10000", "ééééééééé"]
+        {
             assert_eq!(Etag::parse(text), None, "{text}");
         }
     }

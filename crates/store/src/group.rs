@@ -109,7 +109,7 @@ impl<'a> Group<'a> {
     }
 
     /// Runs a transaction: all of its operations take effect in this group, or none.
-    pub fn run(&mut self, txn: &Txn) -> Result<Done, TxnError> {
+    pub fn run(&mut self, txn: &Txn) -> Result<Done, Box<TxnError>> {
         let mut draft = Draft::default();
         let mut outcomes = Vec::with_capacity(txn.ops.len());
         let lsn = Lsn(self.state.lsn.0 + 1);
@@ -121,7 +121,7 @@ impl<'a> Group<'a> {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(error) => {
                     outcomes.iter().for_each(|done: &Outcome| meter.add(&done.meter));
-                    return Err(TxnError { place, error, meter });
+                    return Err(Box::new(TxnError { place, error, meter }));
                 }
             }
         }
@@ -139,7 +139,8 @@ impl<'a> Group<'a> {
         self.state.rids_given += draft.rids_given;
         self.state.items = self.state.items.saturating_add_signed(draft.items);
         self.state.bytes = self.state.bytes.saturating_add_signed(draft.bytes);
-        let size = self.sizes.get_mut(scope).expect("evaluating a write loads the size of its logical partition");
+        let size =
+            self.sizes.get_mut(scope).expect("evaluating a write loads the size of its logical partition");
         let before = size.bytes;
         size.bytes = before.saturating_add_signed(draft.bytes);
         let logical_bytes = (before, size.bytes);
@@ -220,9 +221,10 @@ impl<'a> Group<'a> {
             Target::Id(id) => return Ok(Some(ItemKey { epk: scope.clone(), id: id.clone() })),
             Target::Rid(rid) => *rid,
         };
-        let drafted = draft.writes.iter().find(|(_, _, after)| {
-            after.as_ref().is_some_and(|version| version.item().header.rid == rid)
-        });
+        let drafted = draft
+            .writes
+            .iter()
+            .find(|(_, _, after)| after.as_ref().is_some_and(|version| version.item().header.rid == rid));
         let key = match drafted {
             Some((key, ..)) => Some(key.clone()),
             None => match self.created.get(&rid) {
@@ -255,7 +257,7 @@ impl<'a> Group<'a> {
 
     /// Two keys with one hash and one id would be one item to us: say so instead of mixing them.
     fn conflict(&self, stored: &Version, doc: &Doc) -> OpError {
-        let key_of = |doc: &Doc| PartitionKey::extract(&self.schema.key, doc.as_ref()).ok();
+        let key_of = |doc: &Doc| PartitionKey::extract(&self.schema.key, doc.as_ref());
         if key_of(&stored.item().doc) == key_of(doc) { OpError::Conflict } else { OpError::KeyCollision }
     }
 
@@ -436,7 +438,12 @@ pub(crate) fn item_index_keys(generation: u32, key: &ItemKey, item: &Item, schem
     let terms = Terms::of(item, &key.id, &schema.indexing);
     let mut entries = vec![keys::index(generation, keys::RID_PATH, &item.header.rid.to_be_bytes(), key)];
     let none = Terms::default();
-    Terms::diff(&none, &terms, |_, _, _| {}, |path, term, _| entries.push(keys::index(generation, path, term, key)));
+    Terms::diff(
+        &none,
+        &terms,
+        |_, _, _| {},
+        |path, term, _| entries.push(keys::index(generation, path, term, key)),
+    );
     entries
 }
 

@@ -24,9 +24,7 @@ pub use group::{Done, Group, Prepared};
 pub use item::{DamagedItem, FLAG_UNINDEXED, Item, ItemHeader, TICKS_PER_SECOND};
 pub use keys::ItemKey;
 pub use meter::Meter;
-pub use op::{
-    Action, Condition, Effect, Op, OpError, Outcome, Patch, Precondition, Target, Txn, TxnError,
-};
+pub use op::{Action, Condition, Effect, Op, OpError, Outcome, Patch, Precondition, Target, Txn, TxnError};
 pub use partition::{Partition, PartitionSpec, PartitionState, Schema};
 pub use sizes::LogicalSize;
 pub use verify::Verification;

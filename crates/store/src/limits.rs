@@ -62,7 +62,7 @@ pub const PARTITION_QUEUE_MAX: usize = 10_000;
 pub const GROUP_TXNS_MAX: usize = 256;
 pub const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Logical partitions whose size a physical partition remembers; the rest is read back when needed.
-pub const SIZES_CACHED_MAX: usize = 4_096;
+pub const SIZES_CACHED_MAX: usize = 256;
 /// Bytes of a string that an index term keeps; the document decides beyond that.
 pub const TERM_BYTES_MAX: usize = 100;
 

@@ -2,9 +2,9 @@
 
 use orrery_doc::{Doc, Epk};
 
+use crate::Etag;
 use crate::item::Item;
 use crate::patch::{PatchError, PatchOp};
-use crate::Etag;
 
 /// Operations on one logical partition that happen together or not at all.
 #[derive(Clone, Debug)]
@@ -37,7 +37,10 @@ pub enum Action {
     Upsert(Doc),
     Replace(Doc),
     /// A replace whose document carries another id: the item moves there and stays the same resource.
-    Rename { id: String, doc: Doc },
+    Rename {
+        id: String,
+        doc: Doc,
+    },
     Patch(Patch),
     Delete,
     /// Batches may read what they wrote.

@@ -11,7 +11,7 @@ use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::indexing::IndexingPolicy;
 use crate::item::read_u64;
 use crate::limits::SIZES_CACHED_MAX;
-use crate::{Lsn, LogicalSize, Prepared, keys};
+use crate::{LogicalSize, Lsn, Prepared, keys};
 
 /// What never changes in the life of a partition.
 #[derive(Clone, Debug)]
@@ -126,4 +126,3 @@ impl PartitionState {
         })
     }
 }
-

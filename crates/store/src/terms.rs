@@ -27,7 +27,9 @@ impl Terms {
     pub fn of(item: &Item, id: &str, policy: &IndexingPolicy) -> Terms {
         let mut terms = Terms::default();
         if item.header.flags & FLAG_UNINDEXED == 0 {
-            for_each_term(policy, item.root(), &mut |path_hash, term: &[u8]| terms.push(path_hash, term, true));
+            for_each_term(policy, item.root(), &mut |path_hash, term: &[u8]| {
+                terms.push(path_hash, term, true)
+            });
             let mut term = Vec::with_capacity(16);
             encode_term(Value::Int(item.header.ts() as i64), TermOrder::Sql, &mut term);
             terms.push(path_hash(&["_ts"]), &term, false);

@@ -75,9 +75,17 @@ impl Partition {
         report: &mut Verification,
     ) -> Result<u64, EngineError> {
         if item.header.lsn > self.lsn() {
-            report.find(|| format!("{}: written at {:?}, but the partition is at {:?}", key.id, item.header.lsn, self.lsn()));
+            report.find(|| {
+                format!(
+                    "{}: written at {:?}, but the partition is at {:?}",
+                    key.id,
+                    item.header.lsn,
+                    self.lsn()
+                )
+            });
         }
-        let feed = snapshot.get(Keyspace::Feed, &keys::feed(self.spec.number, item.header.lsn.0, item.header.place))?;
+        let feed = snapshot
+            .get(Keyspace::Feed, &keys::feed(self.spec.number, item.header.lsn.0, item.header.place))?;
         let expected = &keys::item(self.spec.container, key)[4..];
         if feed.as_deref() != Some(expected) {
             report.find(|| format!("{}: its feed entry is missing or names another item", key.id));
@@ -101,7 +109,9 @@ impl Partition {
         let state = self.state();
         if (state.items, state.bytes) != (report.items, report.bytes) {
             let found = (report.items, report.bytes);
-            report.find(|| format!("items and bytes are {found:?}, accounted {:?}", (state.items, state.bytes)));
+            report.find(|| {
+                format!("items and bytes are {found:?}, accounted {:?}", (state.items, state.bytes))
+            });
         }
         for (epk, size) in sizes {
             let stored = snapshot.get(Keyspace::Meta, &keys::logical_size(self.spec.container, epk))?;
@@ -125,5 +135,7 @@ impl Partition {
 fn count(snapshot: &Snapshot, keyspace: Keyspace, prefix: &[u8]) -> Result<u64, EngineError> {
     let upper = keys::after_prefix(prefix);
     let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    snapshot.keys(keyspace, Bound::Included(prefix), upper, false).try_fold(0, |sum, key| key.map(|_| sum + 1))
+    snapshot
+        .keys(keyspace, Bound::Included(prefix), upper, false)
+        .try_fold(0, |sum, key| key.map(|_| sum + 1))
 }

@@ -91,11 +91,11 @@ pub(crate) fn find_rid(
 ) -> Result<Option<ItemKey>, OpError> {
     let prefix = keys::index_prefix(partition.spec.generation, keys::RID_PATH, &rid.to_be_bytes());
     let upper = keys::after_prefix(&prefix).expect("an index prefix is never all ones");
-    let mut found =
-        snapshot.keys(Keyspace::Index, Bound::Included(&prefix), Bound::Excluded(&upper), false);
+    let mut found = snapshot.keys(Keyspace::Index, Bound::Included(&prefix), Bound::Excluded(&upper), false);
     let Some(key) = found.next() else { return Ok(None) };
     let key = key.map_err(damaged)?;
-    let (epk, id) = Epk::decode_key(&key[prefix.len()..]).ok_or_else(|| OpError::Damaged("an index key".into()))?;
+    let (epk, id) =
+        Epk::decode_key(&key[prefix.len()..]).ok_or_else(|| OpError::Damaged("an index key".into()))?;
     let id = std::str::from_utf8(id).map_err(|_| OpError::Damaged("an index key".into()))?;
     Ok(Some(ItemKey { epk, id: id.to_owned() }))
 }

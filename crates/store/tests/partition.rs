@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::ops::Bound;
 
-use orrery_doc::{Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk, json};
+use orrery_doc::{
+    Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk, json,
+};
 use orrery_store::engine::{Engine, Keyspace, SyncMode};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{
-    Action, Effect, Etag, Group, Item, Lsn, Op, OpError, Outcome, Partition, PartitionSpec, Precondition, Scan,
-    Schema, TICKS_PER_SECOND, Target, Txn, View,
+    Action, Effect, Etag, Group, Item, Lsn, Op, OpError, Outcome, Partition, PartitionSpec, Precondition,
+    Scan, Schema, TICKS_PER_SECOND, Target, Txn, View,
 };
 use proptest::prelude::*;
 
@@ -125,7 +127,8 @@ fn create_read_replace_delete_leave_nothing_behind() {
     assert_eq!(world.read("a", Target::Id("1".into())).as_deref(), Some(r#"{"id":"1","pk":"a","n":1}"#));
     assert_eq!(world.read("a", Target::Rid(rid)).as_deref(), Some(r#"{"id":"1","pk":"a","n":1}"#));
     assert_eq!(world.read("b", Target::Rid(rid)), None, "another key must not find it");
-    let replaced = world.run("a", vec![op("1", Action::Replace(doc(r#"{"id":"1","pk":"a","n":2}"#)))]).unwrap();
+    let replaced =
+        world.run("a", vec![op("1", Action::Replace(doc(r#"{"id":"1","pk":"a","n":2}"#)))]).unwrap();
     assert_eq!(replaced[0].item.header.rid, rid, "a new version keeps the rid");
     assert_ne!(replaced[0].item.header.etag, created[0].item.header.etag);
     world.check();
@@ -193,7 +196,9 @@ fn versions_guard_writes() {
         let refused = world.run("a", vec![guarded(stale, action)]);
         assert!(matches!(refused, Err(OpError::PreconditionFailed)));
     }
-    assert!(world.run("a", vec![guarded(Precondition::IfMatch(Some(etag)), Action::Replace(body()))]).is_ok());
+    assert!(
+        world.run("a", vec![guarded(Precondition::IfMatch(Some(etag)), Action::Replace(body()))]).is_ok()
+    );
     let missing = Op { precondition: stale, ..op("2", Action::Upsert(doc(r#"{"id":"2","pk":"a"}"#))) };
     assert!(world.run("a", vec![missing]).is_ok(), "an upsert of a missing item ignores If-Match");
     assert!(matches!(world.run("a", vec![op("9", Action::Delete)]), Err(OpError::NotFound)));
@@ -203,11 +208,15 @@ fn versions_guard_writes() {
 fn a_full_logical_partition_refuses_growth_and_takes_the_rest() {
     let mut world = World::new();
     world.limits.logical_partition_bytes = 1_000;
-    let body = |id: &str, fill: usize| doc(&format!(r#"{{"id":"{id}","pk":"a","fill":"{}"}}"#, "x".repeat(fill)));
+    let body =
+        |id: &str, fill: usize| doc(&format!(r#"{{"id":"{id}","pk":"a","fill":"{}"}}"#, "x".repeat(fill)));
     world.run("a", vec![op("1", Action::Create(body("1", 700)))]).unwrap();
     let refused = world.run("a", vec![op("2", Action::Create(body("2", 300)))]);
     assert!(matches!(refused, Err(OpError::LogicalPartitionFull)));
-    assert!(world.run("b", vec![op("2", Action::Create(body("2", 300)))]).is_ok(), "others are not concerned");
+    assert!(
+        world.run("b", vec![op("2", Action::Create(body("2", 300)))]).is_ok(),
+        "others are not concerned"
+    );
     let both = vec![op("3", Action::Create(body("3", 150))), op("4", Action::Create(body("4", 150)))];
     assert!(matches!(world.run("a", both), Err(OpError::LogicalPartitionFull)), "a batch counts as a whole");
     assert!(world.run("a", vec![op("1", Action::Replace(body("1", 600)))]).is_ok(), "shrinking is allowed");
@@ -241,6 +250,9 @@ fn scans_follow_the_key_space_and_resume_after_any_key() {
     }
 }
 
+/// A partition key, and operations as kind, id and document.
+type PlannedTxn = (String, Vec<(u8, String, String)>);
+
 fn any_op() -> impl Strategy<Value = (u8, u8, u8, u8)> {
     (0..5u8, 0..4u8, 0..6u8, any::<u8>())
 }
@@ -256,7 +268,7 @@ proptest! {
         let world = World::new();
         let mut model: HashMap<(String, String), String> = HashMap::new();
         for group in groups {
-            let txns: Vec<(String, Vec<(u8, String, String)>)> = group.iter().map(|ops| {
+            let txns: Vec<PlannedTxn> = group.iter().map(|ops| {
                 let key = ops[0].1.to_string();
                 let ops = ops.iter().map(|(kind, _, id, n)| {
                     (*kind, id.to_string(), format!(r#"{{"id":"{id}","pk":"{key}","n":{n},"t":["{n}",{kind}]}}"#))
@@ -295,13 +307,19 @@ fn action(kind: u8, body: &str) -> Action {
     }
 }
 
-fn apply(model: &mut HashMap<(String, String), String>, (key, id): (&str, &str), kind: u8, body: &str) -> bool {
+fn apply(
+    model: &mut HashMap<(String, String), String>,
+    (key, id): (&str, &str),
+    kind: u8,
+    body: &str,
+) -> bool {
     let place = (key.to_owned(), id.to_owned());
     let exists = model.contains_key(&place);
     match kind {
         0 if exists => return false,
-        2..=4 if !exists => return false,
-        0..=2 => drop(model.insert(place, body.to_owned())),
+        0 | 1 => drop(model.insert(place, body.to_owned())),
+        _ if !exists => return false,
+        2 => drop(model.insert(place, body.to_owned())),
         3 => drop(model.remove(&place)),
         _ => {}
     }

@@ -173,11 +173,11 @@ impl Db {
         };
         let next = counters.clone();
         let written = self.store(&next, vec![Record::Container(record)], vec![]).await?;
-        let resource =
-            make_resource(ResourceKind::Container, rid, definition.body.clone(), &written[0])
-                .map_err(Error::invalid)?;
+        let resource = make_resource(ResourceKind::Container, rid, definition.body.clone(), &written[0])
+            .map_err(Error::invalid)?;
         // Partitions keep their index schema: what is indexed changes only together with the index itself.
-        let container = catalog.put_container(Container { resource, definition, ..Container::clone(&current) });
+        let container =
+            catalog.put_container(Container { resource, definition, ..Container::clone(&current) });
         self.publish(&mut counters, next, catalog);
         Ok(container)
     }
@@ -240,7 +240,10 @@ impl Db {
         let partitions = container.map_or(usize::MAX, |container| container.ranges.len());
         let needed = offer::least_partitions(asked.ceiling(), &self.inner.options.limits) as usize;
         if needed > partitions {
-            return Err(ErrorKind::Unsupported("Throughput above what the partitions can give (partition split)").into());
+            return Err(ErrorKind::Unsupported(
+                "Throughput above what the partitions can give (partition split)",
+            )
+            .into());
         }
         Ok(())
     }
@@ -306,7 +309,8 @@ fn take(counter: &mut u32) -> u32 {
 
 fn new_offer(next: &mut Counters, target: Rid, throughput: Throughput) -> OfferRecord {
     let rid = Rid::offer(take(&mut next.offer));
-    let mut record = OfferRecord { rid, target, autoscale: false, throughput: 0, increment_percent: None, highest: 0 };
+    let mut record =
+        OfferRecord { rid, target, autoscale: false, throughput: 0, increment_percent: None, highest: 0 };
     record.set(throughput);
     record
 }

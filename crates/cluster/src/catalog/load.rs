@@ -36,7 +36,11 @@ struct Records {
 }
 
 impl Loaded {
-    pub fn read(partition: &Partition, snapshot: &Snapshot, options: &DbOptions) -> Result<Loaded, OpenError> {
+    pub fn read(
+        partition: &Partition,
+        snapshot: &Snapshot,
+        options: &DbOptions,
+    ) -> Result<Loaded, OpenError> {
         let records = Records::read(partition, snapshot)?;
         let builder = Builder { options, snapshot, now: Instant::now() };
         let mut catalog = Catalog::default();
@@ -126,8 +130,8 @@ impl Builder<'_> {
         let resource =
             make_resource(ResourceKind::Container, record.rid, body, header).map_err(OpenError::Catalog)?;
         let database = record.rid.database_part().and_then(|rid| catalog.database_by_rid(rid));
-        let database =
-            database.ok_or_else(|| OpenError::Catalog(format!("container {} has no database", record.rid)))?;
+        let database = database
+            .ok_or_else(|| OpenError::Catalog(format!("container {} has no database", record.rid)))?;
         let rate = partition_rate(offer.map(|offer| offer.throughput), record.ranges.len(), self.options);
         let ranges = self.ranges(&record, &definition, header, rate)?;
         Ok(Container {
@@ -224,4 +228,3 @@ pub(crate) fn catalog_spec() -> PartitionSpec {
     let range = EpkRange::full();
     PartitionSpec { number: 0, container: 0, generation: 0, range, rid_prefix: 0 }
 }
-

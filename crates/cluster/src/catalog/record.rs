@@ -1,6 +1,6 @@
 //! The stored form of catalog entries: items of partition 0, one JSON document each.
 
-use orrery_doc::{Doc, EpkRange, Epk, json};
+use orrery_doc::{Doc, Epk, EpkRange, json};
 use orrery_store::limits::JSON_DEPTH_MAX;
 use serde::{Deserialize, Serialize};
 

@@ -200,7 +200,8 @@ mod tests {
 
     #[test]
     fn metrics_have_the_form_that_clients_cut() {
-        let metrics = Metrics { total_ms: 1.5, compile_ms: 0.25, scanned: (6, 600), rows: 3, bytes: 90 }.render();
+        let metrics =
+            Metrics { total_ms: 1.5, compile_ms: 0.25, scanned: (6, 600), rows: 3, bytes: 90 }.render();
         let text = metrics.to_str().expect("ASCII");
         assert_eq!(text.split(';').count(), 16);
         for pair in text.split(';') {
@@ -209,7 +210,10 @@ mod tests {
         }
         assert!(text.starts_with("totalExecutionTimeInMs=1.50;queryCompileTimeInMs=0.25;"), "{text}");
         assert!(text.contains(";VMExecutionTimeInMs=1.25;"), "{text}");
-        assert!(text.contains(";retrievedDocumentCount=6;retrievedDocumentSize=600;outputDocumentCount=3;"), "{text}");
+        assert!(
+            text.contains(";retrievedDocumentCount=6;retrievedDocumentSize=600;outputDocumentCount=3;"),
+            "{text}"
+        );
         assert!(text.ends_with(";indexUtilizationRatio=0.50"), "{text}");
     }
 

@@ -1,0 +1,162 @@
+//! The load: many keep-alive connections on one thread, each with one request under way.
+//!
+//! The client shares the machine with what it measures, so it must cost little and the same for
+//! everybody: requests are bytes made beforehand or in a buffer that is kept, answers are read into
+//! another, and only their status and length are looked at.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use memchr::memmem;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+
+use crate::latency::Latency;
+
+/// Where requests come from. One source feeds all connections.
+pub trait Source {
+    /// Writes the next request into the empty buffer; false when there are no more.
+    fn next(&mut self, request: &mut Vec<u8>) -> bool;
+
+    /// The status that every answer must have.
+    fn status(&self) -> u16;
+}
+
+/// When to stop, whichever comes first: the time, or the end of the source.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub address: SocketAddr,
+    pub connections: usize,
+    pub time: Duration,
+}
+
+pub struct Outcome {
+    pub requests: u64,
+    pub seconds: f64,
+    pub latency: Latency,
+}
+
+impl Outcome {
+    pub fn rate(&self) -> f64 {
+        self.requests as f64 / self.seconds
+    }
+}
+
+/// A thread's own runtime, for the load of one process.
+pub fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+/// Sends until the plan is fulfilled. An answer with another status ends the whole with its text.
+pub fn run(plan: Plan, source: impl Source + 'static) -> Result<Outcome> {
+    runtime()?.block_on(async {
+        let mut streams = Vec::new();
+        for _ in 0..plan.connections {
+            let stream = TcpStream::connect(plan.address).await.context("the server does not listen")?;
+            stream.set_nodelay(true)?;
+            streams.push(stream);
+        }
+        let source = Rc::new(RefCell::new(source));
+        let latency = Rc::new(RefCell::new(Latency::default()));
+        let tasks = LocalSet::new();
+        let began = Instant::now();
+        let mut running = Vec::new();
+        for stream in streams {
+            let (source, latency) = (Rc::clone(&source), Rc::clone(&latency));
+            running.push(tasks.spawn_local(converse(stream, began + plan.time, source, latency)));
+        }
+        tasks
+            .run_until(async {
+                for task in running {
+                    task.await.context("a connection panicked")??;
+                }
+                anyhow::Ok(())
+            })
+            .await?;
+        let seconds = began.elapsed().as_secs_f64();
+        let latency = latency.take();
+        Ok(Outcome { requests: latency.count(), seconds, latency })
+    })
+}
+
+async fn converse(
+    mut stream: TcpStream,
+    end: Instant,
+    source: Rc<RefCell<impl Source>>,
+    latency: Rc<RefCell<Latency>>,
+) -> Result<()> {
+    let wanted = source.borrow().status();
+    let (mut request, mut answer) = (Vec::with_capacity(4096), vec![0; 16 * 1024]);
+    let mut sent = Instant::now();
+    while sent < end {
+        request.clear();
+        if !source.borrow_mut().next(&mut request) {
+            break;
+        }
+        stream.write_all(&request).await?;
+        let (status, length) = read_answer(&mut stream, &mut answer).await?;
+        if status != wanted {
+            let shown = String::from_utf8_lossy(&answer[..length.min(2000)]).into_owned();
+            bail!("{status} instead of {wanted}: {shown}");
+        }
+        let now = Instant::now();
+        latency.borrow_mut().record(now - sent);
+        sent = now;
+    }
+    Ok(())
+}
+
+/// Reads one answer into the buffer, which grows when it must; returns its status and its bytes.
+async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<(u16, usize)> {
+    let mut filled = 0;
+    let mut wanted = None;
+    loop {
+        if filled == buffer.len() {
+            buffer.resize(buffer.len() * 2, 0);
+        }
+        let read = stream.read(&mut buffer[filled..]).await?;
+        if read == 0 {
+            bail!("the server closed the connection");
+        }
+        filled += read;
+        if wanted.is_none() {
+            wanted = whole_length(&buffer[..filled])?;
+        }
+        if let Some(wanted) = wanted
+            && filled >= wanted
+        {
+            let status = std::str::from_utf8(&buffer[9..12])?.parse()?;
+            return Ok((status, filled));
+        }
+    }
+}
+
+/// The bytes of the whole answer, once its headers are there.
+fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
+    let Some(head) = memmem::find(answer, b"\r\n\r\n") else { return Ok(None) };
+    let field = b"content-length: ";
+    let Some(at) = memmem::find(&answer[..head], field) else { return Ok(Some(head + 4)) };
+    let digits = answer[at + field.len()..].iter().take_while(|byte| byte.is_ascii_digit());
+    let length = digits.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
+    Ok(Some(head + 4 + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_an_answer_is_known_once_its_headers_are_there() {
+        for (answer, wanted) in [
+            ("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r", None),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n", Some(51)),
+            ("HTTP/1.1 304 Not Modified\r\nx: y\r\n\r\nabc", Some(35)),
+        ] {
+            assert_eq!(whole_length(answer.as_bytes()).expect("readable"), wanted, "{answer}");
+        }
+    }
+}

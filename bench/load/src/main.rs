@@ -1,0 +1,61 @@
+//! `make bench`: one run on one machine, every figure as a ratio to a peer or a ceiling of the same run.
+//!
+//! Absolute figures say more about the machine and its other users than about a program. So each
+//! load runs in turns with what it is compared with, under the same client, and the ratios are what
+//! to read. Everything runs on loopback, in processes and folders that the run itself makes and ends.
+
+mod bare;
+mod creates;
+mod engine;
+mod growth;
+mod item;
+mod latency;
+mod load;
+mod machine;
+mod partitions;
+mod postgres;
+mod reads;
+mod report;
+mod requests;
+mod rounds;
+mod settings;
+mod site;
+mod start;
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use clap::Parser;
+
+use crate::machine::Busy;
+use crate::report::Report;
+use crate::settings::{Role, Section, Settings};
+
+fn main() -> Result<()> {
+    let settings = Settings::parse();
+    if let Some(Role::Bare) = settings.role {
+        return bare::serve();
+    }
+    ensure!(settings.server.exists(), "{} is not there; run `make build`", settings.server.display());
+    println!("{} processors; the load runs on them too", machine::cores());
+    let mut report = Report::default();
+    let (began, before) = (Instant::now(), Busy::now());
+    for (section, run) in SECTIONS {
+        if settings.wants(section) {
+            run(&settings, &mut report)?;
+        }
+    }
+    let others =
+        Busy::now().others_since(&before) / (began.elapsed().as_secs_f64() * machine::cores() as f64);
+    report.finish(&settings.out, others)
+}
+
+type Run = fn(&Settings, &mut Report) -> Result<()>;
+
+const SECTIONS: [(Section, Run); 5] = [
+    (Section::Start, start::run),
+    (Section::Reads, reads::run),
+    (Section::Creates, creates::run),
+    (Section::Partitions, partitions::run),
+    (Section::Growth, growth::run),
+];

@@ -1,0 +1,158 @@
+//! A real server under measurement: its process, its folder, its containers.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use orrery_testkit::{Client, Reply, Server};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::load::{self, Outcome, Plan, Source};
+use crate::machine;
+use crate::requests::{Batches, Container};
+
+pub const DATABASE: &str = "bench";
+/// RU/s that start a container with so many physical partitions.
+const UNITS_PER_PARTITION: u32 = 6_000;
+/// Connections that load items in batches; each has its own logical partition under way.
+const LOADERS: usize = 8;
+
+/// A folder for data that outlives the servers on it, removed at the end.
+pub struct Ground {
+    binary: PathBuf,
+    folder: TempDir,
+}
+
+pub struct Site {
+    server: Server,
+    /// From the start of the process to its first answer.
+    pub first_answer: Duration,
+}
+
+/// A load with what it cost.
+pub struct Measured {
+    pub outcome: Outcome,
+    /// Processor time of the server for one request, in microseconds.
+    pub server_micros: f64,
+}
+
+impl Ground {
+    pub fn new(binary: &Path) -> Result<Ground> {
+        let folder = tempfile::Builder::new().prefix("orrery-bench-").tempdir()?;
+        Ok(Ground { binary: binary.to_owned(), folder })
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        machine::folder_bytes(self.folder.path())
+    }
+
+    /// Starts a durable server and asks it for its account.
+    pub fn start(&self) -> Result<Site> {
+        self.start_with(&[])
+    }
+
+    /// A server that does not wait for the disk, for loading.
+    pub fn start_relaxed(&self) -> Result<Site> {
+        self.start_with(&["--durability", "relaxed"])
+    }
+
+    fn start_with(&self, args: &[&str]) -> Result<Site> {
+        let began = Instant::now();
+        let server = Server::start_on(
+            &self.binary,
+            self.folder(),
+            &[&["--no-throttle", "--log", "error"], args].concat(),
+        );
+        let reply = Client::new(server.port()).send("GET", "/", &[], b"")?;
+        let first_answer = began.elapsed();
+        ensure!(reply.status == 200, "the account cannot be read: {}", reply.status);
+        Ok(Site { server, first_answer })
+    }
+}
+
+impl Site {
+    pub fn id(&self) -> u32 {
+        self.server.id()
+    }
+
+    pub fn memory_bytes(&self) -> u64 {
+        self.server.memory_bytes()
+    }
+
+    pub fn container(&self, name: &str) -> Container {
+        Container::new(self.server.port(), DATABASE, name)
+    }
+
+    pub fn create_database(&self) -> Result<()> {
+        let body = json!({"id": DATABASE}).to_string();
+        let reply = self.client().send("POST", "/dbs", &[], body.as_bytes())?;
+        ensure!(reply.status == 201, "no database: {}", String::from_utf8_lossy(&reply.body));
+        Ok(())
+    }
+
+    pub fn create_container(&self, name: &str, partitions: u32) -> Result<Container> {
+        let body = json!({"id": name, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+        let units = (UNITS_PER_PARTITION * partitions).to_string();
+        let path = format!("/dbs/{DATABASE}/colls");
+        let headers = [("x-ms-offer-throughput", units.as_str())];
+        let reply = self.client().send("POST", &path, &headers, body.to_string().as_bytes())?;
+        ensure!(reply.status == 201, "no container: {}", String::from_utf8_lossy(&reply.body));
+        Ok(self.container(name))
+    }
+
+    /// One item, as a client gets it.
+    pub fn read(&self, container: &Container, item: &crate::item::Address) -> Result<Reply> {
+        let key = format!("[\"{}\"]", item.key);
+        let path = format!("{}/{}", container.items, item.id);
+        let headers = [("x-ms-documentdb-partitionkey", key.as_str())];
+        let reply = self.client().send("GET", &path, &headers, b"")?;
+        ensure!(reply.status == 200, "{path}: {}", String::from_utf8_lossy(&reply.body));
+        Ok(reply)
+    }
+
+    /// Puts the items from `first` up to `end` there, in batches.
+    pub fn load(&self, container: &Container, first: u64, end: u64) -> Result<Outcome> {
+        let plan = Plan { address: container.address, connections: LOADERS, time: Duration::from_secs(7200) };
+        load::run(plan, Batches::new(container, first, end))
+    }
+
+    pub fn measure(&self, plan: Plan, source: impl Source + 'static) -> Result<Measured> {
+        measure(self.id(), plan, source)
+    }
+
+    /// A counter of the metrics page.
+    pub fn metric(&self, name: &str) -> Result<f64> {
+        let reply = self.client().send("GET", "/metrics", &[], b"")?;
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        value.ok_or_else(|| anyhow::anyhow!("the metrics page has no {name}"))
+    }
+
+    pub fn stop(self) -> Duration {
+        let began = Instant::now();
+        self.server.stop();
+        began.elapsed()
+    }
+
+    pub fn kill(self) {
+        self.server.kill();
+    }
+
+    fn client(&self) -> Client {
+        Client::new(self.server.port())
+    }
+}
+
+/// Runs a load against a process and looks at what it used.
+pub fn measure(process: u32, plan: Plan, source: impl Source + 'static) -> Result<Measured> {
+    let before = machine::processor_seconds(process);
+    let outcome = load::run(plan, source)?;
+    let used = machine::processor_seconds(process) - before;
+    let server_micros = used * 1e6 / outcome.requests.max(1) as f64;
+    Ok(Measured { outcome, server_micros })
+}

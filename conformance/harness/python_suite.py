@@ -121,7 +121,7 @@ def run_group(python, folder, name, files, extra=()):
         PYTHONDONTWRITEBYTECODE="1",
     )
     command = [
-        str(python), "-m", "pytest", "-q", "-p", "results_plugin", "-m", MARKERS,
+        str(python), "-m", "pytest", "-q", "--tb=native", "-p", "results_plugin", "-m", MARKERS,
         "--timeout", str(TEST_LIMIT_SECONDS), *extra, *files,
     ]
     with open(log_path, "w", encoding="utf-8") as log:

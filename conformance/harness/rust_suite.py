@@ -43,7 +43,9 @@ def run_suite(suite):
     started = time.monotonic()
     notes = []
     with Server(suite.name, suite.server_flags) as server:
-        results = run_tests(folder, suite, executable)
+        # A few tests check certificates: on an emulator's machine its authority is installed.
+        trust = {"SSL_CERT_FILE": str(server.certificate())}
+        results = run_tests(folder, suite, executable, trust)
         if not server.alive():
             notes.append(f"the server died; see {server.log.name}")
     expectations.save(suite.name, results)
@@ -71,6 +73,7 @@ def environment():
         AZURE_COSMOS_CONNECTION_STRING="emulator",
         AZURE_COSMOS_ALLOW_INVALID_CERT="true",
         AZURE_COSMOS_TEST_MODE="Required",
+        RUST_BACKTRACE="0",
     )
 
 
@@ -95,7 +98,7 @@ def build(folder, suite):
     raise workspace.PreparationFailed(f"cargo named no executable for {suite.name}")
 
 
-def run_tests(folder, suite, executable):
+def run_tests(folder, suite, executable, extra=None):
     listed = subprocess.run(
         [executable, "--list", "--format", "terse"],
         cwd=folder, env=environment(), capture_output=True, text=True, check=True,
@@ -107,7 +110,7 @@ def run_tests(folder, suite, executable):
     with open(log_path, "w", encoding="utf-8") as log:
         process = subprocess.Popen(
             [executable, "--test-threads", TEST_THREADS],
-            cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT,
+            cwd=folder, env=environment() | (extra or {}), stdout=log, stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:

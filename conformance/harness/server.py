@@ -73,6 +73,14 @@ class Server:
                 if line.startswith(b"ORRERY READY"):
                     ready.set()
 
+    def certificate(self):
+        """The server's own certificate authority, saved where a client can be told to trust it."""
+        path = workspace.CACHE / "server-ca.pem"
+        address = f"http://127.0.0.1:{PORT}/_explorer/emulator.pem"
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            path.write_bytes(answer.read())
+        return path
+
     def alive(self):
         return self._process is not None and self._process.poll() is None
 

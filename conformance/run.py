@@ -63,6 +63,8 @@ def print_details(verdicts, record):
     for verdict in verdicts:
         for note in verdict.notes:
             print(f"{verdict.suite}: {note}")
+        for test in verdict.unknown:
+            print(f"{verdict.suite}: NO SUCH TEST, take it off expected/{verdict.suite}.txt: {test}")
         for test in verdict.new_passes:
             print(f"{verdict.suite}: PASSES NOW, take it off expected/{verdict.suite}.txt: {test}")
         if record and verdict.unexpected:

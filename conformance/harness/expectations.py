@@ -25,12 +25,13 @@ class Verdict:
     expected_failures: list = dataclasses.field(default_factory=list)
     new_passes: list = dataclasses.field(default_factory=list)
     unexpected: list = dataclasses.field(default_factory=list)
+    unknown: list = dataclasses.field(default_factory=list)
     seconds: float = 0.0
     notes: list = dataclasses.field(default_factory=list)
 
     @property
     def good(self):
-        return not self.new_passes and not self.unexpected
+        return not (self.new_passes or self.unexpected or self.unknown)
 
 
 @dataclasses.dataclass
@@ -93,7 +94,15 @@ def judge(suite, results):
             verdict.expected_failures.append(result.id)
         else:
             verdict.unexpected.append(result)
+    verdict.unknown = unknown_ids(expected, results)
     return verdict
+
+
+def unknown_ids(listed, results):
+    """Listed tests that do not exist. Only files that ran can tell: a quick run has fewer."""
+    seen = {result.id for result in results}
+    files = {test.partition("::")[0] for test in seen}
+    return [test for test in listed if test not in seen and test.partition("::")[0] in files]
 
 
 def save(suite, results):

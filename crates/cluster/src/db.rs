@@ -99,6 +99,11 @@ impl Db {
         self.inner.catalog.load_full()
     }
 
+    /// How far the catalog's own partition is.
+    pub fn catalog_lsn(&self) -> Lsn {
+        self.inner.catalog_range.partition.lsn()
+    }
+
     /// Reads one item.
     pub async fn read(
         &self,

@@ -1,7 +1,7 @@
 //! A named thing of the catalog: what all resources have in common.
 
 use orrery_doc::Doc;
-use orrery_store::Etag;
+use orrery_store::{Etag, Lsn};
 
 use crate::rid::Rid;
 
@@ -22,6 +22,8 @@ pub struct Resource {
     pub id: String,
     pub body: Doc,
     pub etag: Etag,
+    /// The change of the catalog that wrote it.
+    pub lsn: Lsn,
     /// Seconds since 1970, the service's `_ts`.
     pub ts: u64,
 }

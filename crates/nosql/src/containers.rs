@@ -24,6 +24,7 @@ pub(crate) async fn feed(call: &Call<'_>, database: &Arc<Database>, body: Bytes)
             let reply = envelope::list(call, owner, "DocumentCollections", database.containers(), rid, show)?;
             Ok(reply
                 .charge("catalog read", ru::METADATA_READ)
+                .from_catalog(call.db.catalog_lsn(), None)
                 .usage(ResourceUsage::Containers(database.containers().count()))
                 .in_database(database))
         }
@@ -44,7 +45,9 @@ pub(crate) async fn one(call: &Call<'_>, container: &Arc<Container>, body: Bytes
         Method::PUT => replace(call, container, &body).await,
         Method::DELETE => {
             call.db.delete_container(container.resource.rid, if_match(call)).await?;
-            let reply = Reply::empty(StatusCode::NO_CONTENT).charge("catalog write", ru::METADATA_WRITE);
+            let reply = Reply::empty(StatusCode::NO_CONTENT)
+                .charge("catalog write", ru::METADATA_WRITE)
+                .from_catalog(call.db.catalog_lsn(), None);
             Ok(in_owner(call, container, reply))
         }
         _ => Err(Own::MethodNotAllowed.into()),
@@ -91,8 +94,12 @@ fn show(call: &Call<'_>, container: &Arc<Container>) -> Reply {
 }
 
 fn written(call: &Call<'_>, container: &Arc<Container>, status: StatusCode) -> Reply {
+    let mut receipt = receipt(container);
+    if let Some(served) = &mut receipt.served {
+        served.item_lsn = Some(served.lsn);
+    }
     let reply = Reply::new(status, render(call, container))
-        .receipt(receipt(container))
+        .receipt(receipt)
         .charge("catalog write", ru::METADATA_WRITE)
         .etag(container.resource.etag);
     in_owner(call, container, reply)

@@ -25,6 +25,8 @@ pub(crate) struct Reply {
     pub receipt: Receipt,
     pub etag: Option<Etag>,
     pub owner: Owner,
+    /// For answers from the catalog: how far it is, and which change wrote the resource in the answer.
+    pub catalog: Option<(Lsn, Option<Lsn>)>,
     /// Rows of a feed.
     pub item_count: Option<usize>,
     pub continuation: Option<String>,
@@ -56,6 +58,7 @@ impl Reply {
             receipt: Receipt::default(),
             etag: None,
             owner: Owner::None,
+            catalog: None,
             item_count: None,
             continuation: None,
             usage: None,
@@ -92,6 +95,11 @@ impl Reply {
             owner: Owner::Container(container.clone()),
             ..self
         }
+    }
+
+    /// The state of the catalog that the answer was read from, or that it made.
+    pub fn from_catalog(self, lsn: Lsn, resource: Option<Lsn>) -> Reply {
+        Reply { catalog: Some((lsn, resource)), ..self }
     }
 
     pub fn in_database(self, database: &Arc<Database>) -> Reply {
@@ -148,6 +156,9 @@ impl Responder {
         }
         if let Some(continuation) = &reply.continuation {
             values.put(names::CONTINUATION, |out| out.write_str(continuation));
+        }
+        if let Some((lsn, resource)) = reply.catalog {
+            values.position(0, lsn, resource, *trace.method != Method::GET);
         }
         values.owner(&reply.owner);
         values.usage(reply.usage.as_ref());
@@ -258,13 +269,17 @@ impl Values {
     }
 
     fn served(&mut self, served: &Served, is_write: bool) {
-        let lsn = served.lsn;
+        self.put(names::RANGE_ID, |out| write!(out, "{}", served.range_id));
+        self.position(served.range_id, served.lsn, served.item_lsn, is_write);
+    }
+
+    /// How far a partition is, in all the forms in which the service says it.
+    fn position(&mut self, range_id: u32, lsn: Lsn, item_lsn: Option<Lsn>, is_write: bool) {
         self.lsn(names::LSN, lsn);
         self.lsn(names::LLSN, lsn);
         self.lsn(names::GLOBAL_COMMITTED_LSN, lsn);
-        self.put(names::SESSION_TOKEN, |out| write!(out, "{}:-1#{}", served.range_id, lsn.0));
-        self.put(names::RANGE_ID, |out| write!(out, "{}", served.range_id));
-        if let Some(item_lsn) = served.item_lsn {
+        self.put(names::SESSION_TOKEN, |out| write!(out, "{range_id}:-1#{}", lsn.0));
+        if let Some(item_lsn) = item_lsn {
             self.lsn(names::ITEM_LSN, item_lsn);
             self.lsn(names::ITEM_LLSN, item_lsn);
         }

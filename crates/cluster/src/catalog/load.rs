@@ -220,7 +220,7 @@ pub(super) fn make_resource(
     header: &ItemHeader,
 ) -> Result<Resource, String> {
     let id = body.root().get("id").as_str().ok_or_else(|| format!("{rid} has no id"))?.to_owned();
-    Ok(Resource { kind, rid, id, body, etag: header.etag, ts: header.ts() })
+    Ok(Resource { kind, rid, id, body, etag: header.etag, lsn: header.lsn, ts: header.ts() })
 }
 
 /// Partition 0: the catalog's own.

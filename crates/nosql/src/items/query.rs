@@ -43,7 +43,9 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         Err(error) => return Err(error.into()),
     };
     let reply = Reply::ok(Renderer::new(container).rows(&page.rows))
-        .header(names::QUERY_EXECUTION_INFO, HeaderValue::from_static(EXECUTION_INFO));
+        .header(names::QUERY_EXECUTION_INFO, HeaderValue::from_static(EXECUTION_INFO))
+        // A logical partition is deleted before its request is answered, so none is ever half gone.
+        .header(names::KEY_DELETE_PENDING, HeaderValue::from_static("false"));
     let reply = match call.headers.populate_query_metrics {
         true => {
             let metrics = Metrics {

@@ -1,6 +1,7 @@
 //! Finds, replicates, splits and serves partitions behind one [`Db`].
 
 pub mod catalog;
+mod changes;
 mod committer;
 mod db;
 mod erase;
@@ -20,6 +21,7 @@ mod throttle;
 pub mod verify;
 
 pub use catalog::{Catalog, Container, ContainerDefinition, Database, Usage};
+pub use changes::{ChangePage, ChangesFrom};
 pub use db::Db;
 pub use error::{Error, ErrorKind, QuotaKind, Result};
 pub use offer::Offer;

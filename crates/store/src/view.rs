@@ -65,6 +65,60 @@ impl<'a> View<'a> {
     }
 }
 
+impl View<'_> {
+    /// The latest versions of items of `range` that were written after `after`, oldest write first.
+    pub fn changes(
+        &self,
+        range: &EpkRange,
+        after: Lsn,
+        mut visit: impl FnMut(Item) -> Scan,
+    ) -> Result<(), OpError> {
+        let partition = self.partition.spec.number;
+        let lower = keys::feed(partition, after.0.saturating_add(1), 0);
+        let upper = keys::feed(partition, u64::MAX, u16::MAX);
+        for entry in
+            self.snapshot.range(Keyspace::Feed, Bound::Included(&lower), Bound::Included(&upper), false)
+        {
+            let (_, place) = entry.map_err(damaged)?;
+            let key = parse_place(&place)?;
+            if !range.contains(&key.epk) {
+                continue;
+            }
+            let item = read_item(self.partition, self.snapshot, &key)?;
+            let item = item.ok_or_else(|| OpError::Damaged("a feed entry without its item".into()))?;
+            if visit(item) == Scan::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last transaction before a moment. Times grow with LSNs, so a search by halves finds it.
+    pub fn lsn_before(&self, time: u64) -> Result<Lsn, OpError> {
+        let (mut low, mut high) = (0, self.lsn.0);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let mut written = None;
+            self.changes(&EpkRange::full(), Lsn(middle - 1), |item| {
+                written = Some(item.header);
+                Scan::Stop
+            })?;
+            // What was overwritten since has left the feed; its place is taken by a later write.
+            match written {
+                Some(header) if header.time < time => low = middle,
+                _ => high = middle - 1,
+            }
+        }
+        Ok(Lsn(low))
+    }
+}
+
+fn parse_place(bytes: &[u8]) -> Result<ItemKey, OpError> {
+    let (epk, id) = Epk::decode_key(bytes).ok_or_else(|| OpError::Damaged("a stored key".into()))?;
+    let id = std::str::from_utf8(id).map_err(|_| OpError::Damaged("a stored key".into()))?;
+    Ok(ItemKey { epk, id: id.to_owned() })
+}
+
 /// Whether a scan goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan {
@@ -94,10 +148,7 @@ pub(crate) fn find_rid(
     let mut found = snapshot.keys(Keyspace::Index, Bound::Included(&prefix), Bound::Excluded(&upper), false);
     let Some(key) = found.next() else { return Ok(None) };
     let key = key.map_err(damaged)?;
-    let (epk, id) =
-        Epk::decode_key(&key[prefix.len()..]).ok_or_else(|| OpError::Damaged("an index key".into()))?;
-    let id = std::str::from_utf8(id).map_err(|_| OpError::Damaged("an index key".into()))?;
-    Ok(Some(ItemKey { epk, id: id.to_owned() }))
+    parse_place(&key[prefix.len()..]).map(Some)
 }
 
 pub(crate) fn damaged(error: EngineError) -> OpError {

@@ -250,6 +250,40 @@ fn scans_follow_the_key_space_and_resume_after_any_key() {
     }
 }
 
+#[test]
+fn changes_come_once_each_in_the_order_of_their_last_write() {
+    let world = World::new();
+    let body = |id: &str, n: u32| doc(&format!(r#"{{"id":"{id}","pk":"a","n":{n}}}"#));
+    for id in ["1", "2", "3"] {
+        world.run("a", vec![op(id, Action::Create(body(id, 0)))]).unwrap();
+    }
+    world.run("a", vec![op("1", Action::Replace(body("1", 1)))]).unwrap();
+    world.run("a", vec![op("2", Action::Delete)]).unwrap();
+    let snapshot = world.engine.snapshot();
+    let view = View::new(&world.partition, &snapshot, world.partition.lsn());
+    let changes = |range: &EpkRange, after: u64| {
+        let mut found = Vec::new();
+        view.changes(range, Lsn(after), |item| {
+            found.push((item.header.lsn, item.header.time, text(&item)));
+            Scan::Continue
+        })
+        .unwrap();
+        found
+    };
+    let all = changes(&EpkRange::full(), 0);
+    let shown: Vec<(u64, &str)> = all.iter().map(|(lsn, _, text)| (lsn.0, text.as_str())).collect();
+    assert_eq!(shown, [(3, r#"{"id":"3","pk":"a","n":0}"#), (4, r#"{"id":"1","pk":"a","n":1}"#)]);
+    assert_eq!(changes(&EpkRange::full(), 3), all[1..]);
+    assert_eq!(changes(&EpkRange::full(), 4), []);
+    let elsewhere = EpkRange::new(Epk::MIN, scope("a"));
+    assert_eq!(changes(&elsewhere, 0), [], "another part of the key space has none of them");
+    assert_eq!(view.lsn_before(0).unwrap(), Lsn(0));
+    for (lsn, time, _) in all {
+        assert!(view.lsn_before(time + 1).unwrap() >= lsn, "{lsn:?} was written before");
+        assert!(view.lsn_before(time).unwrap() < lsn, "{lsn:?} was not written yet");
+    }
+}
+
 /// A partition key, and operations as kind, id and document.
 type PlannedTxn = (String, Vec<(u8, String, String)>);
 

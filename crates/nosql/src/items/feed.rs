@@ -7,13 +7,13 @@ use orrery_cluster::Container;
 use crate::call::Call;
 use crate::errors::Refusal;
 use crate::items::render::Renderer;
-use crate::items::{options, scope};
+use crate::items::{changes, options, scope};
 use crate::respond::Reply;
 
 /// A GET of `docs`: all items of the scope in the order of the key space.
 pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>) -> Result<Reply, Refusal> {
-    if call.headers.a_im.is_some() {
-        return Err(Refusal::unsupported("The change feed"));
+    if let Some(mode) = call.headers.a_im {
+        return changes::read(call, container, mode).await;
     }
     let scope = scope::of_request(&container.definition.key, call.headers)?;
     let options = options::page(call.headers, call.db.account().consistency)?;

@@ -7,6 +7,7 @@ mod batch;
 mod batch_body;
 mod batch_reply;
 mod bulk;
+mod changes;
 mod document;
 mod feed;
 mod key;

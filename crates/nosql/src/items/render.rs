@@ -35,7 +35,6 @@ impl Renderer {
     }
 
     /// Change feeds also tell the LSN of each item.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the change feed will call it"))]
     pub fn with_lsn(self) -> Renderer {
         Renderer { with_lsn: true, ..self }
     }

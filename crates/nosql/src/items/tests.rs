@@ -490,8 +490,10 @@ async fn feeds_come_in_pages() {
     let gone = world.send(Method::GET, None, &[(RANGE, "9")], "").await;
     assert_eq!((gone.status, gone.substatus), (410, 1002));
     let changes = world.send(Method::GET, None, &[("a-im", "Incremental feed")], "").await;
-    assert_eq!(changes.status, 400);
-    assert!(changes.body.contains("change feed"), "{}", changes.body);
+    assert_eq!((changes.status, changes.substatus), (410, 1002), "changes are read range by range");
+    let versions = world.send(Method::GET, None, &[("a-im", "Full-Fidelity Feed"), (RANGE, "0")], "").await;
+    assert_eq!(versions.status, 400);
+    assert!(versions.body.contains("change feed"), "{}", versions.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -276,6 +276,43 @@ fn readers_never_see_half_a_batch() {
 }
 
 #[test]
+fn changes_come_once_each_and_the_feed_ends_in_not_modified() {
+    let mut world = World::start(&["--no-throttle"]);
+    world.container("c", 400);
+    for n in 0..10 {
+        world.create("c", "k", &n.to_string(), 10);
+    }
+    world.with_key("PUT", "c", "k", "3", &[], br#"{"id":"3","pk":"k","changed":true}"#);
+    let mut read = |from: Option<&str>| {
+        let mut headers = vec![
+            ("a-im", "Incremental feed"),
+            ("x-ms-max-item-count", "4"),
+            ("x-ms-documentdb-partitionkeyrangeid", "0"),
+        ];
+        headers.extend(from.map(|etag| ("if-none-match", etag)));
+        let reply = world.send("GET", "/dbs/db/colls/c/docs", &headers, b"");
+        let etag = reply.header("etag").expect("every answer carries the continuation").to_owned();
+        let ids = reply.json()["Documents"].as_array().map(|items| {
+            items.iter().map(|item| item["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
+        });
+        (reply.status, etag, ids.unwrap_or_default())
+    };
+    let (mut seen, mut etag) = (Vec::new(), None::<String>);
+    let last = loop {
+        let (status, next, ids) = read(etag.as_deref());
+        etag = Some(next);
+        match status {
+            200 => seen.extend(ids),
+            status => break status,
+        }
+        assert!(seen.len() <= 10, "{seen:?}");
+    };
+    assert_eq!((last, seen.join("")), (304, "0124567893".to_owned()), "the changed item comes last");
+    assert_eq!(read(Some("*")).0, 304, "from now on there is nothing yet");
+    assert_eq!(read(etag.as_deref()).0, 304);
+}
+
+#[test]
 fn a_serverless_account_has_no_offers() {
     let mut world = World::start(&["--serverless"]);
     let body = br#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;

@@ -1,0 +1,75 @@
+"""The harness judged by itself: run.sh runs these before any suite."""
+
+import collections
+import pathlib
+import tempfile
+import unittest
+from unittest import mock
+
+from harness import expectations, python_suite, rust_suite
+from harness.expectations import FAILED, MISSING, PASSED, SKIPPED, Result
+
+
+class Judging(unittest.TestCase):
+    def judge(self, expected, client_only, results):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for kind, text in (("expected", expected), ("client_only", client_only)):
+                (folder / kind).mkdir()
+                (folder / kind / "suite.txt").write_text(text)
+            with mock.patch.object(expectations.workspace, "CONFORMANCE", folder):
+                return expectations.judge("suite", results)
+
+    def test_known_failures_are_fine_and_others_are_not(self):
+        results = [Result("f::a", FAILED), Result("f::b", FAILED), Result("f::c", MISSING)]
+        verdict = self.judge("f::a | a reason\n", "", results)
+        self.assertEqual(verdict.expected_failures, ["f::a"])
+        self.assertEqual([result.id for result in verdict.unexpected], ["f::b", "f::c"])
+        self.assertFalse(verdict.good)
+
+    def test_a_listed_test_that_passes_must_leave_the_list(self):
+        verdict = self.judge("f::a | a reason\n", "", [Result("f::a", PASSED)])
+        self.assertEqual(verdict.new_passes, ["f::a"])
+        self.assertFalse(verdict.good)
+
+    def test_an_unstable_test_may_pass_and_may_fail(self):
+        for outcome in (PASSED, FAILED):
+            self.assertTrue(self.judge("f::a | unstable: speed\n", "", [Result("f::a", outcome)]).good)
+
+    def test_client_only_and_skipped_tests_do_not_count(self):
+        results = [Result("f::a", PASSED), Result("f::b", SKIPPED), Result("f::c", PASSED)]
+        verdict = self.judge("", "f::a\n", results)
+        self.assertEqual((verdict.counted, verdict.passed, verdict.skipped), (1, 1, 1))
+
+    def test_a_listed_test_that_does_not_exist_is_named(self):
+        verdict = self.judge("f::gone | why\nother::x | why\n", "", [Result("f::a", PASSED)])
+        self.assertEqual(verdict.unknown, ["f::gone"])
+        self.assertFalse(verdict.good)
+
+    def test_a_reason_is_required(self):
+        with self.assertRaises(ValueError):
+            self.judge("f::a\n", "", [])
+
+
+class Reading(unittest.TestCase):
+    def test_random_parameters_become_constant(self):
+        seen = collections.Counter()
+        raw = "tests/test_x.py::T::t[box-138b2dbf-837e-489b-9299-b7abb0ad6dfe]"
+        self.assertEqual(python_suite.stable_id(raw, seen), "test_x.py::T::t[box-{uuid}]")
+        self.assertEqual(python_suite.stable_id(raw, seen), "test_x.py::T::t[box-{uuid}]#2")
+
+    def test_libtest_output_is_understood(self):
+        text = (
+            "test m::a ... ok\nnoise test m::b ... FAILED\ntest m::c - should panic ... ok\n"
+            "test m::d ... ignored, why\n---- m::b stdout ----\nboom\n\nfailures:\n    m::b\n"
+        )
+        results = rust_suite.read_log(text, ["m::a", "m::b", "m::c", "m::d", "m::e"])
+        found = {result.id: result.outcome for result in results}
+        self.assertEqual(
+            found, {"m::a": PASSED, "m::b": FAILED, "m::c": PASSED, "m::e": MISSING}
+        )
+        self.assertEqual(results[1].message, "boom")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,6 +1,6 @@
 //! A real server in a process of its own.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,15 +18,30 @@ impl Server {
     /// Starts `binary serve` on any free port and waits until it says that it is ready.
     pub fn start(binary: &Path, args: &[&str]) -> Server {
         Server::spawn(binary, args, Stdio::null())
+            .unwrap_or_else(|_| panic!("the server ended before it was ready"))
+    }
+
+    /// Starts on a data directory; a server that ends before it is ready is returned as what it said.
+    pub fn try_start_on(binary: &Path, directory: &Path, args: &[&str]) -> Result<Server, String> {
+        let directory = directory.to_str().expect("a temporary path is text");
+        let args = [&["--data-dir", directory], args].concat();
+        Server::spawn(binary, &args, Stdio::piped()).map_err(|mut child| {
+            let mut said = String::new();
+            let errors = child.stderr.take().expect("stderr is piped");
+            let _ = BufReader::new(errors).read_to_string(&mut said);
+            let status = child.wait().expect("the process is ours");
+            format!("{status}: {}", said.trim())
+        })
     }
 
     /// The same, with what the server says on standard error appended to a file.
     pub fn start_logged(binary: &Path, args: &[&str], log: &Path) -> Server {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(log);
-        Server::spawn(binary, args, log.expect("the log can be written").into())
+        let errors = log.expect("the log can be written").into();
+        Server::spawn(binary, args, errors).unwrap_or_else(|_| panic!("the server ended before it was ready"))
     }
 
-    fn spawn(binary: &Path, args: &[&str], errors: Stdio) -> Server {
+    fn spawn(binary: &Path, args: &[&str], errors: Stdio) -> Result<Server, Child> {
         let begin = Instant::now();
         let mut child = Command::new(binary)
             .args(["serve", "--nosql-port", "0"])
@@ -38,14 +53,18 @@ impl Server {
         let output = child.stdout.take().expect("stdout is piped");
         let mut lines = BufReader::new(output).lines();
         let port = loop {
-            let line = lines.next().expect("the server ended before it was ready").expect("stdout is text");
+            let Some(line) = lines.next() else { return Err(child) };
+            let line = line.expect("stdout is text");
             if let Some(port) = ready_port(&line) {
                 break port;
             }
         };
         // The pipe must stay open and empty, or the server would block or fail on its next line.
         std::thread::spawn(move || lines.for_each(drop));
-        Server { child, port, started: begin.elapsed() }
+        if let Some(errors) = child.stderr.take() {
+            std::thread::spawn(move || BufReader::new(errors).lines().for_each(drop));
+        }
+        Ok(Server { child, port, started: begin.elapsed() })
     }
 
     /// Starts on a data directory that outlives the process.

@@ -24,7 +24,7 @@ pub(crate) async fn feed(call: &Call<'_>, database: &Arc<Database>, body: Bytes)
             let reply = envelope::list(call, owner, "DocumentCollections", database.containers(), rid, show)?;
             Ok(reply
                 .charge("catalog read", ru::METADATA_READ)
-                .from_catalog(call.db.catalog_lsn(), None)
+                .in_catalog(call.db.catalog_lsn(), None)
                 .usage(ResourceUsage::Containers(database.containers().count()))
                 .in_database(database))
         }
@@ -47,7 +47,7 @@ pub(crate) async fn one(call: &Call<'_>, container: &Arc<Container>, body: Bytes
             call.db.delete_container(container.resource.rid, if_match(call)).await?;
             let reply = Reply::empty(StatusCode::NO_CONTENT)
                 .charge("catalog write", ru::METADATA_WRITE)
-                .from_catalog(call.db.catalog_lsn(), None);
+                .in_catalog(call.db.catalog_lsn(), None);
             Ok(in_owner(call, container, reply))
         }
         _ => Err(Own::MethodNotAllowed.into()),

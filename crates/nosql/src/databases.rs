@@ -36,7 +36,7 @@ pub(crate) async fn one(call: &Call<'_>, text: &str) -> Result<Reply, Refusal> {
             let left = call.db.catalog().databases().count();
             Ok(Reply::empty(StatusCode::NO_CONTENT)
                 .charge("catalog write", ru::METADATA_WRITE)
-                .from_catalog(call.db.catalog_lsn(), None)
+                .in_catalog(call.db.catalog_lsn(), None)
                 .usage(ResourceUsage::Databases(left)))
         }
         _ => Err(Own::MethodNotAllowed.into()),
@@ -51,7 +51,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         envelope::list(call, None, "Databases", catalog.databases(), rid, |database| render(database))?;
     Ok(reply
         .charge("catalog read", ru::METADATA_READ)
-        .from_catalog(call.db.catalog_lsn(), None)
+        .in_catalog(call.db.catalog_lsn(), None)
         .usage(ResourceUsage::Account { databases, containers }))
 }
 
@@ -75,7 +75,7 @@ fn show(call: &Call<'_>, database: &Database, status: StatusCode) -> Reply {
     let resource_lsn = (status == StatusCode::OK).then_some(database.resource.lsn);
     Reply::new(status, render(database))
         .charge("catalog read", ru::METADATA_READ)
-        .from_catalog(call.db.catalog_lsn(), resource_lsn)
+        .in_catalog(call.db.catalog_lsn(), resource_lsn)
         .etag(etag)
         .usage(ResourceUsage::Databases(call.catalog.databases().count()))
 }

@@ -98,7 +98,7 @@ impl Reply {
     }
 
     /// The state of the catalog that the answer was read from, or that it made.
-    pub fn from_catalog(self, lsn: Lsn, resource: Option<Lsn>) -> Reply {
+    pub fn in_catalog(self, lsn: Lsn, resource: Option<Lsn>) -> Reply {
         Reply { catalog: Some((lsn, resource)), ..self }
     }
 
@@ -149,7 +149,7 @@ impl Responder {
         let mut values = Values::with_capacity(&reply);
         self.standard(trace, &reply.receipt, &mut values);
         if let Some(etag) = reply.etag {
-            values.put(ETAG, |out| out.write_str(&etag.to_header()));
+            values.ascii(ETAG, &etag.to_text());
         }
         if let Some(count) = reply.item_count {
             values.put(names::ITEM_COUNT, |out| write!(out, "{count}"));
@@ -164,7 +164,10 @@ impl Responder {
         values.usage(reply.usage.as_ref());
         if trace.method != Method::POST {
             values.put(CONTENT_LOCATION, |out| {
-                write!(out, "{}://{}{}", trace.scheme.as_str(), trace.host, trace.path)
+                [trace.scheme.as_str(), "://", trace.host, trace.path]
+                    .iter()
+                    .for_each(|part| out.push_str(part));
+                Ok(())
             });
         }
         self.finish(reply.status, reply.body, values, reply.extra)
@@ -192,17 +195,22 @@ impl Responder {
     fn standard(&self, trace: &Trace<'_>, receipt: &Receipt, values: &mut Values) {
         values.put(names::ACTIVITY_ID, |out| out.write_str(trace.activity.as_str()));
         let units = receipt.charge.total();
-        values.put(names::REQUEST_CHARGE, |out| write!(out, "{units}"));
+        values.put(names::REQUEST_CHARGE, |out| push_units(out, units));
         let transport = self.transport_request.fetch_add(1, Ordering::Relaxed);
-        values.put(names::TRANSPORT_REQUEST_ID, |out| write!(out, "{transport}"));
+        values.number(names::TRANSPORT_REQUEST_ID, transport);
         if let Some(served) = &receipt.served {
             values.served(served, *trace.method != Method::GET);
         }
         if trace.explain_charge {
             values.put(names::EXPLAIN, |out| explain(&receipt.charge, out));
         }
-        let micros = trace.started.elapsed().as_micros();
-        values.put(names::REQUEST_DURATION, |out| write!(out, "{}.{:03}", micros / 1000, micros % 1000));
+        let micros = trace.started.elapsed().as_micros() as u64;
+        values.put(names::REQUEST_DURATION, |out| {
+            push_number(out, micros / 1000);
+            out.push('.');
+            push_digits(out, micros % 1000, 3);
+            Ok(())
+        });
     }
 
     fn finish(
@@ -264,8 +272,18 @@ impl Values {
         self.places.push((name, self.text.len()));
     }
 
+    fn number(&mut self, name: HeaderName, number: u64) {
+        push_number(&mut self.text, number);
+        self.places.push((name, self.text.len()));
+    }
+
+    fn ascii(&mut self, name: HeaderName, text: &[u8]) {
+        self.text.push_str(std::str::from_utf8(text).expect("the caller's text is ASCII"));
+        self.places.push((name, self.text.len()));
+    }
+
     fn lsn(&mut self, name: HeaderName, lsn: Lsn) {
-        self.put(name, |out| write!(out, "{}", lsn.0));
+        self.number(name, lsn.0);
     }
 
     fn served(&mut self, served: &Served, is_write: bool) {
@@ -310,7 +328,7 @@ impl Values {
                     push_path_text(out, &container.resource.id);
                     Ok(())
                 });
-                self.put(names::CONTENT_PATH, |out| write!(out, "{}", container.resource.rid));
+                self.ascii(names::CONTENT_PATH, container.resource.rid.text().as_bytes());
             }
         }
     }
@@ -335,10 +353,14 @@ impl Values {
             ResourceUsage::Container(usage) => {
                 let (items, kilobytes) = (usage.items, usage.bytes.div_ceil(1024));
                 self.put(names::RESOURCE_USAGE, |out| {
-                    write!(
-                        out,
-                        "documentSize=0;documentsSize={kilobytes};documentsCount={items};collectionSize={kilobytes};"
-                    )
+                    out.push_str("documentSize=0;documentsSize=");
+                    push_number(out, kilobytes);
+                    out.push_str(";documentsCount=");
+                    push_number(out, items);
+                    out.push_str(";collectionSize=");
+                    push_number(out, kilobytes);
+                    out.push(';');
+                    Ok(())
                 });
                 "documentSize=51200;documentsSize=52428800;documentsCount=-1;collectionSize=52428800;"
             }
@@ -360,6 +382,46 @@ impl Values {
             headers.insert(name, value);
         }
     }
+}
+
+/// Numbers are most of what headers say, and the general formatter takes its time over each.
+fn push_number(out: &mut String, number: u64) {
+    push_digits(out, number, 1);
+}
+
+/// At least so many digits.
+fn push_digits(out: &mut String, mut number: u64, least: usize) {
+    let mut digits = [b'0'; 20];
+    let mut at = digits.len();
+    while number > 0 {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    let at = at.min(digits.len() - least);
+    out.push_str(std::str::from_utf8(&digits[at..]).expect("digits are ASCII"));
+}
+
+/// Request units, which have two decimals at most, without trailing zeros.
+fn push_units(out: &mut String, units: f64) -> std::fmt::Result {
+    let hundredths = (units * 100.0).round();
+    if !(0.0..1e15).contains(&hundredths) || hundredths / 100.0 != units {
+        return write!(out, "{units}");
+    }
+    let hundredths = hundredths as u64;
+    push_number(out, hundredths / 100);
+    match hundredths % 100 {
+        0 => {}
+        tenths if tenths % 10 == 0 => {
+            out.push('.');
+            push_number(out, tenths / 10);
+        }
+        both => {
+            out.push('.');
+            push_digits(out, both, 2);
+        }
+    }
+    Ok(())
 }
 
 /// Names may hold any character; in a header all but plain ones are percent-encoded.

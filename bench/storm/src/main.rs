@@ -6,6 +6,7 @@
 //! are held against are in `docs/decisions/0002-storage-engine-tuning.md`.
 
 mod clients;
+mod fill;
 mod histogram;
 mod memory;
 mod restart;
@@ -55,6 +56,9 @@ pub struct Settings {
     kill_after: u64,
     #[arg(long, default_value_t = 32)]
     cache_mib: u64,
+    /// Free space that the engine leaves alone.
+    #[arg(long, default_value_t = 512)]
+    reserve_mib: u64,
     /// Engine knobs to try, as `name=value`; see `Tuning`.
     #[arg(long, value_delimiter = ',')]
     tune: Vec<String>,
@@ -70,6 +74,8 @@ enum Task {
     Open,
     Insert,
     Update,
+    /// Fills a small disk and checks that the engine comes back.
+    Fill,
 }
 
 fn main() -> Result<()> {
@@ -80,6 +86,7 @@ fn main() -> Result<()> {
         Task::Open => restart::open_and_report(&settings, &dir),
         Task::Insert => storm_until_killed(&settings, &dir, Kind::Insert),
         Task::Update => storm_until_killed(&settings, &dir, Kind::Update),
+        Task::Fill => fill::fill(&settings, &dir),
     }
 }
 
@@ -200,6 +207,7 @@ impl Settings {
     fn options(&self, dir: &Path) -> DiskOptions {
         let mut options = DiskOptions::new(dir);
         options.cache_bytes = self.cache_mib << 20;
+        options.reserve_bytes = self.reserve_mib << 20;
         for knob in &self.tune {
             let (name, value) = knob.split_once('=').expect("a knob is name=value");
             tune(&mut options.tuning, name, value.parse().expect("a knob's value is a number"));
@@ -231,6 +239,7 @@ impl Settings {
         let mut command = Command::new(std::env::current_exe().context("the path of this program")?);
         command.arg(task).arg("--dir").arg(dir);
         command.args(["--cache-mib", &self.cache_mib.to_string()]);
+        command.args(["--reserve-mib", &self.reserve_mib.to_string()]);
         command.args(["--clients", &self.clients.to_string()]);
         if !self.tune.is_empty() {
             command.args(["--tune", &self.tune.join(",")]);

@@ -7,7 +7,7 @@
 //!   number visible, even while a batch with a smaller one is being applied; a snapshot taken in that
 //!   moment would see the batch arrive piece by piece. So only the committer takes snapshots, between
 //!   batches, and readers share the latest one. That is also faster.
-//! - **Merging by our own threads**; see `compactor`.
+//! - **Sealing of write buffers and merging by our own threads**; see `janitor` and `compactor`.
 //! - **A clean refusal when the disk is full**; see `space`.
 //! - **Smooth slowing down.** When flushes or merges fall behind, fjall sleeps in steps of 100 ms. We
 //!   slow commits down earlier and in small steps, so that it never comes to that.
@@ -139,7 +139,7 @@ impl Disk {
         if *closed {
             return Err(EngineError::Stopped("it was closed".into()));
         }
-        self.space.admit(batch.bytes() as u64)?;
+        self.space.admit(batch.bytes() as u64, self.shared.database.write_buffer_size())?;
         self.slow_down();
         let mode = match sync {
             SyncMode::Durable => PersistMode::SyncData,
@@ -159,7 +159,9 @@ impl Disk {
         writes.durability(Some(mode)).commit().map_err(write_error)?;
         self.shared.replace_latest();
         drop(closed);
-        self.shared.leftovers.hold_buffers(&self.shared);
+        if self.shared.leftovers.hold_buffers(&self.shared) >= self.shared.tuning.memtable_bytes {
+            self.janitor.wake();
+        }
         self.shared.commits.fetch_add(1, Ordering::Relaxed);
         self.compactors.wake();
         Ok(())
@@ -173,9 +175,8 @@ impl Disk {
         if steps > 0 {
             thread::sleep(DELAY_PER_RUN * steps);
         }
-        let sealed = || self.shared.trees().map(|tree| tree.sealed_memtable_count()).max().unwrap_or(0);
         let mut waited = false;
-        while sealed() >= SEALED_MAX && began.elapsed() < SEALED_WAIT_MAX {
+        while self.shared.buffers_are_full() && began.elapsed() < SEALED_WAIT_MAX {
             waited = true;
             thread::sleep(Duration::from_millis(1));
         }
@@ -310,6 +311,14 @@ impl Shared {
 
     fn trees(&self) -> impl Iterator<Item = &fjall::AnyTree> {
         self.handles().map(|keyspace| &keyspace.tree)
+    }
+
+    /// Whether some keyspace cannot take more before a flush has ended.
+    fn buffers_are_full(&self) -> bool {
+        let too_large = 2 * self.tuning.memtable_bytes;
+        self.trees().any(|tree| {
+            tree.sealed_memtable_count() >= SEALED_MAX || tree.active_memtable().size() >= too_large
+        })
     }
 
     /// Writes all write buffers out and waits for it.

@@ -1,9 +1,15 @@
-//! A thread that takes out what flushes and merges leave behind.
+//! A thread that seals full write buffers and takes out what flushes and merges leave behind.
+//!
+//! fjall would seal write buffers itself: every commit that finds one too large asks its worker to, in
+//! a queue of a thousand places. While the worker is busy with a flush, fast commits fill the queue;
+//! the worker then takes one of those requests, wants to queue the flush that follows from it, and
+//! waits for ever for a place in its own queue. So fjall is told that write buffers are never too
+//! large, and we seal them.
 //!
 //! A version of a tree that nobody reads any more is dropped by fjall while it holds the lock that
-//! every reader and the committer need. Dropping it means freeing a write buffer of 16 MiB, node by
-//! node, and deleting the tables that a merge replaced; together that took up to 400 ms on the
-//! benchmark machine. We cannot move fjall's drop, but we can make it cheap: while we hold
+//! every reader and the committer need. Dropping it means freeing a write buffer node by node, and
+//! deleting the tables that a merge replaced; together that took up to 400 ms on the benchmark
+//! machine. We cannot move fjall's drop, but we can make it cheap: while we hold
 //! another reference to the write buffers and the versions, fjall's drop only counts down, and the
 //! real one happens here, without a lock.
 //!
@@ -44,18 +50,21 @@ struct Buffers {
 }
 
 impl Leftovers {
-    /// Holds on to the write buffers that commits now go to.
-    pub fn hold_buffers(&self, shared: &Shared) {
+    /// Holds on to the write buffers that commits now go to. Returns the size of the largest.
+    pub fn hold_buffers(&self, shared: &Shared) -> u64 {
+        let mut largest = 0;
         let mut buffers = self.buffers.lock();
         for keyspace in Keyspace::ALL {
             let Some(handle) = shared.existing(keyspace) else { continue };
             let buffer = handle.tree.active_memtable();
+            largest = largest.max(buffer.size());
             let slot = &mut buffers[keyspace as usize];
             if slot.newest != Some(buffer.id()) {
                 slot.newest = Some(buffer.id());
                 slot.held.push(buffer);
             }
         }
+        largest
     }
 
     /// Holds on to the version, and thereby the tables, that a merge is about to replace.
@@ -95,6 +104,16 @@ impl Leftovers {
 }
 
 impl Shared {
+    fn seal_full_buffers(&self) {
+        for keyspace in Keyspace::ALL {
+            let Some(handle) = self.existing(keyspace) else { continue };
+            if handle.tree.active_memtable().size() >= self.tuning.memtable_bytes {
+                // A failure here is one of the journal's, and the next commit reports it.
+                let _ = handle.rotate_memtable();
+            }
+        }
+    }
+
     /// Lets fjall find out what nobody reads any more, and returns the oldest sequence number that
     /// somebody still reads at.
     fn sweep(&self) -> u64 {
@@ -118,12 +137,20 @@ impl Janitor {
         let thread = thread::Builder::new().name("janitor".into()).spawn(move || {
             while !stopped.load(Ordering::Acquire) {
                 thread::park_timeout(EVERY);
+                shared.seal_full_buffers();
                 shared.leftovers.drop_buffers();
                 shared.leftovers.drop_versions(&shared);
             }
         });
         let thread = thread.expect("the system gives us a thread at start");
         Janitor { stop, thread: Mutex::new(Some(thread)) }
+    }
+
+    /// Has full write buffers sealed now rather than soon.
+    pub fn wake(&self) {
+        if let Some(thread) = self.thread.lock().as_ref() {
+            thread.thread().unpark();
+        }
     }
 
     pub fn join(&self) {

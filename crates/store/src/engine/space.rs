@@ -7,7 +7,8 @@
 //! output of the largest merge. Refusing is cheap and leaves no trace, and commits are taken again as
 //! soon as there is room.
 //!
-//! The operator's limit on disk use works the same way, against what our own files occupy.
+//! The operator's limit on disk use works the same way, against what our own files occupy and write
+//! buffers will. A merge may exceed it for a moment by the size of its output.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,10 +22,6 @@ use super::EngineError;
 /// The file system is asked again after this time, or sooner when much has been written.
 const MEASURE_EVERY: Duration = Duration::from_millis(500);
 const MEASURE_BYTES: u64 = 16 << 20;
-/// What a committed byte may cost on disk before the next measurement: once in the journal and once
-/// in a table.
-const BYTES_PER_BYTE: u64 = 2;
-
 pub(super) struct Space {
     path: PathBuf,
     reserve: u64,
@@ -53,20 +50,21 @@ impl Space {
         }
     }
 
-    /// Admits a batch of so many bytes, or refuses it.
-    pub fn admit(&self, bytes: u64) -> Result<(), EngineError> {
+    /// Admits a batch of so many bytes, or refuses it. `buffered` bytes are in write buffers and will
+    /// go to tables.
+    pub fn admit(&self, bytes: u64, buffered: u64) -> Result<(), EngineError> {
         let mut measured = self.measured.lock();
         if measured.since >= MEASURE_BYTES || measured.at.elapsed() >= MEASURE_EVERY {
             *measured = measure(&self.path);
         }
-        if self.fits(&measured, bytes) {
+        if self.fits(&measured, bytes, buffered) {
             measured.since += bytes;
             return Ok(());
         }
         // The figures may be stale to our disadvantage: space may just have been freed.
         if measured.since > 0 {
             *measured = measure(&self.path);
-            if self.fits(&measured, bytes) {
+            if self.fits(&measured, bytes, buffered) {
                 measured.since += bytes;
                 return Ok(());
             }
@@ -75,8 +73,9 @@ impl Space {
         Err(EngineError::DiskFull { used: measured.used, free: measured.free })
     }
 
-    fn fits(&self, measured: &Measured, bytes: u64) -> bool {
-        let pending = (measured.since + bytes) * BYTES_PER_BYTE;
+    fn fits(&self, measured: &Measured, bytes: u64, buffered: u64) -> bool {
+        // The batch goes to the journal and later to a table, as does what came since.
+        let pending = measured.since + bytes + buffered + bytes;
         let limit = self.limit.load(Ordering::Relaxed);
         measured.free >= self.reserve.saturating_add(pending)
             && measured.used.saturating_add(pending) <= limit

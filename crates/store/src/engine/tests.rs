@@ -414,3 +414,18 @@ fn long_scans_cross_chunks() {
         }
     }
 }
+
+/// Commits far faster than flushes: fjall's own queue would fill up and stop its worker for ever.
+#[test]
+fn thousands_of_small_commits_over_a_full_write_buffer_do_not_stop_the_engine() {
+    let small = Tuning { memtable_bytes: 16 << 10, table_bytes: 64 << 10, ..Tuning::default() };
+    let Fixture { engine, dir: _dir } = disk(small);
+    for number in 0..20_000_u32 {
+        let mut batch = Batch::new();
+        batch.put(Keyspace::Item, number.to_be_bytes().to_vec(), vec![7; 100]);
+        engine.commit(batch, SyncMode::Relaxed).unwrap();
+    }
+    engine.close().unwrap();
+    let keys = engine.snapshot().keys(Keyspace::Item, Bound::Unbounded, Bound::Unbounded, false);
+    assert_eq!(keys.count(), 20_000);
+}

@@ -35,7 +35,7 @@ pub struct Tuning {
 impl Default for Tuning {
     fn default() -> Tuning {
         Tuning {
-            memtable_bytes: 16 << 20,
+            memtable_bytes: 8 << 20,
             table_bytes: 8 << 20,
             level0_threshold: 4,
             level_ratio_max: 16.0,
@@ -52,7 +52,7 @@ impl Tuning {
     pub(super) fn create_options(&self, keyspace: Keyspace) -> KeyspaceCreateOptions {
         let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
         let mut options = KeyspaceCreateOptions::default()
-            .max_memtable_size(self.memtable_bytes)
+            .max_memtable_size(u64::MAX)
             .data_block_size_policy(BlockSizePolicy::all(self.block_bytes))
             .compaction_strategy(Arc::new(never()));
         options = match keyspace {

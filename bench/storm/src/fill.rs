@@ -1,0 +1,62 @@
+//! Fills a small disk, to see how the engine refuses and how it comes back.
+
+use std::path::Path;
+
+use anyhow::{Result, bail, ensure};
+use orrery_store::engine::{Engine, EngineError, Keyspace, SyncMode};
+
+use crate::Settings;
+use crate::workload::{self, Random};
+
+/// Space that is taken away before and given back after the disk is full.
+const BALLAST_BYTES: usize = 64 << 20;
+/// Writes that must succeed after space was given back.
+const AFTER: u64 = 1000;
+
+/// Writes until the engine refuses, gives space back, and writes on; every acknowledged write must be
+/// there at the end.
+pub fn fill(settings: &Settings, dir: &Path) -> Result<()> {
+    std::fs::create_dir_all(dir)?;
+    let ballast = dir.join("ballast");
+    std::fs::write(&ballast, vec![7; BALLAST_BYTES])?;
+    let full = dir.join("full");
+    let mut engine = Engine::open(settings.options(&full))?;
+    let mut random = Random(1);
+    let mut next = 0;
+    let refusal = loop {
+        match engine.commit(workload::insert(&mut random, next, next), SyncMode::Durable) {
+            Ok(()) => next += 1,
+            Err(error) => break error,
+        }
+    };
+    println!("{next} writes, then: {refusal}");
+    check(&engine, next)?;
+    std::fs::remove_file(&ballast)?;
+    match refusal {
+        EngineError::DiskFull { .. } => {}
+        EngineError::Stopped(_) => {
+            drop(engine);
+            engine = Engine::open(settings.options(&full))?;
+            println!("opened again");
+            check(&engine, next)?;
+        }
+        other => bail!("an unexpected refusal: {other}"),
+    }
+    for item in next..next + AFTER {
+        engine.commit(workload::insert(&mut random, item, item), SyncMode::Durable)?;
+    }
+    check(&engine, next + AFTER)?;
+    engine.close()?;
+    drop(engine);
+    check(&Engine::open(settings.options(&full))?, next + AFTER)?;
+    println!("{AFTER} more writes after space came back; all acknowledged writes are there");
+    Ok(())
+}
+
+fn check(engine: &Engine, items: u64) -> Result<()> {
+    let snapshot = engine.snapshot();
+    for item in 0..items {
+        ensure!(snapshot.contains(Keyspace::Item, &workload::item_key(item))?, "item {item} is missing");
+    }
+    Ok(())
+}

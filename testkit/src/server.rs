@@ -34,22 +34,28 @@ impl Server {
         })
     }
 
-    /// The same, with what the server says on standard error appended to a file.
-    pub fn start_logged(binary: &Path, args: &[&str], log: &Path) -> Server {
+    /// Starts with these environment variables, and appends what the server says on standard error to a file.
+    pub fn start_logged(binary: &Path, args: &[&str], variables: &[(&str, &str)], log: &Path) -> Server {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(log);
-        let errors = log.expect("the log can be written").into();
-        Server::spawn(binary, args, errors).unwrap_or_else(|_| panic!("the server ended before it was ready"))
+        let mut command = Command::new(binary);
+        command.envs(variables.iter().copied());
+        Server::run(command, args, log.expect("the log can be written").into())
+            .unwrap_or_else(|_| panic!("the server ended before it was ready"))
     }
 
     fn spawn(binary: &Path, args: &[&str], errors: Stdio) -> Result<Server, Child> {
+        Server::run(Command::new(binary), args, errors)
+    }
+
+    fn run(mut command: Command, args: &[&str], errors: Stdio) -> Result<Server, Child> {
         let begin = Instant::now();
-        let mut child = Command::new(binary)
+        let mut child = command
             .args(["serve", "--nosql-port", "0"])
             .args(args)
             .stdout(Stdio::piped())
             .stderr(errors)
             .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error}", binary.display()));
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let output = child.stdout.take().expect("stdout is piped");
         let mut lines = BufReader::new(output).lines();
         let port = loop {

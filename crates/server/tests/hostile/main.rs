@@ -3,7 +3,8 @@
 //! A real server gets thousands of broken, absurd and half-right requests. It may never answer 5xx, never panic
 //! (its log is read for that), never fall silent, and its memory may not grow with what it was sent. Half-right
 //! requests matter most: they are signed, and begin as requests that work, so that they reach the code behind the
-//! first check. The seed is printed; `ORRERY_SEED` repeats a run and `ORRERY_HOSTILE_REQUESTS` makes it longer.
+//! first check. The seed is printed; `ORRERY_SEED` repeats a run and `ORRERY_HOSTILE_REQUESTS` makes it longer,
+//! and `ORRERY_HOSTILE_GROUP` keeps to one group.
 
 mod json;
 mod junk;
@@ -23,7 +24,7 @@ use target::Target;
 /// Requests per group and round, unless the environment asks for more.
 const REQUESTS: usize = 1_200;
 /// What caches, write buffers and the allocator may still gain in the second round.
-const GROWTH_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const GROWTH_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// A request that takes longer, without any optimization, deserves a look.
 const SLOW: Duration = Duration::from_secs(1);
@@ -78,6 +79,9 @@ fn connections_that_break_the_protocol_harm_nobody_else() {
 
 fn run(group: &Group, requests: usize, target: &mut Target, random: &mut Random, samples: &Samples) {
     let (name, make) = group;
+    if std::env::var("ORRERY_HOSTILE_GROUP").is_ok_and(|only| only != *name) {
+        return;
+    }
     let begin = Instant::now();
     let mut slowest = (Duration::ZERO, None);
     for _ in 0..requests {

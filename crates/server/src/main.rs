@@ -21,6 +21,11 @@ mod signals;
 mod tls;
 mod verify;
 
+/// The system's allocator keeps an arena for each thread and gives little back; under a mix of large and small
+/// requests its memory grows for hours.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 #[command(name = "orrery", version, about, propagate_version = true)]
 struct CommandLine {

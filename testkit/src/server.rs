@@ -35,11 +35,9 @@ impl Server {
     }
 
     /// Starts with these environment variables, and appends what the server says on standard error to a file.
-    pub fn start_logged(binary: &Path, args: &[&str], variables: &[(&str, &str)], log: &Path) -> Server {
+    pub fn start_logged(binary: &Path, args: &[&str], log: &Path) -> Server {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(log);
-        let mut command = Command::new(binary);
-        command.envs(variables.iter().copied());
-        Server::run(command, args, log.expect("the log can be written").into())
+        Server::run(Command::new(binary), args, log.expect("the log can be written").into())
             .unwrap_or_else(|_| panic!("the server ended before it was ready"))
     }
 

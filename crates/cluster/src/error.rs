@@ -50,6 +50,9 @@ pub enum ErrorKind {
     NeedsQueryPlan,
     #[error("the query is wrong: {0}")]
     Query(orrery_query::QueryError),
+    /// The work took longer than any request may; ask for less.
+    #[error("the request took too long")]
+    TimedOut,
     /// Nothing was written; the disk must get room first.
     #[error("the disk is full")]
     DiskFull,

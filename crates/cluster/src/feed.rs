@@ -18,7 +18,7 @@ use crate::request::{FeedPage, PageOptions, Scope};
 use crate::ru;
 
 /// The clock is asked once in so many items.
-const ITEMS_PER_CLOCK_CHECK: u32 = 64;
+const ITEMS_PER_CLOCK_CHECK: u32 = 16;
 
 impl Db {
     /// One page of items. It never spans two partitions, and is empty only when nothing is left.

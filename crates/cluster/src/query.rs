@@ -9,6 +9,7 @@ use std::sync::Arc;
 use orrery_query::{
     Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, SystemField, SystemProperties, SystemValue,
 };
+use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
 use orrery_store::{Item, Meter};
 
 use crate::catalog::Container;
@@ -77,27 +78,32 @@ impl Db {
             walk.finish();
             return Ok(Meter::default());
         }
-        let mut limits = PageLimits::new(page);
-        let mut failure = None;
         let blocking = program.is_blocking();
+        // A blocking program has to see everything before it can answer, so it gets more time, but not any.
+        let time_max = if blocking { BLOCKING_QUERY_TIME_MAX } else { page.time_max };
+        let mut limits = PageLimits::new(&PageOptions { time_max, ..page.clone() });
+        let mut failure = None;
         let meter = self.walk_range(range, walk, |item| {
             let system = ItemProperties { container, item: &item };
             let flow = match run.feed(&item, &system) {
                 Ok(flow) => flow,
                 Err(error) => {
-                    failure = Some(error);
+                    failure = Some(ErrorKind::Query(error));
                     return Step::Finish;
                 }
             };
             match flow {
                 Flow::Done => Step::Finish,
                 Flow::Full => Step::StopBefore,
-                // A blocking program has to see everything, however long that takes.
-                Flow::More if blocking || !limits.is_late() => Step::Continue,
+                Flow::More if !limits.is_late() => Step::Continue,
+                Flow::More if blocking => {
+                    failure = Some(ErrorKind::TimedOut);
+                    Step::Finish
+                }
                 Flow::More => Step::StopAfter,
             }
         })?;
-        failure.map_or(Ok(meter), |error| Err(ErrorKind::Query(error).into()))
+        failure.map_or(Ok(meter), |kind| Err(kind.into()))
     }
 }
 

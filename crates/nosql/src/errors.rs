@@ -152,6 +152,11 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
         }
         ErrorKind::NeedsQueryPlan => own_wire(&Own::NeedsQueryPlan { plan: None }),
         ErrorKind::Query(error) => own_wire(&Own::Query(error.clone())),
+        ErrorKind::TimedOut => gateway(
+            StatusCode::REQUEST_TIMEOUT,
+            0,
+            "The request took longer than a request may. Ask for fewer items, or with a narrower filter.",
+        ),
         ErrorKind::DiskFull => gateway(
             StatusCode::SERVICE_UNAVAILABLE,
             0,

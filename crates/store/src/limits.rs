@@ -4,6 +4,8 @@
 //! Values are those that the service documents.
 //! What an operator may change lives in [`PartitionLimits`], with the service's value as its default.
 
+use std::time::Duration;
+
 /// Bytes of UTF-8 JSON that one item may have.
 pub const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Bytes that one request body may have; a batch shares it with its envelope.
@@ -55,6 +57,8 @@ pub const BURST_RATE_MAX: u32 = 3_000;
 pub const BURST_SECONDS: u32 = 300;
 /// RU/s above which a new container starts with several partitions, and what each of those then carries.
 pub const INITIAL_PARTITION_THROUGHPUT: u32 = 6_000;
+/// How long a query that must see all items of its scope before it can answer may take.
+pub const BLOCKING_QUERY_TIME_MAX: Duration = Duration::from_secs(30);
 /// Feeds and queries that may run at once.
 pub const SCANS_MAX: usize = 32;
 /// Transactions that may wait for one partition, and those that one group commits together.

@@ -31,11 +31,8 @@ impl Target {
             data.to_str().expect("a temporary path is text"),
         ];
         let log = directory.path().join("log");
-        // By default the C library keeps freed memory per thread, more of it the larger the largest piece was. That
-        // looks like growth; with large pieces returned at once, what grows is what the server holds.
-        let allocator = [("MALLOC_MMAP_THRESHOLD_", "131072")];
         let binary = Path::new(env!("CARGO_BIN_EXE_orrery"));
-        let server = Server::start_logged(binary, &arguments, &allocator, &log);
+        let server = Server::start_logged(binary, &arguments, &log);
         let client = Client::new(server.port());
         Target { server, client, directory, seed: random.seed(), statuses: BTreeMap::new() }
     }

@@ -16,6 +16,18 @@ pub struct Rid {
     len: u8,
 }
 
+/// The form of a [`Rid`] that clients see, on the stack: every item that is shown carries several.
+pub struct RidText {
+    bytes: [u8; 24],
+    len: usize,
+}
+
+impl RidText {
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
 
 impl Rid {
@@ -72,6 +84,24 @@ impl Rid {
         Rid { bytes, len: slice.len() as u8 }
     }
 
+    /// The form shown to clients.
+    pub fn text(&self) -> RidText {
+        let len = self.len as usize;
+        // What follows the id is zero, as base64 wants it.
+        let mut padded = [0u8; 18];
+        padded[..16].copy_from_slice(&self.bytes);
+        let mut out = RidText { bytes: [b'='; 24], len: len.div_ceil(3) * 4 };
+        for (four, three) in out.bytes.chunks_exact_mut(4).zip(padded.chunks_exact(3)) {
+            let joined = u32::from_be_bytes([0, three[0], three[1], three[2]]);
+            for (place, letter) in four.iter_mut().enumerate() {
+                *letter = ALPHABET[(joined >> (18 - 6 * place)) as usize & 63];
+            }
+        }
+        let padding = (3 - len % 3) % 3;
+        out.bytes[out.len - padding..out.len].fill(b'=');
+        out
+    }
+
     /// Reads the form shown to clients; anything else, whatever its length, is `None`.
     pub fn parse(text: &str) -> Option<Rid> {
         // Padding is part of the form: without it, short names would pass for ids.
@@ -100,18 +130,7 @@ impl Rid {
 
 impl fmt::Display for Rid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = [b'='; 24];
-        let mut at = 0;
-        for chunk in self.as_bytes().chunks(3) {
-            let mut three = [0u8; 3];
-            three[..chunk.len()].copy_from_slice(chunk);
-            let joined = u32::from_be_bytes([0, three[0], three[1], three[2]]);
-            for i in 0..=chunk.len() {
-                out[at + i] = ALPHABET[(joined >> (18 - 6 * i)) as usize & 63];
-            }
-            at += 4;
-        }
-        f.write_str(std::str::from_utf8(&out[..at]).expect("the alphabet is ASCII"))
+        f.write_str(std::str::from_utf8(self.text().as_bytes()).expect("the alphabet is ASCII"))
     }
 }
 

@@ -7,6 +7,7 @@
 //! Comparing takes constant time, and the line that is signed is never put together: its pieces go
 //! straight into the hash.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
@@ -123,7 +124,8 @@ fn master_signature(header: &str) -> Result<[u8; 32], Refusal> {
     if header.len() > TOKEN_BYTES_MAX && !header.contains("aad") && !header.contains("resource") {
         return Err(invalid());
     }
-    let token = percent_encoding::percent_decode_str(header.trim()).decode_utf8().map_err(|_| invalid())?;
+    let mut buffer = [0u8; TOKEN_BYTES_MAX];
+    let token = percent_decode(header.trim(), &mut buffer).ok_or_else(invalid)?;
     let (mut kind, mut version, mut signature) = ("", "", "");
     // The signature is last and may itself contain `=`, so only the first one separates.
     for part in token.splitn(3, '&') {
@@ -149,6 +151,27 @@ fn master_signature(header: &str) -> Result<[u8; 32], Refusal> {
         // Well-formed but of the wrong length: no key makes such a signature.
         _ => Err(Own::Unauthorized(WRONG_SIGNATURE.into()).into()),
     }
+}
+
+/// Decodes into a buffer on the stack when it fits, as every master token does. `None` is what is not UTF-8.
+fn percent_decode<'t>(text: &'t str, buffer: &'t mut [u8; TOKEN_BYTES_MAX]) -> Option<Cow<'t, str>> {
+    if text.len() > buffer.len() {
+        return percent_encoding::percent_decode_str(text).decode_utf8().ok();
+    }
+    let hex = |digit: u8| (digit as char).to_digit(16);
+    let (mut rest, mut len) = (text.as_bytes(), 0);
+    while let [first, after @ ..] = rest {
+        let encoded = match after {
+            [high, low, ..] if *first == b'%' => hex(*high).zip(hex(*low)),
+            _ => None,
+        };
+        (buffer[len], rest) = match encoded {
+            Some((high, low)) => ((high << 4 | low) as u8, &after[2..]),
+            None => (*first, after),
+        };
+        len += 1;
+    }
+    std::str::from_utf8(&buffer[..len]).ok().map(Cow::Borrowed)
 }
 
 /// Base64 with or without its padding.

@@ -13,7 +13,18 @@ impl Etag {
 
     /// The shape of the service: `"0000d1a2-0000-0700-0000-66b3f4d10000"`, quotes included.
     pub fn to_header(self) -> String {
-        format!("\"{:08x}-0000-0700-0000-{:08x}0000\"", (self.0 >> 32) as u32, self.0 as u32)
+        String::from_utf8(self.to_text().to_vec()).expect("the form is ASCII")
+    }
+
+    /// The same on the stack: every item that is shown carries one.
+    pub fn to_text(self) -> [u8; 38] {
+        let mut text = *b"\"00000000-0000-0700-0000-000000000000\"";
+        for digit in 0..8 {
+            let nibble = |shift: usize| b"0123456789abcdef"[(self.0 >> shift) as usize & 0xF];
+            text[1 + digit] = nibble(60 - 4 * digit);
+            text[25 + digit] = nibble(28 - 4 * digit);
+        }
+        text
     }
 
     /// Reads what a client sends back, with or without quotes; anything else matches no version.

@@ -8,7 +8,7 @@ use std::io::Write;
 
 use orrery_cluster::store::{Item, ItemHeader};
 use orrery_cluster::{Container, ResourceKind, Rid};
-use orrery_doc::json;
+use orrery_doc::{Value, json};
 use orrery_query::{Rows, SystemField, SystemProperties, SystemValue};
 
 /// What the server adds to every item; clients send these back and they are never stored.
@@ -85,17 +85,25 @@ impl Renderer {
     }
 
     fn write_system(&self, header: &ItemHeader, out: &mut Vec<u8>) {
-        let (database, container) = (self.database, self.container);
-        let rid = Rid::child(container, ResourceKind::Item, header.rid);
-        let etag = header.etag.to_header();
-        write!(
-            out,
-            "\"_rid\":\"{rid}\",\"_self\":\"dbs/{database}/colls/{container}/docs/{rid}/\",\
-             \"_etag\":\"\\\"{}\\\"\",\"_attachments\":\"attachments/\",\"_ts\":{}",
-            etag.trim_matches('"'),
-            header.ts(),
-        )
-        .expect("writing to memory does not fail");
+        let rid = Rid::child(self.container, ResourceKind::Item, header.rid).text();
+        let etag = header.etag.to_text();
+        // Pieces instead of a format: this is done for every item of every answer.
+        for piece in [
+            b"\"_rid\":\"",
+            rid.as_bytes(),
+            b"\",\"_self\":\"dbs/",
+            self.database.text().as_bytes(),
+            b"/colls/",
+            self.container.text().as_bytes(),
+            b"/docs/",
+            rid.as_bytes(),
+            b"/\",\"_etag\":\"\\\"",
+            &etag[1..etag.len() - 1],
+            b"\\\"\",\"_attachments\":\"attachments/\",\"_ts\":",
+        ] {
+            out.extend_from_slice(piece);
+        }
+        json::write(Value::Int(header.ts() as i64), out);
         if self.with_lsn {
             write!(out, ",\"_lsn\":{}", header.lsn.0).expect("writing to memory does not fail");
         }

@@ -97,3 +97,12 @@ fn names_in_headers_are_plain_or_percent_encoded() {
         assert_eq!(out, expected);
     }
 }
+
+#[test]
+fn units_are_written_as_the_formatter_writes_them() {
+    for units in [0.0, 1.0, 5.35, 5.3, 0.05, 10.0, 1234.5, 99_999.99, 1.0 / 3.0, 1e18] {
+        let mut text = String::new();
+        super::push_units(&mut text, units).expect("memory takes it");
+        assert_eq!(text, units.to_string());
+    }
+}

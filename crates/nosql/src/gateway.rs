@@ -145,23 +145,25 @@ fn access(method: &Method, headers: &RequestHeaders<'_>) -> Access {
     if is_read { Access::Read } else { Access::Write }
 }
 
+/// All but point operations are boxed: a future is as large as the largest it may await, and is copied
+/// on its way into the connection, so a read would pay for the state of queries and batches.
 async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Result<Reply, Refusal> {
     let catalog = &call.catalog;
     match endpoint {
         Endpoint::Account => account::serve(call),
-        Endpoint::Databases => databases::feed(call, body).await,
-        Endpoint::Database { database } => databases::one(call, &database).await,
+        Endpoint::Databases => Box::pin(databases::feed(call, body)).await,
+        Endpoint::Database { database } => Box::pin(databases::one(call, &database)).await,
         Endpoint::Containers { database } => {
             let database = address::owner_database(catalog, &database)?;
-            containers::feed(call, &database, body).await
+            Box::pin(containers::feed(call, &database, body)).await
         }
         Endpoint::Container { database, container } => {
             let at = address::container(catalog, &database, &container)?;
-            containers::one(call, &at.container, body).await
+            Box::pin(containers::one(call, &at.container, body)).await
         }
         Endpoint::Items { database, container } => {
             let at = address::owner_container(catalog, &database, &container)?;
-            items::feed(call, &at, body).await
+            Box::pin(items::feed(call, &at, body)).await
         }
         Endpoint::Item { database, container, item } => {
             let at = address::owner_container(catalog, &database, &container)?;
@@ -169,7 +171,7 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
         }
         Endpoint::KeyDelete { database, container } => {
             let at = address::owner_container(catalog, &database, &container)?;
-            items::delete_key(call, &at).await
+            Box::pin(items::delete_key(call, &at)).await
         }
         Endpoint::Ranges { database, container } => {
             let at = address::owner_container(catalog, &database, &container)?;
@@ -179,8 +181,8 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
             let at = address::owner_container(catalog, &database, &container)?;
             conflicts::serve(call, &at.container, conflict.as_deref())
         }
-        Endpoint::Offers => offers::feed(call, body).await,
-        Endpoint::Offer { offer } => offers::one(call, &offer, body).await,
+        Endpoint::Offers => Box::pin(offers::feed(call, body)).await,
+        Endpoint::Offer { offer } => Box::pin(offers::one(call, &offer, body)).await,
         Endpoint::Unsupported { feature } => Err(Own::Unsupported(feature.into()).into()),
     }
 }

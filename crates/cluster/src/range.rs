@@ -157,9 +157,13 @@ impl Range {
     }
 
     async fn commit(&self, committer: &Committer, group: Vec<Pending>) {
+        let preparing = committer.prepare();
         let (mut prepared, answers) = self.evaluate(committer, &group).await;
         let batch = std::mem::take(&mut prepared.batch);
-        let written = if batch.is_empty() { Ok(()) } else { committer.commit(batch).await };
+        let written = match batch.is_empty() {
+            true => Ok(()),
+            false => committer.commit_prepared(batch, preparing).await,
+        };
         match written {
             Ok(()) => self.partition.publish(prepared),
             Err(error) => tracing::warn!(range = self.id, ?error, "a group was not written"),

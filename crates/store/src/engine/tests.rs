@@ -98,7 +98,8 @@ fn crossed_bounds_yield_nothing() {
     for Fixture { engine, dir: _dir } in both() {
         put(&engine, Keyspace::Item, "b", "1");
         let snapshot = engine.snapshot();
-        let crossed: [(Bound<&[u8]>, Bound<&[u8]>); 4] = [
+        type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+        let crossed: [Bounds<'_>; 4] = [
             (Bound::Included(b"c"), Bound::Included(b"a")),
             (Bound::Excluded(b"b"), Bound::Excluded(b"b")),
             (Bound::Included(b"b"), Bound::Excluded(b"b")),

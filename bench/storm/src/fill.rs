@@ -32,21 +32,25 @@ pub fn fill(settings: &Settings, dir: &Path) -> Result<()> {
     println!("{next} writes, then: {refusal}");
     check(&engine, next)?;
     std::fs::remove_file(&ballast)?;
-    match refusal {
-        EngineError::DiskFull { .. } => {}
-        EngineError::Stopped(_) => {
-            drop(engine);
-            engine = Engine::open(settings.options(&full))?;
-            println!("opened again");
-            check(&engine, next)?;
-        }
-        other => bail!("an unexpected refusal: {other}"),
-    }
     for item in next..next + AFTER {
-        engine.commit(workload::insert(&mut random, item, item), SyncMode::Durable)?;
+        let batch = workload::insert(&mut random, item, item);
+        match engine.commit(batch.clone(), SyncMode::Durable) {
+            Ok(()) => {}
+            // Without a reserve, background work met the full disk itself.
+            Err(EngineError::Stopped(reason)) => {
+                drop(engine);
+                engine = Engine::open(settings.options(&full))?;
+                println!("opened again, because: {reason}");
+                check(&engine, item)?;
+                engine.commit(batch, SyncMode::Durable)?;
+            }
+            Err(other) => bail!("an unexpected refusal: {other}"),
+        }
     }
     check(&engine, next + AFTER)?;
-    engine.close()?;
+    if let Err(error) = engine.close() {
+        println!("an unclean stop, because: {error}");
+    }
     drop(engine);
     check(&Engine::open(settings.options(&full))?, next + AFTER)?;
     println!("{AFTER} more writes after space came back; all acknowledged writes are there");

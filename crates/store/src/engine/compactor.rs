@@ -4,9 +4,12 @@
 //! tables. A merge takes seconds, and a flush that waits behind one makes writers wait for it. With
 //! several workers the first never merges, but it takes merge requests from the queue and puts them
 //! back for as long as the others are busy, which burns a core. So fjall gets one worker and a
-//! strategy that never merges, and the merging happens here: flushes never wait, the threads yield
-//! to the rest of the process, and a merge that fails (a full disk) is tried again later instead of
-//! making the whole engine refuse writes.
+//! strategy that never merges, and the merging happens here: flushes never wait, and a merge that
+//! fails (a full disk) is tried again later instead of making the whole engine refuse writes.
+//!
+//! The threads run at normal priority. A merge ends with syncs under a lock that readers and the
+//! committer need, and on a busy machine a thread of low priority holds it for hundreds of
+//! milliseconds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,9 +95,6 @@ impl Compactors {
 }
 
 fn run(shared: &Shared, signal: &Signal) {
-    // Merging is work for later; a failure to say so costs only smoothness.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::nice(shared.tuning.niceness);
     let mut idle = 0;
     loop {
         let seen = {

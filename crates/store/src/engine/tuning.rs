@@ -24,8 +24,6 @@ pub struct Tuning {
     pub level_ratio_max: f64,
     /// Compactions that may run at once.
     pub compactors: usize,
-    /// How much the compactors yield to everybody else, as in `nice`.
-    pub niceness: i32,
     /// Documents of at least this many bytes are kept apart from the tree; 0 keeps them in it.
     pub blob_bytes: u32,
     /// Bytes of a data block.
@@ -40,7 +38,6 @@ impl Default for Tuning {
             level0_threshold: 4,
             level_ratio_max: 16.0,
             compactors: 1,
-            niceness: 5,
             blob_bytes: 0,
             block_bytes: 4 << 10,
         }

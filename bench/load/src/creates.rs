@@ -11,11 +11,10 @@ use crate::report::{Line, Report, Wanted};
 use crate::requests::{Container, Creates, Reads};
 use crate::rounds::Rounds;
 use crate::settings::Settings;
-use crate::site::{Ground, Measured, Site};
+use crate::site::{GROUPS, Ground, Measured, Site};
 
 const SECTION: &str = "Durable creates, default indexing, 64 clients, 1 KiB items of 12 properties";
 const CLIENTS: usize = 64;
-const GROUPS: &str = "orrery_commit_groups_total";
 
 /// One side's figures, round by round.
 #[derive(Default)]

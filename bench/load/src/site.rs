@@ -13,6 +13,8 @@ use crate::machine;
 use crate::requests::{Batches, Container};
 
 pub const DATABASE: &str = "bench";
+/// The counter of syncs: each makes one group of transactions durable.
+pub const GROUPS: &str = "orrery_commit_groups_total";
 /// RU/s that start a container with so many physical partitions.
 const UNITS_PER_PARTITION: u32 = 6_000;
 /// Connections that load items in batches; each has its own logical partition under way.

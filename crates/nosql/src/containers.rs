@@ -7,7 +7,7 @@ use http::{HeaderValue, Method, StatusCode};
 use orrery_cluster::{Container, ContainerDefinition, Database, Receipt, Served, ru};
 
 use crate::call::Call;
-use crate::databases::{check_name, if_match, is_current};
+use crate::databases::{if_match, is_current};
 use crate::envelope::{self, push_name, push_number, push_text};
 use crate::errors::{Own, Refusal};
 use crate::headers::names;
@@ -56,7 +56,6 @@ pub(crate) async fn one(call: &Call<'_>, container: &Arc<Container>, body: Bytes
 
 async fn create(call: &Call<'_>, database: &Arc<Database>, body: &[u8]) -> Result<Reply, Refusal> {
     let doc = envelope::parse_body(body)?;
-    check_name(envelope::required_id(&doc)?)?;
     let definition = ContainerDefinition::parse(&doc)?;
     let throughput = throughput::requested(call)?;
     let container = call.db.create_container(database.resource.rid, definition, throughput).await?;

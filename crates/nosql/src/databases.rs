@@ -58,7 +58,7 @@ fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
 async fn create(call: &Call<'_>, body: &[u8]) -> Result<Reply, Refusal> {
     let doc = envelope::parse_body(body)?;
     let id = envelope::required_id(&doc)?;
-    check_name(id)?;
+    orrery_cluster::catalog::check_name(id)?;
     let throughput = throughput::requested(call)?;
     let id = id.to_owned();
     let database = call.db.create_database(&id, doc, throughput).await?;
@@ -103,22 +103,4 @@ pub(crate) fn is_current(call: &Call<'_>, etag: Etag) -> bool {
 pub(crate) fn if_match(call: &Call<'_>) -> Option<Etag> {
     let text = call.headers.if_match.filter(|text| text.trim() != "*")?;
     Some(Etag::parse(text).unwrap_or(Etag(u64::MAX)))
-}
-
-/// The rules for names of databases and containers.
-pub(crate) fn check_name(id: &str) -> Result<(), Refusal> {
-    let reason = if id.is_empty() {
-        "must not be empty"
-    } else if id.chars().count() > limits::NAME_CHARS_MAX {
-        "must not be longer than 255 characters"
-    } else if id.contains(['/', '\\', '?', '#']) {
-        "must not contain any of '/', '\\', '?' and '#'"
-    } else if id.ends_with(' ') {
-        "must not end with a space"
-    } else if id.chars().any(char::is_control) {
-        "must not contain control characters"
-    } else {
-        return Ok(());
-    };
-    Err(ErrorKind::Invalid(format!("The input name '{id}' is invalid: it {reason}.")).into())
 }

@@ -202,6 +202,9 @@ impl Merger<'_> {
             changed = true;
         }
         if grouped || aggregated {
+            if query.select.distinct {
+                self.info.distinct = DistinctType::Unordered;
+            }
             rewrite::group(&mut rewritten);
             changed = true;
         } else if let Some(OrderBy::Items(items)) = &query.order_by {
@@ -259,10 +262,7 @@ impl Merger<'_> {
         if self.query.select.distinct {
             let ordered = match &self.query.select.spec {
                 SelectSpec::Value(expr) => items.len() == 1 && items[0].expr == **expr,
-                SelectSpec::List(list) => {
-                    list.len() == items.len() && list.iter().zip(items).all(|(a, b)| a.expr == b.expr)
-                }
-                SelectSpec::Star(_) => false,
+                SelectSpec::List(_) | SelectSpec::Star(_) => false,
             };
             self.info.distinct = if ordered { DistinctType::Ordered } else { DistinctType::Unordered };
         }

@@ -50,8 +50,9 @@ impl Lexer<'_> {
                 }
                 (b'/', b'*') => {
                     let rest = &self.bytes[self.at + 2..];
-                    let close = rest.windows(2).position(|pair| pair == b"*/");
-                    self.at = close.map_or(self.bytes.len(), |i| self.at + i + 4);
+                    // A comment that never ends is no comment: the parser then refuses its first character.
+                    let Some(close) = rest.windows(2).position(|pair| pair == b"*/") else { return };
+                    self.at += close + 4;
                 }
                 _ => return,
             }

@@ -271,3 +271,11 @@ const WORDS: &[&str] = &[
     "c[0]",
     "c['k']",
 ];
+
+#[test]
+fn a_comment_that_never_ends_is_refused() {
+    assert!(orrery_query::parse::parse("SELECT * FROM c /* closed */").is_ok());
+    for text in ["SELECT * FROM c /* open", "SELECT 1 /*", "/* SELECT 1"] {
+        assert!(orrery_query::parse::parse(text).is_err(), "{text}");
+    }
+}

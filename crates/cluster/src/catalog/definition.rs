@@ -101,18 +101,25 @@ fn check_id(object: &Object) -> Result<String> {
             "The input content is invalid because the required properties - 'id; ' - are missing",
         ));
     };
-    let reason = if id.is_empty() {
-        "must not be empty"
-    } else if id.chars().count() > NAME_CHARS_MAX {
-        "must not be longer than 255 characters"
+    check_name(id)?;
+    Ok(id.to_owned())
+}
+
+/// The rules for names of databases and containers.
+pub fn check_name(id: &str) -> Result<()> {
+    let reason = if id.is_empty() || id.chars().count() > NAME_CHARS_MAX {
+        "Ensure to provide a unique non-empty string less than '255' characters."
     } else if id.contains(['/', '\\', '?', '#']) {
-        "must not contain any of '/', '\\', '?' and '#'"
+        "It must not contain any of '/', '\\', '?' and '#'."
     } else if id.ends_with(' ') {
-        "must not end with a space"
+        "It must not end with a space."
+    } else if id.chars().any(char::is_control) {
+        "It must not contain control characters."
     } else {
-        return Ok(id.to_owned());
+        return Ok(());
     };
-    Err(Error::invalid(format!("The input name '{id}' is invalid: it {reason}.")))
+    let shown: String = id.chars().take(NAME_CHARS_MAX).collect();
+    Err(Error::invalid(format!("The input name '{shown}' is invalid. {reason}")))
 }
 
 /// Reads the key and completes it. The version stays out when it was left out: its absence means version 1.

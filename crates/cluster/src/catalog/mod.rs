@@ -20,7 +20,7 @@ use crate::resource::Resource;
 use crate::rid::Rid;
 use crate::throttle::Budget;
 
-pub use definition::ContainerDefinition;
+pub use definition::{ContainerDefinition, check_name};
 pub(crate) use load::{Loaded, catalog_spec};
 pub(crate) use record::Counters;
 

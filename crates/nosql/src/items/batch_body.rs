@@ -127,13 +127,20 @@ impl<'a> Operation<'a> {
     fn document(self, def: &PartitionKeyDef, key: &PartitionKey) -> Result<(Target, Action), Refusal> {
         let item = ItemBody::from_value(self.body)?;
         key::check_document(def, key, &item.doc)?;
-        if self.id.is_some_and(|id| id != item.id) {
-            return Err(Refusal::bad_request("The id of a batch operation must be the id of its document."));
-        }
-        let action = match self.kind {
-            Kind::Create => Action::Create(item.doc),
-            Kind::Upsert => Action::Upsert(item.doc),
-            _ => Action::Replace(item.doc),
+        let other_id = self.id.filter(|id| *id != item.id);
+        let action = match (self.kind, other_id) {
+            (Kind::Replace, Some(id)) => {
+                let action = Action::Rename { id: item.id, doc: item.doc };
+                return Ok((Target::Id(id.to_owned()), action));
+            }
+            (_, Some(_)) => {
+                return Err(Refusal::bad_request(
+                    "The id of a batch operation must be the id of its document.",
+                ));
+            }
+            (Kind::Create, None) => Action::Create(item.doc),
+            (Kind::Upsert, None) => Action::Upsert(item.doc),
+            (_, None) => Action::Replace(item.doc),
         };
         Ok((Target::Id(item.id), action))
     }
@@ -238,7 +245,8 @@ mod tests {
             (r#"{"operationType":"Create","resourceBody":{"pk":"x"}}"#, 400),
             (r#"{"operationType":"Create"}"#, 400),
             (r#"{"operationType":"Upsert","id":"a","resourceBody":{"id":"a","pk":"x"}}"#, 200),
-            (r#"{"operationType":"Replace","id":"a","resourceBody":{"id":"b","pk":"x"}}"#, 400),
+            (r#"{"operationType":"Replace","id":"a","resourceBody":{"id":"b","pk":"x"}}"#, 200),
+            (r#"{"operationType":"Upsert","id":"a","resourceBody":{"id":"b","pk":"x"}}"#, 400),
             (r#"{"operationType":"Read","id":"a"}"#, 200),
             (r#"{"operationType":"Read"}"#, 400),
             (r#"{"operationType":"Delete","id":"a","ifMatch":"x"}"#, 200),

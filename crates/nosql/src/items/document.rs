@@ -70,8 +70,9 @@ pub(crate) fn check_id(id: Value<'_>) -> Result<&str, Refusal> {
     if id.is_empty() || id.len() > ID_BYTES_MAX {
         let shown: String = id.chars().take(32).collect();
         return Err(Refusal::bad_request(format!(
-            "The input name '{shown}' is invalid. Ensure to provide a unique non-empty string of at most \
-             {ID_BYTES_MAX} bytes."
+            "The input name '{shown}' is invalid. Ensure to provide a unique non-empty string less than '{}' \
+             characters.",
+            ID_BYTES_MAX + 1
         )));
     }
     if id.contains(['/', '\\', '?', '#']) {

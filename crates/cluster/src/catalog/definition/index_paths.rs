@@ -19,7 +19,8 @@ pub(super) fn complete(object: &mut Object) -> Result<()> {
     let mode = indexing_mode(policy)?;
     let automatic = match policy.get("automatic") {
         None | Some(Value::Null) => mode == "consistent",
-        Some(Value::Bool(automatic)) => *automatic,
+        // A consistent index is automatic whatever is asked for, as the service answers to its SDKs.
+        Some(Value::Bool(automatic)) => *automatic || mode == "consistent",
         Some(_) => return Err(wrong_type("automatic", "true or false")),
     };
     if mode == "none" && automatic {

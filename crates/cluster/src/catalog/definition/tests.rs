@@ -179,7 +179,7 @@ fn wrong_ids_and_keys_are_refused() {
     for (body, words) in [
         (json!({}), "'id; '"),
         (json!({"id": 5}), "'id; '"),
-        (json!({"id": ""}), "empty"),
+        (json!({"id": ""}), "non-empty"),
         (json!({"id": "a/b"}), "contain"),
         (json!({"id": "a\\b"}), "contain"),
         (json!({"id": "a?"}), "contain"),

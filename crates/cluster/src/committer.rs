@@ -4,7 +4,7 @@
 //! So nobody reads a write that a crash could still undo, and a batch becomes visible as a whole.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,10 +16,6 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::options::Durability;
-
-/// How long a group waits for partitions that are about to add to it. Waiting for them costs less than a sync
-/// of their own, and without it a load spread over many partitions would sync once for each.
-const GATHER_MAX: Duration = Duration::from_micros(400);
 
 /// How long a relaxed write may stay unsynced.
 const RELAXED_SYNC_INTERVAL: Duration = Duration::from_millis(100);
@@ -36,8 +32,6 @@ pub struct Committer {
     published: Arc<ArcSwap<Snapshot>>,
     queue: Mutex<Option<Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// Holders of a [`Preparing`].
-    preparing: Arc<AtomicUsize>,
     pub counters: Arc<Counters>,
 }
 
@@ -52,29 +46,17 @@ pub struct Counters {
 struct Job {
     batch: Batch,
     done: oneshot::Sender<Result<(), CommitError>>,
-    preparing: Option<Preparing>,
-}
-
-/// Says, while it lives, that a batch is being made; it ends when the committer has the batch.
-pub struct Preparing(Arc<AtomicUsize>);
-
-impl Drop for Preparing {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Committer {
     pub fn start(engine: Arc<Engine>, durability: Durability) -> Committer {
         let published = Arc::new(ArcSwap::from_pointee(engine.snapshot()));
         let counters = Arc::new(Counters::default());
-        let preparing = Arc::new(AtomicUsize::new(0));
         let (sender, receiver) = channel();
         let worker = Worker {
             engine: engine.clone(),
             published: published.clone(),
             counters: counters.clone(),
-            preparing: preparing.clone(),
             durability,
         };
         let thread = std::thread::Builder::new()
@@ -86,7 +68,6 @@ impl Committer {
             published,
             queue: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
-            preparing,
             counters,
         }
     }
@@ -105,26 +86,11 @@ impl Committer {
         &self.engine
     }
 
-    /// To be held while a batch for [`Committer::commit_prepared`] is made.
-    pub fn prepare(&self) -> Preparing {
-        self.preparing.fetch_add(1, Ordering::Relaxed);
-        Preparing(self.preparing.clone())
-    }
-
     /// Returns once the batch is as durable as configured, and published.
     pub async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
-        self.send(batch, None).await
-    }
-
-    /// The same for a batch that the committer knows to be on its way.
-    pub async fn commit_prepared(&self, batch: Batch, preparing: Preparing) -> Result<(), CommitError> {
-        self.send(batch, Some(preparing)).await
-    }
-
-    async fn send(&self, batch: Batch, preparing: Option<Preparing>) -> Result<(), CommitError> {
         let (done, answer) = oneshot::channel();
         let sender = self.queue.lock().clone().ok_or(CommitError::Stopping)?;
-        sender.send(Job { batch, done, preparing }).map_err(|_| CommitError::Stopping)?;
+        sender.send(Job { batch, done }).map_err(|_| CommitError::Stopping)?;
         answer.await.unwrap_or(Err(CommitError::Stopping))
     }
 
@@ -142,7 +108,6 @@ struct Worker {
     engine: Arc<Engine>,
     published: Arc<ArcSwap<Snapshot>>,
     counters: Arc<Counters>,
-    preparing: Arc<AtomicUsize>,
     durability: Durability,
 }
 
@@ -174,12 +139,10 @@ impl Worker {
     }
 
     fn write(&self, first: Job, queue: &Receiver<Job>) {
-        let Job { mut batch, done, preparing } = first;
-        drop(preparing);
-        let mut waiting = vec![done];
-        let began = Instant::now();
+        let mut batch = first.batch;
+        let mut waiting = vec![first.done];
         while batch.bytes() < GROUP_BYTES_MAX {
-            let Some(job) = self.next(queue, began) else { break };
+            let Ok(job) = queue.try_recv() else { break };
             batch.merge(job.batch);
             waiting.push(job.done);
         }
@@ -202,17 +165,6 @@ impl Worker {
             // A client that went away does not undo its write.
             let _ = done.send(result);
         }
-    }
-
-    /// What else goes into the group that began then: what is there, and what will be in a moment.
-    fn next(&self, queue: &Receiver<Job>, began: Instant) -> Option<Job> {
-        if let Ok(job) = queue.try_recv() {
-            return Some(job);
-        }
-        if self.durability == Durability::Relaxed || self.preparing.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        queue.recv_timeout(GATHER_MAX.checked_sub(began.elapsed())?).ok()
     }
 
     fn sync(&self) -> bool {

@@ -157,13 +157,9 @@ impl Range {
     }
 
     async fn commit(&self, committer: &Committer, group: Vec<Pending>) {
-        let preparing = committer.prepare();
         let (mut prepared, answers) = self.evaluate(committer, &group).await;
         let batch = std::mem::take(&mut prepared.batch);
-        let written = match batch.is_empty() {
-            true => Ok(()),
-            false => committer.commit_prepared(batch, preparing).await,
-        };
+        let written = if batch.is_empty() { Ok(()) } else { committer.commit(batch).await };
         match written {
             Ok(()) => self.partition.publish(prepared),
             Err(error) => tracing::warn!(range = self.id, ?error, "a group was not written"),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_TYPE, ETAG, PRAGMA, SERVER};
-use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 use orrery_cluster::store::{Etag, Lsn};
 use orrery_cluster::{Charge, Container, Database, Receipt, Served, Usage};
@@ -123,7 +123,8 @@ impl Reply {
 
 /// Writes responses; holds what is the same for the whole life of the gateway.
 pub(crate) struct Responder {
-    last_state_change: HeaderValue,
+    /// What every answer carries, hashed once; answers start from a copy.
+    constant: HeaderMap,
     transport_request: AtomicU64,
 }
 
@@ -132,8 +133,11 @@ impl Responder {
         let now = httpdate::fmt_http_date(std::time::SystemTime::now());
         // The service shows milliseconds here; nobody compares them.
         let text = now.replace(" GMT", ".000 GMT");
+        let mut constant = HeaderMap::with_capacity(ANSWER_HEADERS);
+        constant.extend(CONSTANT_HEADERS.iter().cloned());
+        constant.insert(names::LAST_STATE_CHANGE, HeaderValue::from_str(&text).expect("a date is ASCII"));
         Responder {
-            last_state_change: HeaderValue::from_str(&text).expect("a date is ASCII"),
+            constant,
             transport_request: AtomicU64::new(1),
         }
     }
@@ -223,11 +227,7 @@ impl Responder {
         let mut response = Response::new(Full::new(body));
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        headers.reserve(values.places.len() + extra.len() + CONSTANT_HEADERS.len() + 1);
-        for (name, value) in &CONSTANT_HEADERS {
-            headers.insert(name, value.clone());
-        }
-        headers.insert(names::LAST_STATE_CHANGE, self.last_state_change.clone());
+        *headers = self.constant.clone();
         values.write_to(headers);
         for (name, value) in extra {
             headers.insert(name, value);
@@ -235,6 +235,9 @@ impl Responder {
         response
     }
 }
+
+/// Room for all headers of a usual answer.
+const ANSWER_HEADERS: usize = 40;
 
 static CONSTANT_HEADERS: [(HeaderName, HeaderValue); 9] = [
     (CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -368,7 +371,7 @@ impl Values {
         self.constants.push((names::RESOURCE_QUOTA, HeaderValue::from_static(quota)));
     }
 
-    fn write_to(self, headers: &mut http::HeaderMap) {
+    fn write_to(self, headers: &mut HeaderMap) {
         let text = Bytes::from(self.text.into_bytes());
         let mut start = 0;
         for (name, end) in self.places {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use orrery_cluster::store::Etag;
-use orrery_cluster::{Database, ErrorKind, limits, ru};
+use orrery_cluster::{Database, ru};
 
 use crate::call::Call;
 use crate::envelope::{self, push_number, push_text};

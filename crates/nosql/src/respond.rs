@@ -136,10 +136,7 @@ impl Responder {
         let mut constant = HeaderMap::with_capacity(ANSWER_HEADERS);
         constant.extend(CONSTANT_HEADERS.iter().cloned());
         constant.insert(names::LAST_STATE_CHANGE, HeaderValue::from_str(&text).expect("a date is ASCII"));
-        Responder {
-            constant,
-            transport_request: AtomicU64::new(1),
-        }
+        Responder { constant, transport_request: AtomicU64::new(1) }
     }
 
     pub fn respond(&self, trace: &Trace<'_>, result: Result<Reply, Refusal>) -> Response<Full<Bytes>> {

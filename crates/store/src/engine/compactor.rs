@@ -21,12 +21,19 @@ use parking_lot::{Condvar, Mutex};
 
 use super::Keyspace;
 use super::disk::Shared;
+use super::tuning::Tuning;
 
 /// How long a compactor waits before it looks again while writes come in. Flushes end without
 /// telling us.
 const POLL: Duration = Duration::from_millis(25);
-/// Looks without anything to do before a compactor waits for the next commit.
+/// Looks without a commit or a merge before a compactor tidies up, and before it waits for the next
+/// commit.
+const TIDY_POLLS: u32 = 80;
 const IDLE_POLLS: u32 = 200;
+/// fjall's trees have seven levels.
+const LAST_LEVEL: usize = 6;
+/// A tree is untidy when more than one part in this many lies above its last level.
+const UNTIDY_SHARE: u64 = 10;
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Compactors {
@@ -95,7 +102,7 @@ impl Compactors {
 }
 
 fn run(shared: &Shared, signal: &Signal) {
-    let mut idle = 0;
+    let (mut idle, mut last_seen) = (0, 0);
     loop {
         let seen = {
             let state = signal.state.lock();
@@ -104,8 +111,11 @@ fn run(shared: &Shared, signal: &Signal) {
             }
             state.commits
         };
-        match merge_some(shared, signal) {
-            Ok(true) => idle = 0,
+        if std::mem::replace(&mut last_seen, seen) != seen {
+            idle = 0;
+        }
+        match merge_some(shared, signal, idle >= TIDY_POLLS) {
+            Ok(true) => {}
             Ok(false) => {
                 idle += 1;
                 rest(signal, seen, idle);
@@ -132,7 +142,7 @@ fn rest(signal: &Signal, seen: u64, idle: u32) {
 }
 
 /// Does one merge where it is needed most. Returns whether there was one to do.
-fn merge_some(shared: &Shared, signal: &Signal) -> fjall::Result<bool> {
+fn merge_some(shared: &Shared, signal: &Signal, tidy: bool) -> fjall::Result<bool> {
     let mut order: Vec<_> =
         Keyspace::ALL.into_iter().filter_map(|k| Some((k, shared.existing(k)?))).collect();
     order.sort_by_key(|(_, handle)| std::cmp::Reverse(handle.tree.l0_run_count()));
@@ -140,7 +150,7 @@ fn merge_some(shared: &Shared, signal: &Signal) -> fjall::Result<bool> {
         if std::mem::replace(&mut signal.state.lock().busy[keyspace as usize], true) {
             continue;
         }
-        let merged = merge(shared, keyspace, handle);
+        let merged = merge(shared, keyspace, handle, tidy);
         signal.state.lock().busy[keyspace as usize] = false;
         if merged? {
             signal.merges.fetch_add(1, Ordering::Relaxed);
@@ -150,11 +160,14 @@ fn merge_some(shared: &Shared, signal: &Signal) -> fjall::Result<bool> {
     Ok(false)
 }
 
-fn merge(shared: &Shared, keyspace: Keyspace, handle: &fjall::Keyspace) -> fjall::Result<bool> {
+fn merge(shared: &Shared, keyspace: Keyspace, handle: &fjall::Keyspace, tidy: bool) -> fjall::Result<bool> {
     let tree = &handle.tree;
     let before = tree.current_version();
     let id = before.id();
-    let strategy = shared.tuning.strategy(tree.disk_space());
+    let strategy = match tidy && is_untidy(tree, &shared.tuning) {
+        true => shared.tuning.tidy_strategy(),
+        false => shared.tuning.strategy(tree.disk_space()),
+    };
     tree.compact(Arc::new(strategy), shared.oldest_read())?;
     // A flush that ended meanwhile also changes the version; looking once more than needed is cheap.
     let merged = tree.current_version().id() != id;
@@ -162,4 +175,10 @@ fn merge(shared: &Shared, keyspace: Keyspace, handle: &fjall::Keyspace) -> fjall
         shared.leftovers.hold_version(keyspace, before);
     }
     Ok(merged)
+}
+
+/// Whether what lies above the last level, where deleted data may hide, is a large part of the tree.
+fn is_untidy(tree: &fjall::AnyTree, tuning: &Tuning) -> bool {
+    let above: usize = (0..LAST_LEVEL).map(|level| tree.level_table_count(level).unwrap_or(0)).sum();
+    above as u64 * tuning.table_bytes * UNTIDY_SHARE > tree.disk_space()
 }

@@ -83,6 +83,15 @@ impl Tuning {
             .with_table_target_size(self.table_bytes)
             .with_level_ratio_policy(vec![ratio])
     }
+
+    /// The strategy for a tree of moderate size that nobody writes to: all goes to the last level but
+    /// a few tables. It rewrites much, so it is not for trees in use nor for large ones.
+    pub(super) fn tidy_strategy(&self) -> Leveled {
+        Leveled::default()
+            .with_l0_threshold(1)
+            .with_table_target_size(self.table_bytes)
+            .with_level_ratio_policy(vec![2.0])
+    }
 }
 
 /// A strategy that leaves all merging to our own compactors; see `compactor`.

@@ -29,7 +29,7 @@ const SYSTEM_PROPERTIES: [&str; 13] = [
 
 /// Parses the body of a request on a resource: a JSON object.
 pub(crate) fn parse_body(body: &[u8]) -> Result<Doc, Refusal> {
-    let doc = json::parse(body, limits::JSON_DEPTH_MAX)
+    let doc = json::parse(body, limits::RESOURCE_DEPTH_MAX)
         .map_err(|error| Refusal::bad_request(format!("The input content is invalid JSON: {error}")))?;
     if doc.root().as_object().is_none() {
         return Err(Refusal::bad_request("The input content is invalid because it is not a JSON object."));

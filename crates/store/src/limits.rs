@@ -18,6 +18,8 @@ pub const PAGE_ITEMS_DEFAULT: usize = 1_000;
 pub const PAGE_ITEMS_MAX: usize = 10_000;
 /// Depth of arrays and objects in a document.
 pub const JSON_DEPTH_MAX: usize = 128;
+/// Depth of the JSON of databases, containers and offers; the records that keep them add a few levels.
+pub const RESOURCE_DEPTH_MAX: usize = 64;
 /// Bytes of an item id.
 pub const ID_BYTES_MAX: usize = 1_023;
 /// Characters of the name of a database or container.

@@ -35,7 +35,7 @@ impl Db {
             return Err(ErrorKind::AlreadyExists(ResourceKind::Database).into());
         }
         let rid = Rid::database(take(&mut next.database));
-        let record = DatabaseRecord { rid, body: to_json(&body) };
+        let record = DatabaseRecord { rid, body: to_json(&body)? };
         let offer = throughput.map(|throughput| new_offer(&mut next, rid, throughput));
         let mut records = vec![Record::Database(record.clone())];
         records.extend(offer.clone().map(Record::Offer));
@@ -89,7 +89,7 @@ impl Db {
         }
         let throughput = self.own_throughput(&owner, throughput)?;
         let shared = catalog.offer_of(database).map(|offer| offer.throughput);
-        let record = self.new_container(&mut next, database, &definition, throughput.or(shared));
+        let record = self.new_container(&mut next, database, &definition, throughput.or(shared))?;
         let offer = throughput.map(|throughput| new_offer(&mut next, record.rid, throughput));
         let mut records = vec![Record::Container(record.clone())];
         records.extend(offer.clone().map(Record::Offer));
@@ -132,7 +132,7 @@ impl Db {
         database: Rid,
         definition: &ContainerDefinition,
         throughput: Option<Throughput>,
-    ) -> ContainerRecord {
+    ) -> Result<ContainerRecord> {
         let number = take(&mut next.container);
         let units = throughput.map_or(0, Throughput::ceiling);
         let count = offer::initial_partitions(units, &self.inner.options.limits);
@@ -149,7 +149,7 @@ impl Db {
         };
         let ranges = edges.windows(2).enumerate().map(range).collect();
         let rid = Rid::container(database, number);
-        ContainerRecord { rid, number, body: to_json(&definition.body), ranges, next_range: count }
+        Ok(ContainerRecord { rid, number, body: to_json(&definition.body)?, ranges, next_range: count })
     }
 
     /// Changes what may change; the gateway has checked that the rest is as it was.
@@ -167,7 +167,7 @@ impl Db {
         let record = ContainerRecord {
             rid,
             number: current.number,
-            body: to_json(&definition.body),
+            body: to_json(&definition.body)?,
             ranges: current.ranges.iter().map(|range| range_record(range)).collect(),
             next_range: current.next_range,
         };

@@ -66,7 +66,7 @@ const OPTIONAL_PROPERTIES: [&str; 13] = [
 impl ContainerDefinition {
     /// Checks every property and fills in the defaults.
     pub fn parse(body: &Doc) -> Result<ContainerDefinition> {
-        let Value::Object(object) = to_json(body) else {
+        let Value::Object(object) = to_json(body)? else {
             return Err(Error::invalid("The input content is invalid because it is not a JSON object."));
         };
         ContainerDefinition::from_json(object)

@@ -1,14 +1,15 @@
 //! The stored form of catalog entries: items of partition 0, one JSON document each.
 
 use orrery_doc::{Doc, Epk, EpkRange, json};
-use orrery_store::limits::JSON_DEPTH_MAX;
+use orrery_store::limits::RESOURCE_DEPTH_MAX;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
 use crate::request::Throughput;
 use crate::rid::Rid;
 
 /// Wrapping a body adds two levels to its depth.
-const RECORD_DEPTH_MAX: usize = JSON_DEPTH_MAX + 4;
+const RECORD_DEPTH_MAX: usize = RESOURCE_DEPTH_MAX + 4;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
@@ -139,10 +140,13 @@ impl OfferRecord {
     }
 }
 
-pub fn to_json(doc: &Doc) -> serde_json::Value {
+/// Refuses what is nested so deeply that its record could not be read back at the next start.
+pub fn to_json(doc: &Doc) -> Result<serde_json::Value, Error> {
     let mut text = Vec::new();
     json::write(doc.root(), &mut text);
-    serde_json::from_slice(&text).expect("the document writer emits JSON")
+    let too_deep = || Error::invalid("The definition of the resource is nested too deeply.");
+    json::parse(&text, RESOURCE_DEPTH_MAX).map_err(|_| too_deep())?;
+    serde_json::from_slice(&text).map_err(|_| too_deep())
 }
 
 pub fn to_doc(body: &serde_json::Value) -> Result<Doc, String> {

@@ -9,7 +9,7 @@ use crate::catalog::record::to_json;
 use crate::error::Error;
 
 pub(super) fn replace(current: &ContainerDefinition, body: &Doc) -> Result<ContainerDefinition> {
-    let (Value::Object(old), Value::Object(mut new)) = (to_json(&current.body), to_json(body)) else {
+    let (Value::Object(old), Value::Object(mut new)) = (to_json(&current.body)?, to_json(body)?) else {
         return Err(Error::invalid("The input content is invalid because it is not a JSON object."));
     };
     // What cannot change needs no repeating.
@@ -19,7 +19,7 @@ pub(super) fn replace(current: &ContainerDefinition, body: &Doc) -> Result<Conta
         }
     }
     let replaced = ContainerDefinition::from_json(new)?;
-    let Value::Object(new) = to_json(&replaced.body) else {
+    let Value::Object(new) = to_json(&replaced.body)? else {
         return Err(Error::invalid("The input content is invalid because it is not a JSON object."));
     };
     if replaced.id != current.id {

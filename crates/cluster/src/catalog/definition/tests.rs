@@ -14,7 +14,7 @@ fn with(extra: Value) -> Value {
 
 fn completed(body: &Value) -> Value {
     match ContainerDefinition::parse(&doc(body)) {
-        Ok(definition) => to_json(&definition.body),
+        Ok(definition) => to_json(&definition.body).expect("a definition is shallow"),
         Err(error) => panic!("{body} was refused: {}", error.kind),
     }
 }
@@ -334,7 +334,7 @@ fn a_replace_changes_what_may_change() {
     }))))
     .expect("it is right");
     let replaced = current.replaced_by(&doc(&with(json!({"defaultTtl": 9})))).expect("it may change");
-    let shown = to_json(&replaced.body);
+    let shown = to_json(&replaced.body).expect("a definition is shallow");
     assert_eq!(shown["defaultTtl"], json!(9));
     assert_eq!(shown["uniqueKeyPolicy"], json!({"uniqueKeys": [{"paths": ["/u"]}]}));
     assert!(shown.get("computedProperties").is_none(), "a replace is not a merge");
@@ -379,4 +379,18 @@ fn a_replace_keeps_what_must_stay() {
         assert!(message.contains(words), "{body}: {message}");
     }
     current.replaced_by(&doc(&with(json!({})))).expect("vectors may be removed");
+}
+
+/// Found by the hostile-input test: serde_json reads 127 levels, our own parser 128.
+#[test]
+fn a_definition_nested_too_deeply_is_refused_and_a_deep_one_reads_back() {
+    let nested = |depth: usize| format!("{{\"id\":\"c\",\"x\":{}1{}}}", "[".repeat(depth), "]".repeat(depth));
+    let parse = |depth: usize| {
+        let doc = orrery_doc::json::parse(nested(depth).as_bytes(), 200).expect("JSON");
+        ContainerDefinition::parse(&doc)
+    };
+    assert!(parse(60).is_ok());
+    for depth in [64, 100, 126, 127, 128, 150] {
+        assert!(parse(depth).is_err(), "{depth}");
+    }
 }

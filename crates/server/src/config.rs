@@ -94,7 +94,7 @@ pub struct Config {
     #[arg(long, env = "ORRERY_LOGICAL_PARTITION_BYTES", value_name = "BYTES", default_value = "20GiB", value_parser = units::bytes)]
     pub logical_partition_bytes: u64,
 
-    /// The storage budget of one physical partition.
+    /// The storage budget of one physical partition. Nothing happens at it until partitions can split.
     #[arg(long, env = "ORRERY_PARTITION_BYTES", value_name = "BYTES", default_value = "50GiB", value_parser = units::bytes)]
     pub partition_bytes: u64,
 

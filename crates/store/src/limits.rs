@@ -24,10 +24,6 @@ pub const RESOURCE_DEPTH_MAX: usize = 64;
 pub const ID_BYTES_MAX: usize = 1_023;
 /// Characters of the name of a database or container.
 pub const NAME_CHARS_MAX: usize = 255;
-/// Bytes of a partition-key value in a container with large keys (version 2).
-pub const KEY_BYTES_MAX: usize = 2_048;
-/// Bytes of a partition-key value in a version 1 container.
-pub const KEY_BYTES_MAX_V1: usize = 101;
 /// Levels of a hierarchical partition key.
 pub const KEY_LEVELS_MAX: usize = 3;
 /// Operations of one batch.
@@ -69,13 +65,12 @@ pub const GROUP_TXNS_MAX: usize = 256;
 pub const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Logical partitions whose size a physical partition remembers; the rest is read back when needed.
 pub const SIZES_CACHED_MAX: usize = 256;
-/// Bytes of a string that an index term keeps; the document decides beyond that.
-pub const TERM_BYTES_MAX: usize = 100;
 
 /// Budgets of physical and logical partitions that an operator may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionLimits {
     pub logical_partition_bytes: u64,
+    /// At this size a partition will split; until splits are there, nothing happens.
     pub partition_bytes: u64,
     pub partition_throughput: u32,
 }

@@ -2,6 +2,7 @@
 //! and everything that can be known to be wrong without data is refused here.
 
 mod clauses;
+mod computed;
 mod expressions;
 mod grouping;
 mod stages;
@@ -12,6 +13,8 @@ use crate::parameters::Parameters;
 use crate::parse;
 use crate::program::Level;
 use grouping::GroupScope;
+
+pub use computed::ComputedProperties;
 
 pub(crate) use clauses::{item_names, selects_aggregate};
 pub(crate) use expressions::constant;
@@ -39,6 +42,11 @@ impl Program {
         &self.query
     }
 
+    /// The level that sees the items.
+    pub(crate) fn first_stage(&self) -> &Stage {
+        self.earlier.first().unwrap_or(&self.last)
+    }
+
     pub(crate) fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -57,7 +65,18 @@ impl Program {
 
 /// Compiles the text of a query.
 pub fn compile(text: &str, parameters: &Parameters) -> Result<Program> {
-    compile_query(parse::parse(text)?, parameters).map_err(|error| error.located_in(text))
+    compile_with(text, parameters, &ComputedProperties::default())
+}
+
+/// Compiles the text of a query over a container that has computed properties.
+pub fn compile_with(
+    text: &str,
+    parameters: &Parameters,
+    properties: &ComputedProperties,
+) -> Result<Program> {
+    let properties = Some(properties).filter(|properties| !properties.is_empty());
+    compile_tree(parse::parse(text)?, parameters, properties, Purpose::Run)
+        .map_err(|error| error.located_in(text))
 }
 
 /// Compiles the condition of a patch, `from c where ...`; see [`crate::Program::accepts`].
@@ -67,13 +86,13 @@ pub fn compile_condition(text: &str, parameters: &Parameters) -> Result<Program>
 
 /// Compiles a tree. Locations of errors stay byte offsets.
 pub(crate) fn compile_query(query: Query, parameters: &Parameters) -> Result<Program> {
-    compile_tree(query, parameters, Purpose::Run)
+    compile_tree(query, parameters, None, Purpose::Run)
 }
 
 /// Compiles a tree to find what is wrong with it, for a plan: functions that cannot be run yet are
 /// no error.
 pub(crate) fn compile_plan(query: Query, parameters: &Parameters) -> Result<Program> {
-    compile_tree(query, parameters, Purpose::Plan)
+    compile_tree(query, parameters, None, Purpose::Plan)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -82,13 +101,27 @@ enum Purpose {
     Plan,
 }
 
-fn compile_tree(query: Query, parameters: &Parameters, purpose: Purpose) -> Result<Program> {
+fn compile_tree(
+    query: Query,
+    parameters: &Parameters,
+    properties: Option<&ComputedProperties>,
+    purpose: Purpose,
+) -> Result<Program> {
     let mut stages = Vec::new();
     let mut rest = Some(query.clone());
     while let Some(mut outer) = rest.take() {
         rest = stages::peel(&mut outer);
-        let mut compiler =
-            Compiler { parameters, purpose, names: Vec::new(), slots: 1, group: None, findings: Vec::new() };
+        let mut compiler = Compiler {
+            parameters,
+            purpose,
+            // The rows of an inner level are no items of the container.
+            properties: properties.filter(|_| rest.is_none()),
+            names: Vec::new(),
+            items: vec![0],
+            slots: 1,
+            group: None,
+            findings: Vec::new(),
+        };
         let level = compiler.level(&outer)?;
         if !compiler.findings.is_empty() {
             return Err(QueryError::Invalid(compiler.findings));
@@ -103,8 +136,11 @@ fn compile_tree(query: Query, parameters: &Parameters, purpose: Purpose) -> Resu
 struct Compiler<'q> {
     parameters: &'q Parameters,
     purpose: Purpose,
+    properties: Option<&'q ComputedProperties>,
     /// The names in scope, innermost last, with their slots. Slot 0 is the item itself.
     names: Vec<(String, usize)>,
+    /// The slots that hold the item as a whole.
+    items: Vec<usize>,
     slots: usize,
     /// Set while the SELECT and ORDER BY of a grouped level are compiled.
     group: Option<GroupScope>,

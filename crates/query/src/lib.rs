@@ -4,6 +4,7 @@
 //! `print`, then `eval` (one expression over one row), `run` (one partition's page) and `describe`
 //! (what a client must know to run the query over all partitions).
 
+pub mod access;
 pub mod ast;
 mod compile;
 mod describe;
@@ -23,7 +24,11 @@ mod run;
 mod token;
 mod value;
 
-pub use compile::{Program, compile, compile_condition};
+pub use access::{
+    Access, Advice, Chosen, Explanation, IndexMetrics, IndexOrder, IndexPath, IndexStep, Indexes, Leaf,
+    Proposal, Shortcut, Span, advice, advice_json, check_order, explain, index_metrics, plan_access,
+};
+pub use compile::{ComputedProperties, Program, compile, compile_condition, compile_with};
 pub use describe::{DistinctType, Features, PlanRange, QueryInfo, QueryPlan, describe, needs_plan};
 pub use error::{Code, Diagnostic, QueryError, Result};
 pub use eval::{Context, UserFunctions};

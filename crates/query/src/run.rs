@@ -12,8 +12,13 @@
 //! after page, from the item where it stopped: if `feed` said `Full`, from the same item again,
 //! otherwise from the next. A *blocking* one (ORDER BY, GROUP BY, aggregates, DISTINCT) is fed from
 //! the first item on every page, and its carry says which results are already out. That costs a scan
-//! per page and no memory beyond the page, and needs no state on the server; an index that delivers
-//! rows in order will later make most of them streaming.
+//! per page and no memory beyond the page, and needs no state on the server.
+//!
+//! A program whose only blocking part is ORDER BY can be fed in the order of an index instead
+//! ([`Program::can_be_presorted`]): between two items that differ in the order keys the caller says
+//! [`Run::end_ties`], and stops as soon as that says so. It may begin with the items that tie with the last row
+//! of the page before, because the carry says which rows are out. An answer that needs no items at all is
+//! given by [`Run::feed_shortcut`].
 
 mod aggregate;
 mod carry;
@@ -114,6 +119,26 @@ impl<'p> Run<'p> {
         Ok(if later == Flow::More { flow } else { later })
     }
 
+    /// Says that all items fed from now on come behind all that were fed before, in the order that the program
+    /// asks for. Rows up to here are answered; `Full` and `Done` end the page.
+    pub fn end_ties(&mut self, out: &mut Rows) -> Result<Flow> {
+        match &mut self.last.state {
+            State::Sorted(state) if self.earlier.is_empty() => {
+                Ok(state.end_ties(&self.last.stage.level, self.room, out))
+            }
+            _ => Ok(Flow::More),
+        }
+    }
+
+    /// For a program whose answer can be read off an index: all counts grow by `count`, and MIN or MAX get to
+    /// know `extreme`.
+    pub fn feed_shortcut(&mut self, count: u64, extreme: &Val<'_>) -> Result<()> {
+        if let State::Grouped(state) = &mut self.last.state {
+            state.feed_shortcut(count, extreme)?;
+        }
+        Ok(())
+    }
+
     /// For a query without FROM, which has one row and needs no item.
     pub fn feed_nothing(&mut self, out: &mut Rows) -> Result<Flow> {
         let doc = orrery_doc::DocBuilder::new().finish();
@@ -205,6 +230,13 @@ impl<'p> StageRun<'p> {
 }
 
 impl Program {
+    /// Whether items in the order of an index give the rows in order, so that a page needs no more items than
+    /// it answers.
+    pub fn can_be_presorted(&self) -> bool {
+        let level = &self.last.level;
+        self.earlier.is_empty() && level.grouping.is_none() && !level.distinct && !level.order_by.is_empty()
+    }
+
     /// Whether a query without FROM stands alone.
     pub fn needs_items(&self) -> bool {
         !self.last.level.sources.is_empty()

@@ -42,10 +42,17 @@ impl Compiler<'_> {
             };
             let slot = self.slots;
             self.slots += 1;
+            let each = matches!(source.binding, Binding::Each(_));
+            if let CollectionNode::Value(Node::Slot(of)) = &collection
+                && !each
+                && self.items.contains(of)
+            {
+                self.items.push(slot);
+            }
             if let Some(name) = source.name() {
                 self.names.push((name.to_owned(), slot));
             }
-            nodes.push(SourceNode { slot, collection, each: matches!(source.binding, Binding::Each(_)) });
+            nodes.push(SourceNode { slot, collection, each });
         }
         Ok(nodes)
     }

@@ -18,7 +18,10 @@ impl Compiler<'_> {
             ExprKind::Literal(literal) => Node::Constant(constant(literal)),
             ExprKind::Parameter(name) => Node::Constant(self.parameters.get(name)),
             ExprKind::Name(name) => Node::Slot(self.slot(name, expr.span)?),
-            ExprKind::Member(base, name) => member(self.expr(base)?, PathStep::Name(name.as_str().into())),
+            ExprKind::Member(base, name) => {
+                let base = self.expr(base)?;
+                self.named(base, name)?
+            }
             ExprKind::Index(base, index) => self.index(base, index)?,
             ExprKind::Unary(op, operand) => Node::Unary(*op, Box::new(self.expr(operand)?)),
             ExprKind::Binary(op, left, right) => {
@@ -73,11 +76,18 @@ impl Compiler<'_> {
     fn index(&mut self, base: &Expr, index: &Expr) -> Result<Node> {
         let base = self.expr(base)?;
         Ok(match self.expr(index)? {
-            Node::Constant(Val::Str(name)) => member(base, PathStep::Name(name.as_str().into())),
+            Node::Constant(Val::Str(name)) => self.named(base, name.as_str())?,
             Node::Constant(Val::Int(place)) if place >= 0 => {
                 member(base, PathStep::Index(usize::try_from(place).unwrap_or(usize::MAX)))
             }
             index => Node::Index(Box::new(base), Box::new(index)),
+        })
+    }
+
+    fn named(&mut self, base: Node, name: &str) -> Result<Node> {
+        Ok(match self.computed(&base, name)? {
+            Some(node) => node,
+            None => member(base, PathStep::Name(name.into())),
         })
     }
 

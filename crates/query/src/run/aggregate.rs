@@ -60,6 +60,19 @@ impl Groups {
         Ok(())
     }
 
+    /// Adds what an index knows of all rows to the only group.
+    pub fn add_known(&mut self, count: u64, extreme: &Val<'_>) -> Result<()> {
+        for state in self.groups.values_mut().flat_map(|group| &mut group.states) {
+            match state {
+                Accumulator::Count(known) => *known = known.saturating_add(count),
+                other => {
+                    other.add(extreme)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// All groups, ordered by their keys.
     pub fn into_results(self) -> Vec<GroupResult> {
         let mut groups: Vec<Group> = self.groups.into_values().collect();

@@ -30,6 +30,10 @@ impl Grouped {
         Ok(Flow::More)
     }
 
+    pub fn feed_shortcut(&mut self, count: u64, extreme: &Val<'_>) -> Result<()> {
+        self.groups.add_known(count, extreme)
+    }
+
     pub fn finish<'a>(
         self,
         level: &'a Level,

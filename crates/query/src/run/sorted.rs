@@ -1,8 +1,12 @@
-//! ORDER BY without an index: the page's rows are the smallest ones behind the last page's end.
+//! ORDER BY: the page's rows are the smallest ones behind the last page's end.
 //!
-//! Every page sees all rows and keeps only as many as it can still answer, so memory is bounded by
-//! the page and by what OFFSET passes over. Equal keys are ordered by the item's place, in the
+//! Without an index every page sees all rows and keeps only as many as it can still answer, so memory is
+//! bounded by the page and by what OFFSET passes over. Equal keys are ordered by the item's place, in the
 //! direction of the first ORDER BY item, which is what clients assume when they resume.
+//!
+//! Items that an index delivers in order are sorted only among their ties: whoever feeds them says when all items
+//! fed later come behind all fed so far, and the rows held until then are answered at once. The two ways give
+//! the same rows in the same order and end with the same carry, so a client may go on with either.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -30,6 +34,12 @@ pub(super) struct Sorted {
     worst: Option<Position>,
     seen: HashSet<Box<[u8]>>,
     fed: u64,
+    /// Rows still to be passed over.
+    skip: usize,
+    /// The last row that this page answered.
+    last: Option<Position>,
+    /// What the page said last.
+    flow: Flow,
 }
 
 /// Where a row stands in the order.
@@ -59,7 +69,9 @@ impl Sorted {
         let left = level.limit.map_or(u64::MAX, |limit| limit.saturating_sub(taken));
         let wanted = room.rows.saturating_add(1).min(usize::try_from(left).unwrap_or(usize::MAX));
         let most = skip.saturating_add(wanted);
-        Ok(Self { after, taken, rows: Vec::new(), bytes: 0, most, worst: None, seen: HashSet::new(), fed: 0 })
+        let (rows, seen) = (Vec::new(), HashSet::new());
+        let (worst, last, flow) = (None, None, Flow::More);
+        Ok(Self { after, taken, rows, bytes: 0, most, worst, seen, fed: 0, skip, last, flow })
     }
 
     pub fn feed<'a>(&mut self, level: &'a Level, env: &mut Env<'a, '_>, place: &[u8]) -> Result<Flow> {
@@ -114,23 +126,42 @@ impl Sorted {
         self.bytes = self.rows.iter().map(|row| row.json.len() + 64).sum();
     }
 
-    pub fn finish(mut self, level: &Level, room: Room, out: &mut Rows) -> Result<PageEnd> {
+    /// Answers the rows held so far: all that follow come behind them.
+    pub fn end_ties(&mut self, level: &Level, room: Room, out: &mut Rows) -> Flow {
+        if self.flow != Flow::More {
+            return self.flow;
+        }
         self.cut(level);
-        let skip = if self.after.is_some() { 0 } else { usize::try_from(level.offset).unwrap_or(usize::MAX) };
-        let mut last = None;
-        for row in self.rows.into_iter().skip(skip) {
-            if level.limit.is_some_and(|limit| self.taken >= limit) {
-                return Ok(PageEnd::Done);
+        self.worst = None;
+        self.bytes = 0;
+        let limit = level.limit.unwrap_or(u64::MAX);
+        for row in self.rows.drain(..) {
+            if self.skip > 0 {
+                self.skip -= 1;
+                continue;
+            }
+            if self.taken >= limit {
+                break;
             }
             if room.is_full(out) {
-                let Some(after) = last.or(self.after) else { return Ok(PageEnd::Done) };
-                return Ok(PageEnd::Continue(Carry::Sorted { after, taken: self.taken }));
+                self.flow = Flow::Full;
+                break;
             }
             out.push_with(|bytes| bytes.extend_from_slice(&row.json));
             self.taken += 1;
-            last = Some(row.position);
+            self.last = Some(row.position);
         }
-        Ok(PageEnd::Done)
+        if self.taken >= limit {
+            self.flow = Flow::Done;
+        }
+        self.flow
+    }
+
+    pub fn finish(mut self, level: &Level, room: Room, out: &mut Rows) -> Result<PageEnd> {
+        match (self.end_ties(level, room, out), self.last.or(self.after)) {
+            (Flow::Full, Some(after)) => Ok(PageEnd::Continue(Carry::Sorted { after, taken: self.taken })),
+            _ => Ok(PageEnd::Done),
+        }
     }
 }
 

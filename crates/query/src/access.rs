@@ -1,0 +1,90 @@
+//! What an index can do for a program: the index proposes, the document decides.
+//!
+//! [`plan_access`] reads a compiled program and says which index entries an item must have so that any row of
+//! it can pass ([`Proposal`]), whether an index delivers the order that is asked for ([`IndexOrder`]), and
+//! whether the answer can be read off the index alone ([`Shortcut`]). Nothing here knows how entries are
+//! stored: a path is a list of steps, and a condition on it is a set of intervals of encoded terms.
+//!
+//! One rule makes all of it safe. A proposal may hold too many items, never too few, because every proposed
+//! item is still checked by the program itself. So an expression that is not understood is simply
+//! [`Proposal::Everything`], and a wrong guess costs time and no rows. Only where a part is called *exact* does
+//! the reverse hold too, and only then may rows be counted without looking at them.
+
+mod advice;
+mod explain;
+mod filter;
+mod metrics;
+mod order;
+mod path;
+mod proposal;
+mod shortcut;
+mod span;
+
+use crate::ast::Direction;
+use crate::compile::Program;
+use filter::Analysis;
+
+pub use advice::{Advice, advice, advice_json};
+pub use explain::{Chosen, Explanation, explain};
+pub use metrics::{IndexMetrics, index_metrics};
+pub use order::check_order;
+pub use path::{IndexPath, IndexStep};
+pub use proposal::{Leaf, Proposal};
+pub use shortcut::Shortcut;
+pub use span::{Span, after_prefix, term_of};
+
+/// The indexes that a container has ready.
+pub trait Indexes {
+    /// Whether every value at this path is found in the index.
+    fn covers(&self, path: &IndexPath) -> bool;
+
+    /// The composite index that delivers this order, and whether it must be read backwards.
+    fn composite(&self, order: &[(IndexPath, Direction)]) -> Option<(usize, bool)>;
+}
+
+/// What the indexes offer to one program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Access {
+    pub filter: Proposal,
+    /// Whether the items that `filter` proposes are exactly those that pass the whole WHERE clause.
+    pub filter_exact: bool,
+    pub order: Option<IndexOrder>,
+    /// For [`IndexOrder::Single`]: the terms that the order path can have where a row passes, sorted. Undefined
+    /// counts as the term `10`, so a list that begins behind it proves that no passing row lacks the path.
+    pub order_terms: Vec<Span>,
+    pub shortcut: Shortcut,
+}
+
+/// An index whose order is the order that the program asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum IndexOrder {
+    Single { path: IndexPath, direction: Direction },
+    Composite { index: usize, reversed: bool },
+}
+
+/// Finds what the indexes can do for a program. Only the level that sees the items matters; what later ones
+/// do with its rows is their own affair.
+pub fn plan_access(program: &Program, indexes: &dyn Indexes) -> Access {
+    let stage = program.first_stage();
+    let level = &stage.level;
+    let mut analysis = Analysis::new(indexes, stage.slots);
+    let found = analysis.level(level);
+    let whole = found.exact && shortcut::is_plain_source(level);
+    let alone = program.earlier.is_empty();
+    let order = if alone { order::index_order(level, &analysis, indexes) } else { None };
+    let order_terms = order::order_terms(order.as_ref(), &found.proposal);
+    let (mut shortcut, counted) = match alone {
+        true => shortcut::shortcut(level, &analysis, indexes),
+        false => (Shortcut::None, None),
+    };
+    let mut filter = found.proposal;
+    if let Some(path) = counted {
+        // A value that is not there is not counted, so items without it need not be looked at.
+        let leaf = Leaf { path, spans: vec![Span::defined()], exact: true };
+        filter = Proposal::all([filter, Proposal::Leaf(leaf)]);
+    }
+    let of_entries = filter.clone().of_entries();
+    let filter_exact = whole && of_entries == filter;
+    shortcut = shortcut::allowed(shortcut, &of_entries, filter_exact);
+    Access { filter: of_entries, filter_exact, order, order_terms, shortcut }
+}

@@ -1,0 +1,214 @@
+//! A plan in words and as JSON: what the indexes offer to a query and which way was taken.
+
+use std::fmt::Write as _;
+
+use super::path::IndexPath;
+use super::proposal::{Leaf, Proposal};
+use super::span::{Span, after_prefix, is_whole_term};
+use super::{Access, IndexOrder, Shortcut};
+use crate::ast::Direction;
+use crate::print::quote;
+use crate::value::Kind;
+
+/// What the reader of the indexes decided.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Chosen<'c> {
+    /// A word or two, such as `scan` or `index order`.
+    pub method: &'c str,
+    /// The paths whose entries named the candidates.
+    pub used: Vec<&'c IndexPath>,
+    /// What it took, by name.
+    pub figures: Vec<(&'c str, u64)>,
+}
+
+/// A plan, explained twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    pub text: String,
+    pub json: String,
+}
+
+/// Explains a plan; `access` is none when no index could be asked.
+pub fn explain(access: Option<&Access>, chosen: &Chosen<'_>) -> Explanation {
+    Explanation { text: text(access, chosen), json: json(access, chosen) }
+}
+
+fn text(access: Option<&Access>, chosen: &Chosen<'_>) -> String {
+    let mut out = format!("method: {}\n", chosen.method);
+    if let Some(access) = access {
+        out.push_str(if access.filter_exact { "filter (exact): " } else { "filter: " });
+        write_proposal(&access.filter, chosen, 1, &mut out);
+        if let Some(order) = &access.order {
+            let _ = writeln!(out, "order: {}", order_text(order));
+        }
+        if access.shortcut != Shortcut::None {
+            let _ = writeln!(out, "shortcut: {}", shortcut_text(&access.shortcut));
+        }
+    }
+    for (name, figure) in &chosen.figures {
+        let _ = writeln!(out, "{name}: {figure}");
+    }
+    out
+}
+
+fn write_proposal(proposal: &Proposal, chosen: &Chosen<'_>, depth: usize, out: &mut String) {
+    let list = |title: &str, parts: &[Proposal], out: &mut String| {
+        let _ = writeln!(out, "{title}");
+        for part in parts {
+            out.extend(std::iter::repeat_n("  ", depth));
+            write_proposal(part, chosen, depth + 1, out);
+        }
+    };
+    match proposal {
+        Proposal::Everything => out.push_str("every item\n"),
+        Proposal::Nothing => out.push_str("no item\n"),
+        Proposal::Leaf(leaf) => {
+            let exact = if leaf.exact { "" } else { ", to be checked" };
+            let used = if chosen.used.contains(&&leaf.path) { ", used" } else { "" };
+            let _ = writeln!(out, "{} {}{exact}{used}", leaf.path, condition(leaf));
+        }
+        Proposal::All(parts) => list("all of", parts, out),
+        Proposal::Any(parts) => list("any of", parts, out),
+    }
+}
+
+fn order_text(order: &IndexOrder) -> String {
+    match order {
+        IndexOrder::Single { path, direction } => format!("{path} {}", direction_text(*direction)),
+        IndexOrder::Composite { index, reversed: false } => format!("composite index {index}"),
+        IndexOrder::Composite { index, reversed: true } => format!("composite index {index}, backwards"),
+    }
+}
+
+fn direction_text(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ascending => "ascending",
+        Direction::Descending => "descending",
+    }
+}
+
+fn shortcut_text(shortcut: &Shortcut) -> String {
+    match shortcut {
+        Shortcut::None => "none".into(),
+        Shortcut::Count => "count of entries".into(),
+        Shortcut::First { path, direction: Direction::Ascending, .. } => format!("smallest of {path}"),
+        Shortcut::First { path, direction: Direction::Descending, .. } => format!("largest of {path}"),
+    }
+}
+
+/// Spans beyond this many are only counted.
+const SPANS_SHOWN: usize = 8;
+
+fn condition(leaf: &Leaf) -> String {
+    let shown: Vec<String> = leaf.spans.iter().take(SPANS_SHOWN).map(span_text).collect();
+    let mut text = shown.join(" or ");
+    if leaf.spans.len() > SPANS_SHOWN {
+        let _ = write!(text, " or {} more", leaf.spans.len() - SPANS_SHOWN);
+    }
+    text
+}
+
+fn span_text(span: &Span) -> String {
+    if *span == Span::defined() {
+        return "is defined".into();
+    }
+    if is_whole_term(&span.lower) && after_prefix(&span.lower) == span.upper {
+        return format!("= {}", term_text(&span.lower));
+    }
+    const KINDS: [(Kind, &str); 6] = [
+        (Kind::Null, "null"),
+        (Kind::Bool, "a boolean"),
+        (Kind::Number, "a number"),
+        (Kind::String, "a string"),
+        (Kind::Array, "an array"),
+        (Kind::Object, "an object"),
+    ];
+    if let Some((_, name)) = KINDS.iter().find(|(kind, _)| *span == Span::of_kind(*kind)) {
+        return format!("is {name}");
+    }
+    format!("from {} to {}", term_text(&span.lower), term_text(&span.upper))
+}
+
+/// A bound as a person would write it. A bound just behind a value is the value with a plus.
+fn term_text(term: &[u8]) -> String {
+    match term {
+        [0x20] => "null".into(),
+        [0x30] => "false".into(),
+        [0x31] => "true".into(),
+        [0x40, number @ ..] if number.len() >= 9 => {
+            let bits = number.first_chunk::<8>().map_or(0, |bits| u64::from_be_bytes(*bits));
+            let bits = if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits };
+            let tail = if number[8] == 0x81 && number.len() == 9 { "+" } else { "" };
+            format!("{}{tail}", f64::from_bits(bits))
+        }
+        [0x50, text @ ..] => {
+            let end = text.windows(2).position(|pair| pair[0] == 0 && pair[1] != 0xff);
+            let (bytes, tail) = match end {
+                Some(end) => (&text[..end], if text[end + 1] == 0 { "" } else { "+" }),
+                None => (text, "..."),
+            };
+            let mut out = String::new();
+            quote(&String::from_utf8_lossy(bytes).replace("\0\u{fffd}", "\0"), &mut out);
+            format!("{out}{tail}")
+        }
+        [mark] => format!("type {mark:02x}"),
+        term => {
+            let hex: String = term.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+            format!("term {hex}")
+        }
+    }
+}
+
+fn json(access: Option<&Access>, chosen: &Chosen<'_>) -> String {
+    let mut out = String::from("{\"method\":");
+    quote(chosen.method, &mut out);
+    if let Some(access) = access {
+        out.push_str(",\"filter\":");
+        json_proposal(&access.filter, chosen, &mut out);
+        let _ = write!(out, ",\"filterExact\":{}", access.filter_exact);
+        let order = access.order.as_ref().map(order_text);
+        let shortcut = Some(&access.shortcut).filter(|shortcut| **shortcut != Shortcut::None);
+        for (name, value) in [("order", order), ("shortcut", shortcut.map(shortcut_text))] {
+            if let Some(value) = value {
+                let _ = write!(out, ",\"{name}\":");
+                quote(&value, &mut out);
+            }
+        }
+    }
+    out.push_str(",\"figures\":{");
+    for (i, (name, figure)) in chosen.figures.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        quote(name, &mut out);
+        let _ = write!(out, ":{figure}");
+    }
+    out.push_str("}}");
+    out
+}
+
+fn json_proposal(proposal: &Proposal, chosen: &Chosen<'_>, out: &mut String) {
+    let (name, parts) = match proposal {
+        Proposal::Everything => return out.push_str("\"everything\""),
+        Proposal::Nothing => return out.push_str("\"nothing\""),
+        Proposal::Leaf(leaf) => {
+            out.push_str("{\"path\":");
+            quote(&leaf.path.to_string(), out);
+            out.push_str(",\"condition\":");
+            quote(&condition(leaf), out);
+            let used = chosen.used.contains(&&leaf.path);
+            let _ = write!(out, ",\"exact\":{},\"used\":{used}}}", leaf.exact);
+            return;
+        }
+        Proposal::All(parts) => ("all", parts),
+        Proposal::Any(parts) => ("any", parts),
+    };
+    let _ = write!(out, "{{\"{name}\":[");
+    for (i, part) in parts.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        json_proposal(part, chosen, out);
+    }
+    out.push_str("]}");
+}

@@ -1,0 +1,157 @@
+//! Conditions on the index entries of an item, and how they combine.
+
+use std::collections::HashMap;
+
+use super::path::IndexPath;
+use super::span::{Span, after_prefix, intersected, is_whole_term, united};
+use crate::value::Kind;
+
+/// Which items may have a row that passes. It may propose too many items, never too few.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Proposal {
+    Everything,
+    Nothing,
+    Leaf(Leaf),
+    All(Vec<Proposal>),
+    Any(Vec<Proposal>),
+}
+
+/// The item has an entry at `path` whose term lies in one of the spans.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leaf {
+    pub path: IndexPath,
+    /// Sorted and apart from each other.
+    pub spans: Vec<Span>,
+    /// Whether every item that has such an entry passes the condition that this leaf stands for.
+    pub exact: bool,
+}
+
+impl Leaf {
+    /// Whether only one term qualifies, so that its entries come in the order of the items.
+    pub fn is_single_term(&self) -> bool {
+        match self.spans.as_slice() {
+            [span] => is_whole_term(&span.lower) && after_prefix(&span.lower) == span.upper,
+            _ => false,
+        }
+    }
+
+    /// Whether items that lack the path qualify, which no entry can tell.
+    fn wants_absence(&self) -> bool {
+        let undefined = Span::of_kind(Kind::Undefined);
+        self.spans.first().is_some_and(|span| span.lower < undefined.upper)
+    }
+}
+
+impl Proposal {
+    /// What must hold for all of some conditions to be met.
+    pub(crate) fn all(parts: impl IntoIterator<Item = Proposal>) -> Proposal {
+        let mut kept: Vec<Proposal> = Vec::new();
+        let mut leaves: HashMap<IndexPath, usize> = HashMap::new();
+        let mut pending: Vec<Proposal> = parts.into_iter().collect();
+        pending.reverse();
+        while let Some(part) = pending.pop() {
+            match part {
+                Proposal::Everything => {}
+                Proposal::Nothing => return Proposal::Nothing,
+                Proposal::All(inner) => pending.extend(inner.into_iter().rev()),
+                // An item has one value there, so it must lie in what the conditions have in common. Of
+                // several elements of an array each may meet one condition.
+                Proposal::Leaf(leaf) if leaf.path.is_single() => match leaves.get(&leaf.path) {
+                    None => {
+                        leaves.insert(leaf.path.clone(), kept.len());
+                        kept.push(Proposal::Leaf(leaf));
+                    }
+                    Some(&at) => {
+                        if let Proposal::Leaf(known) = &mut kept[at] {
+                            known.spans = intersected(&known.spans, &leaf.spans);
+                            known.exact &= leaf.exact;
+                            if known.spans.is_empty() {
+                                return Proposal::Nothing;
+                            }
+                        }
+                    }
+                },
+                part => kept.push(part),
+            }
+        }
+        match kept.len() {
+            0 => Proposal::Everything,
+            1 => kept.remove(0),
+            _ => Proposal::All(kept),
+        }
+    }
+
+    /// What must hold for any of some conditions to be met.
+    pub(crate) fn any(parts: impl IntoIterator<Item = Proposal>) -> Proposal {
+        let mut kept: Vec<Proposal> = Vec::new();
+        let mut leaves: HashMap<IndexPath, usize> = HashMap::new();
+        let mut pending: Vec<Proposal> = parts.into_iter().collect();
+        pending.reverse();
+        while let Some(part) = pending.pop() {
+            match part {
+                Proposal::Nothing => {}
+                Proposal::Everything => return Proposal::Everything,
+                Proposal::Any(inner) => pending.extend(inner.into_iter().rev()),
+                Proposal::Leaf(leaf) => match leaves.get(&leaf.path) {
+                    None => {
+                        leaves.insert(leaf.path.clone(), kept.len());
+                        kept.push(Proposal::Leaf(leaf));
+                    }
+                    Some(&at) => {
+                        if let Proposal::Leaf(known) = &mut kept[at] {
+                            known.spans.extend(leaf.spans);
+                            known.exact &= leaf.exact;
+                        }
+                    }
+                },
+                part => kept.push(part),
+            }
+        }
+        for part in &mut kept {
+            if let Proposal::Leaf(leaf) = part {
+                leaf.spans = united(std::mem::take(&mut leaf.spans));
+            }
+        }
+        match kept.len() {
+            0 => Proposal::Nothing,
+            1 => kept.remove(0),
+            _ => Proposal::Any(kept),
+        }
+    }
+
+    /// The same without conditions that speak of absent entries, which only a scan can find.
+    pub(crate) fn of_entries(self) -> Proposal {
+        match self {
+            Proposal::Leaf(leaf) if leaf.wants_absence() => Proposal::Everything,
+            Proposal::All(parts) => Proposal::all(parts.into_iter().map(Proposal::of_entries)),
+            Proposal::Any(parts) => Proposal::any(parts.into_iter().map(Proposal::of_entries)),
+            other => other,
+        }
+    }
+
+    /// The terms that the value at one path can have, undefined included.
+    pub(crate) fn terms_at(&self, path: &IndexPath) -> Vec<Span> {
+        let anything = || vec![Span::of_kinds(Kind::Undefined, Kind::Object)];
+        match self {
+            Proposal::Nothing => Vec::new(),
+            Proposal::Leaf(leaf) if leaf.path == *path => leaf.spans.clone(),
+            Proposal::Everything | Proposal::Leaf(_) => anything(),
+            Proposal::All(parts) => parts
+                .iter()
+                .map(|part| part.terms_at(path))
+                .fold(anything(), |known, spans| intersected(&known, &spans)),
+            Proposal::Any(parts) => united(parts.iter().flat_map(|part| part.terms_at(path)).collect()),
+        }
+    }
+
+    /// Calls `visit` for every leaf.
+    pub fn for_each_leaf<'p>(&'p self, visit: &mut impl FnMut(&'p Leaf)) {
+        match self {
+            Proposal::Everything | Proposal::Nothing => {}
+            Proposal::Leaf(leaf) => visit(leaf),
+            Proposal::All(parts) | Proposal::Any(parts) => {
+                parts.iter().for_each(|part| part.for_each_leaf(visit));
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Intervals of encoded terms, and sets of them.
+//!
+//! The bytes are those of [`orrery_doc::encode_term`] in the order of the SQL dialect: one mark for the type,
+//! then the value. Undefined has a mark too, though no entry of a plain index ever holds it; the analysis of a
+//! filter uses it to speak of items that lack a path.
+
+use orrery_doc::{DocBuilder, TermOrder, Value, encode_term};
+
+use crate::value::{Kind, Val};
+
+/// The terms from `lower` up to but not including `upper`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    pub lower: Vec<u8>,
+    pub upper: Vec<u8>,
+}
+
+impl Span {
+    /// The span of all terms that begin with these bytes; of one term, if they are a whole one.
+    pub fn of_prefix(prefix: Vec<u8>) -> Self {
+        let upper = after_prefix(&prefix);
+        Self { lower: prefix, upper }
+    }
+
+    pub fn contains(&self, term: &[u8]) -> bool {
+        self.lower.as_slice() <= term && term < self.upper.as_slice()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lower >= self.upper
+    }
+
+    /// All terms of one type.
+    pub(crate) fn of_kind(kind: Kind) -> Self {
+        let mark = mark(kind);
+        Self { lower: vec![mark], upper: vec![mark + 0x10] }
+    }
+
+    /// All terms of the types from one to another.
+    pub(crate) fn of_kinds(first: Kind, last: Kind) -> Self {
+        Self { lower: vec![mark(first)], upper: vec![mark(last) + 0x10] }
+    }
+
+    /// Everything but undefined.
+    pub(crate) fn defined() -> Self {
+        Self::of_kinds(Kind::Null, Kind::Object)
+    }
+
+    /// All strings that begin with a text, and whether the span holds nothing else.
+    pub(crate) fn of_text_prefix(text: &str) -> (Self, bool) {
+        let mut term = Vec::new();
+        let complete = encode_term(Value::Str(text), TermOrder::Sql, &mut term);
+        // Without its end of two bytes, a string's term begins the terms of all longer strings.
+        term.truncate(term.len() - 2);
+        (Self::of_prefix(term), complete)
+    }
+}
+
+/// The first bytes behind everything that begins with `prefix`. Type marks end far below `ff`, so there
+/// always are some.
+pub fn after_prefix(prefix: &[u8]) -> Vec<u8> {
+    let mut bytes = prefix.to_vec();
+    while let Some(last) = bytes.pop() {
+        if last < 0xff {
+            bytes.push(last + 1);
+            return bytes;
+        }
+    }
+    vec![0xff]
+}
+
+/// Whether the bytes are a whole term and not the beginning of many.
+pub(crate) fn is_whole_term(bytes: &[u8]) -> bool {
+    match bytes {
+        [0x20 | 0x30 | 0x31] => true,
+        // A number ends in its tail: none, or two bytes of what a double lost.
+        [0x40, number @ ..] => number.len() == 9 || number.len() == 11,
+        [0x50 | 0x70 | 0x80, .., 0, 0 | 1] => true,
+        _ => false,
+    }
+}
+
+/// The first byte of every term of a type.
+fn mark(kind: Kind) -> u8 {
+    match kind {
+        Kind::Undefined => 0x10,
+        Kind::Null => 0x20,
+        Kind::Bool => 0x30,
+        Kind::Number => 0x40,
+        Kind::String => 0x50,
+        Kind::Array => 0x70,
+        Kind::Object => 0x80,
+    }
+}
+
+/// The term of a value, and whether it says everything about it.
+pub fn term_of(value: &Val<'_>) -> (Vec<u8>, bool) {
+    let mut term = Vec::new();
+    if value.is_undefined() {
+        term.push(mark(Kind::Undefined));
+        return (term, true);
+    }
+    let complete = match value {
+        Val::Str(text) => encode_term(Value::Str(text.as_str()), TermOrder::Sql, &mut term),
+        Val::Int(number) => encode_term(Value::Int(*number), TermOrder::Sql, &mut term),
+        value => {
+            let mut builder = DocBuilder::new();
+            value.write_doc(&mut builder);
+            encode_term(builder.finish().root(), TermOrder::Sql, &mut term)
+        }
+    };
+    (term, complete)
+}
+
+/// Sorts spans and joins those that touch.
+pub(crate) fn united(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.retain(|span| !span.is_empty());
+    spans.sort_unstable();
+    let mut united: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match united.last_mut() {
+            Some(last) if span.lower <= last.upper => {
+                if last.upper < span.upper {
+                    last.upper = span.upper;
+                }
+            }
+            _ => united.push(span),
+        }
+    }
+    united
+}
+
+/// What lies in both of two sorted sets.
+pub(crate) fn intersected(a: &[Span], b: &[Span]) -> Vec<Span> {
+    let (mut i, mut j) = (0, 0);
+    let mut common = Vec::new();
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let span = Span {
+            lower: x.lower.as_slice().max(&y.lower).to_vec(),
+            upper: x.upper.as_slice().min(&y.upper).to_vec(),
+        };
+        if !span.is_empty() {
+            common.push(span);
+        }
+        if x.upper <= y.upper {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    common
+}
+
+/// What lies in `whole` and in none of the sorted `parts`.
+pub(crate) fn without(whole: Span, parts: &[Span]) -> Vec<Span> {
+    let mut rest = Vec::with_capacity(parts.len() + 1);
+    let mut lower = whole.lower;
+    for part in parts {
+        if part.lower > lower {
+            let upper = part.lower.clone().min(whole.upper.clone());
+            rest.push(Span { lower, upper });
+        }
+        lower = part.upper.clone();
+    }
+    rest.push(Span { lower, upper: whole.upper });
+    rest.retain(|span| !span.is_empty());
+    rest
+}

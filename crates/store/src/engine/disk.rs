@@ -78,8 +78,25 @@ pub(super) struct Disk {
     janitor: Janitor,
     space: Space,
     creator: Mutex<Option<JoinHandle<()>>>,
-    delayed: AtomicU64,
-    delayed_micros: AtomicU64,
+    delays: Durations,
+    writes: Durations,
+}
+
+/// How often something took time, and how much.
+#[derive(Default)]
+struct Durations {
+    count: AtomicU64,
+    micros: AtomicU64,
+    longest_micros: AtomicU64,
+}
+
+impl Durations {
+    fn add(&self, time: Duration) {
+        let micros = time.as_micros() as u64;
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+        self.longest_micros.fetch_max(micros, Ordering::Relaxed);
+    }
 }
 
 /// What snapshots and background threads hold on to.
@@ -129,8 +146,8 @@ impl Disk {
             space: Space::new(&options.path, options.reserve_bytes, options.disk_limit_bytes),
             creator: Mutex::new(create_in_background(&shared, missing)),
             shared,
-            delayed: AtomicU64::new(0),
-            delayed_micros: AtomicU64::new(0),
+            delays: Durations::default(),
+            writes: Durations::default(),
         })
     }
 
@@ -156,7 +173,9 @@ impl Disk {
         }
         // The batch is journalled and synced before it is applied, so nobody sees it too early; the
         // journal's lock, which is held meanwhile, is not one that readers take.
+        let began = Instant::now();
         writes.durability(Some(mode)).commit().map_err(write_error)?;
+        self.writes.add(began.elapsed());
         self.shared.replace_latest();
         drop(closed);
         if self.shared.leftovers.hold_buffers(&self.shared) >= self.shared.tuning.memtable_bytes {
@@ -181,8 +200,7 @@ impl Disk {
             thread::sleep(Duration::from_millis(1));
         }
         if steps > 0 || waited {
-            self.delayed.fetch_add(1, Ordering::Relaxed);
-            self.delayed_micros.fetch_add(began.elapsed().as_micros() as u64, Ordering::Relaxed);
+            self.delays.add(began.elapsed());
         }
     }
 
@@ -229,8 +247,10 @@ impl Disk {
         EngineStats {
             commits: self.shared.commits.load(Ordering::Relaxed),
             refused_disk_full: self.space.refused(),
-            delayed: self.delayed.load(Ordering::Relaxed),
-            delayed_micros: self.delayed_micros.load(Ordering::Relaxed),
+            delayed: self.delays.count.load(Ordering::Relaxed),
+            delayed_micros: self.delays.micros.load(Ordering::Relaxed),
+            delayed_longest_micros: self.delays.longest_micros.load(Ordering::Relaxed),
+            write_longest_micros: self.writes.longest_micros.load(Ordering::Relaxed),
             journal_bytes: database.journal_disk_space().unwrap_or(0),
             memtable_bytes: database.write_buffer_size(),
             level0_runs: trees().map(|tree| tree.l0_run_count()).max().unwrap_or(0) as u64,

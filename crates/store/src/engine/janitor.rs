@@ -20,7 +20,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fjall::AbstractTree;
 use parking_lot::Mutex;
@@ -29,6 +29,8 @@ use super::Keyspace;
 use super::disk::Shared;
 
 const EVERY: Duration = Duration::from_millis(50);
+/// How often it looks for versions that nobody reads any more: each look costs milliseconds.
+const SWEEP_EVERY: Duration = Duration::from_millis(500);
 /// Replaced versions of one keyspace that we hold for a long-lived snapshot's sake before we let
 /// them go anyway.
 const VERSIONS_MAX: usize = 8;
@@ -135,11 +137,15 @@ impl Janitor {
         let stop = Arc::new(AtomicBool::new(false));
         let (shared, stopped) = (Arc::clone(shared), Arc::clone(&stop));
         let thread = thread::Builder::new().name("janitor".into()).spawn(move || {
+            let mut swept = Instant::now();
             while !stopped.load(Ordering::Acquire) {
                 thread::park_timeout(EVERY);
                 shared.seal_full_buffers();
                 shared.leftovers.drop_buffers();
-                shared.leftovers.drop_versions(&shared);
+                if swept.elapsed() >= SWEEP_EVERY {
+                    shared.leftovers.drop_versions(&shared);
+                    swept = Instant::now();
+                }
             }
         });
         let thread = thread.expect("the system gives us a thread at start");

@@ -92,6 +92,10 @@ pub struct EngineStats {
     pub delayed: u64,
     /// Time spent in those delays.
     pub delayed_micros: u64,
+    /// The longest of those delays.
+    pub delayed_longest_micros: u64,
+    /// The longest time that journalling, syncing and applying one batch took.
+    pub write_longest_micros: u64,
     /// Bytes held in journals that are not yet superseded by flushed tables.
     pub journal_bytes: u64,
     /// Bytes held in write buffers.

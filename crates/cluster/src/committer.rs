@@ -2,7 +2,12 @@
 //!
 //! Readers never see more than the published snapshot, which moves on only after the fsync.
 //! So nobody reads a write that a crash could still undo, and a batch becomes visible as a whole.
+//!
+//! Each partition has one batch under way, and hands in the next soon after the last was answered. If the
+//! first to come were written at once, the others would wait for a whole sync, each time anew. So a
+//! group waits a moment, far shorter than a sync, for the partitions that have been writing lately.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -19,6 +24,10 @@ use crate::options::Durability;
 
 /// How long a relaxed write may stay unsynced.
 const RELAXED_SYNC_INTERVAL: Duration = Duration::from_millis(100);
+/// The time without work after which the published snapshot is taken anew.
+const IDLE: Duration = Duration::from_secs(1);
+/// The longest that a group waits for partitions that have been writing lately.
+const GATHER_MAX: Duration = Duration::from_micros(300);
 
 /// Why a batch was not written; in both cases nothing of it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +53,8 @@ pub struct Counters {
 }
 
 struct Job {
+    /// The partition that it comes from, if others should wait for its next one.
+    from: Option<u32>,
     batch: Batch,
     done: oneshot::Sender<Result<(), CommitError>>,
 }
@@ -88,9 +99,18 @@ impl Committer {
 
     /// Returns once the batch is as durable as configured, and published.
     pub async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
+        self.submit(None, batch).await
+    }
+
+    /// The same for a partition's writers: the next groups wait a moment for what they have by then.
+    pub async fn commit_for(&self, partition: u32, batch: Batch) -> Result<(), CommitError> {
+        self.submit(Some(partition), batch).await
+    }
+
+    async fn submit(&self, from: Option<u32>, batch: Batch) -> Result<(), CommitError> {
         let (done, answer) = oneshot::channel();
         let sender = self.queue.lock().clone().ok_or(CommitError::Stopping)?;
-        sender.send(Job { batch, done }).map_err(|_| CommitError::Stopping)?;
+        sender.send(Job { from, batch, done }).map_err(|_| CommitError::Stopping)?;
         answer.await.unwrap_or(Err(CommitError::Stopping))
     }
 
@@ -114,8 +134,20 @@ struct Worker {
 impl Worker {
     fn run(&self, queue: &Receiver<Job>) {
         match self.durability {
-            Durability::Durable => queue.iter().for_each(|job| self.write(job, queue)),
+            Durability::Durable => self.run_durable(queue),
             Durability::Relaxed => self.run_relaxed(queue),
+        }
+    }
+
+    fn run_durable(&self, queue: &Receiver<Job>) {
+        let mut gathering = Gathering::default();
+        loop {
+            match queue.recv_timeout(IDLE) {
+                Ok(first) => self.write(gathering.group(first, queue)),
+                // What is published is the same data, but the engine may let go of older versions of it.
+                Err(RecvTimeoutError::Timeout) => self.publish(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
         }
     }
 
@@ -125,10 +157,16 @@ impl Worker {
         loop {
             match queue.recv_timeout(RELAXED_SYNC_INTERVAL) {
                 Ok(job) => {
-                    self.write(job, queue);
+                    let mut group = CommitGroup::of(job);
+                    while group.has_room()
+                        && let Ok(job) = queue.try_recv()
+                    {
+                        group.add(job);
+                    }
+                    self.write(group);
                     unsynced = true;
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.publish(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             if unsynced && synced.elapsed() >= RELAXED_SYNC_INTERVAL {
@@ -138,21 +176,15 @@ impl Worker {
         }
     }
 
-    fn write(&self, first: Job, queue: &Receiver<Job>) {
-        let mut batch = first.batch;
-        let mut waiting = vec![first.done];
-        while batch.bytes() < GROUP_BYTES_MAX {
-            let Ok(job) = queue.try_recv() else { break };
-            batch.merge(job.batch);
-            waiting.push(job.done);
-        }
+    fn write(&self, group: CommitGroup) {
+        let CommitGroup { batch, waiting, .. } = group;
         let sync = match self.durability {
             Durability::Durable => SyncMode::Durable,
             Durability::Relaxed => SyncMode::Relaxed,
         };
         let result = match self.engine.commit(batch, sync) {
             Ok(()) => {
-                self.published.store(Arc::new(self.engine.snapshot()));
+                self.publish();
                 Ok(())
             }
             Err(EngineError::DiskFull { .. }) => Err(CommitError::DiskFull),
@@ -167,12 +199,68 @@ impl Worker {
         }
     }
 
+    fn publish(&self) {
+        self.published.store(Arc::new(self.engine.snapshot()));
+    }
+
     fn sync(&self) -> bool {
         match self.engine.persist() {
             Ok(()) => true,
             Err(EngineError::DiskFull { .. }) => false,
             Err(error) => stop_the_node(&error),
         }
+    }
+}
+
+/// What is written with one sync.
+struct CommitGroup {
+    from: HashSet<u32>,
+    batch: Batch,
+    waiting: Vec<oneshot::Sender<Result<(), CommitError>>>,
+}
+
+impl CommitGroup {
+    fn of(job: Job) -> CommitGroup {
+        CommitGroup { from: job.from.into_iter().collect(), batch: job.batch, waiting: vec![job.done] }
+    }
+
+    fn add(&mut self, job: Job) {
+        self.from.extend(job.from);
+        self.batch.merge(job.batch);
+        self.waiting.push(job.done);
+    }
+
+    fn has_room(&self) -> bool {
+        self.batch.bytes() < GROUP_BYTES_MAX
+    }
+}
+
+/// Whose batches the next group waits for: those of the last two groups, since partitions that miss each
+/// other take turns.
+#[derive(Default)]
+struct Gathering {
+    last: HashSet<u32>,
+    before_last: HashSet<u32>,
+}
+
+impl Gathering {
+    fn group(&mut self, first: Job, queue: &Receiver<Job>) -> CommitGroup {
+        let deadline = Instant::now() + GATHER_MAX;
+        let mut group = CommitGroup::of(first);
+        while group.has_room() {
+            let wait = match self.is_complete(&group) {
+                true => Duration::ZERO,
+                false => deadline.saturating_duration_since(Instant::now()),
+            };
+            let Ok(job) = queue.recv_timeout(wait) else { break };
+            group.add(job);
+        }
+        self.before_last = std::mem::replace(&mut self.last, group.from.clone());
+        group
+    }
+
+    fn is_complete(&self, group: &CommitGroup) -> bool {
+        self.last.union(&self.before_last).all(|partition| group.from.contains(partition))
     }
 }
 

@@ -17,7 +17,9 @@ pub struct Meter {
     pub terms_removed: u32,
     /// Properties that a patch changed.
     pub properties_patched: u32,
-    /// Items that a scan or query looked at, and their JSON bytes.
+    /// Entries of indexes that a query read.
+    pub index_entries_read: u64,
+    /// Items that a scan or query loaded, and their JSON bytes.
     pub items_scanned: u32,
     pub bytes_scanned: u64,
     /// Bytes of results that a feed or query returned.
@@ -36,6 +38,7 @@ impl Meter {
         self.terms_added += other.terms_added;
         self.terms_removed += other.terms_removed;
         self.properties_patched += other.properties_patched;
+        self.index_entries_read += other.index_entries_read;
         self.items_scanned += other.items_scanned;
         self.bytes_scanned += other.bytes_scanned;
         self.bytes_returned += other.bytes_returned;

@@ -1,0 +1,63 @@
+//! Reading the index of one partition: which items have which terms, without looking at the items.
+//!
+//! An entry is a path's hash, a term, and the *place* of the item: its EPK and id, encoded so that places
+//! sort as the items themselves do. Entries of one term therefore come in the order of the items, and what
+//! comes in one order can be combined without memory: intersections leap from one list to the other, unions
+//! merge. Entries of an interval of terms come in the order of terms, so they are collected and sorted
+//! first, within a limit. [`PlaceCursor`] is all of these, in *key order*.
+//!
+//! The same entries also come in *term order*, which is the order of values. [`OrderedCursor`] walks a path
+//! that way, forward or backward, and tells where a run of equal terms ends: within a run the terms no
+//! longer say which value comes first.
+//!
+//! Every cursor is cut to the part of the key space that the reader was opened for, and counts what it
+//! touches, because that is what a query is charged for.
+
+mod collected;
+mod loader;
+mod ordered;
+mod places;
+mod reader;
+mod rids;
+mod set;
+mod term;
+mod term_cursor;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use crate::OpError;
+
+pub use loader::ItemLoader;
+pub use ordered::{OrderedCursor, OrderedEntry};
+pub use places::{PlaceRange, Places, key_at, place_of};
+pub use reader::{IndexReader, is_single_term};
+pub use rids::{RidCursor, RidEntry};
+pub use set::PlaceCursor;
+pub use term::is_whole_term;
+
+/// Places that one query may collect to bring them into key order.
+pub const INDEX_COLLECTED_MAX: usize = 100_000;
+/// Bytes that such a collection may have; ids may be long.
+pub const INDEX_COLLECTED_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Terms that are merged without being collected first.
+pub const INDEX_MERGED_MAX: usize = 64;
+
+/// Terms from the first, inclusive, to the second, exclusive.
+pub type TermRange = Range<Vec<u8>>;
+
+type OpResult<T> = Result<T, OpError>;
+
+/// Which places to find, as a tree over lists of entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Candidates {
+    /// Entries of one term.
+    Term { path_hash: u64, term: Vec<u8> },
+    /// Entries of intervals of terms, collected and sorted.
+    Collected { path_hash: u64, ranges: Vec<TermRange> },
+    /// Places that all of these have; of an empty list, none.
+    All(Vec<Candidates>),
+    /// Places that any of these has.
+    Any(Vec<Candidates>),
+}

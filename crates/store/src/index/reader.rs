@@ -1,0 +1,165 @@
+//! The index of one partition at one moment, cut to a part of its key space.
+
+use std::cell::Cell;
+use std::ops::Bound;
+
+use super::places::PlaceRange;
+use super::set::PlaceCursor;
+use super::term::{is_whole_term, measure};
+use super::{Candidates, OpResult, OrderedCursor, RidCursor, TermRange};
+use crate::engine::{Keys, Keyspace, Snapshot};
+use crate::view::damaged;
+use crate::{OpError, keys};
+
+/// Bytes before the term in an index key: the generation and the hash of the path.
+pub(super) const HEAD_BYTES: usize = 12;
+
+pub struct IndexReader<'v> {
+    snapshot: &'v Snapshot,
+    generation: u32,
+    /// Rids have a generation of their own, which stays when others are built.
+    rid_generation: u32,
+    scope: PlaceRange,
+    read: Cell<u64>,
+}
+
+impl<'v> IndexReader<'v> {
+    pub(crate) fn new(
+        snapshot: &'v Snapshot,
+        generation: u32,
+        rid_generation: u32,
+        scope: PlaceRange,
+    ) -> IndexReader<'v> {
+        IndexReader { snapshot, generation, rid_generation, scope, read: Cell::new(0) }
+    }
+
+    /// How many entries were touched so far.
+    pub fn entries_read(&self) -> u64 {
+        self.read.get()
+    }
+
+    pub fn scope(&self) -> &PlaceRange {
+        &self.scope
+    }
+
+    /// Places in key order; `None` when something to be collected takes more than `most` entries.
+    pub fn places<'r>(&'r self, candidates: &Candidates, most: usize) -> OpResult<Option<PlaceCursor<'r>>> {
+        PlaceCursor::open(self, candidates, most)
+    }
+
+    /// Entries of a path in term order; see [`OrderedCursor::open`].
+    pub fn ordered<'r>(
+        &'r self,
+        path_hash: u64,
+        parts: &[bool],
+        ranges: &[TermRange],
+        from: Option<&[u8]>,
+        backward: bool,
+    ) -> OrderedCursor<'r> {
+        OrderedCursor::open(self, path_hash, parts, ranges, from, backward)
+    }
+
+    /// Items in the order of their rids, from one of them on.
+    pub fn rids<'r>(&'r self, from: Option<u64>, backward: bool) -> RidCursor<'r> {
+        RidCursor::open(self, from, backward)
+    }
+
+    /// How many entries these terms have, counted up to `most`. Entries of single terms are counted within
+    /// the reader's scope, those of intervals in the whole partition: that many would have to be read.
+    pub fn count_up_to(&self, path_hash: u64, ranges: &[TermRange], most: usize) -> OpResult<usize> {
+        let mut left = most;
+        for range in ranges {
+            if !self.visit_range(path_hash, range, &mut left, |_| true)? {
+                break;
+            }
+        }
+        Ok(most - left)
+    }
+
+    /// Counts the entries of these terms within the scope; `None` when that takes more than `most` entries. A
+    /// path without arrays has one for each item.
+    pub fn count(&self, path_hash: u64, ranges: &[TermRange], most: usize) -> OpResult<Option<u64>> {
+        let (mut count, mut left) = (0, most);
+        for range in ranges {
+            let counted = self.visit_range(path_hash, range, &mut left, |_| {
+                count += 1;
+                true
+            })?;
+            if !counted {
+                return Ok(None);
+            }
+        }
+        Ok(Some(count))
+    }
+
+    /// Whether the item at this place has this term.
+    pub fn has(&self, path_hash: u64, term: &[u8], place: &[u8]) -> OpResult<bool> {
+        let mut key = keys::index_prefix(self.generation, path_hash, term);
+        key.extend_from_slice(place);
+        self.touched(1);
+        self.snapshot.contains(Keyspace::Index, &key).map_err(damaged)
+    }
+
+    /// Visits the places within the scope until `visit` says stop or `left` entries were read. Returns whether
+    /// the end of the range was reached.
+    pub(super) fn visit_range(
+        &self,
+        path_hash: u64,
+        range: &TermRange,
+        left: &mut usize,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> OpResult<bool> {
+        let mut lower = keys::index_prefix(self.generation, path_hash, &range.start);
+        let single = is_single_term(range);
+        let upper = if single {
+            let upper = [lower.as_slice(), &self.scope.upper].concat();
+            lower.extend_from_slice(&self.scope.lower);
+            upper
+        } else {
+            keys::index_prefix(self.generation, path_hash, &range.end)
+        };
+        for key in self.entries(&lower, &upper, false) {
+            let key = key.map_err(damaged)?;
+            if *left == 0 {
+                return Ok(false);
+            }
+            *left -= 1;
+            self.touched(1);
+            let tail = &key[HEAD_BYTES..];
+            let term = match single {
+                true => range.start.len(),
+                false => measure(tail, &[false]).ok_or_else(no_term)?.bytes,
+            };
+            let place = &tail[term..];
+            if (single || self.scope.contains(place)) && !visit(place) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn entries(&self, lower: &[u8], upper: &[u8], reverse: bool) -> Keys {
+        self.snapshot.keys(Keyspace::Index, Bound::Included(lower), Bound::Excluded(upper), reverse)
+    }
+
+    pub(super) fn touched(&self, entries: u64) {
+        self.read.set(self.read.get() + entries);
+    }
+
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    pub(super) fn rid_generation(&self) -> u32 {
+        self.rid_generation
+    }
+}
+
+/// Whether the range holds one term only, so that its entries come in key order.
+pub fn is_single_term(range: &TermRange) -> bool {
+    is_whole_term(&range.start) && keys::after_prefix(&range.start).as_deref() == Some(range.end.as_slice())
+}
+
+pub(super) fn no_term() -> OpError {
+    OpError::Damaged("an index key without a term".into())
+}

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use orrery_doc::{PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, epk};
 use orrery_store::engine::{DiskOptions, Engine};
 use orrery_store::indexing::IndexingPolicy;
-use orrery_store::limits::SCANS_MAX;
+use orrery_store::limits::{INDEX_BUILDS_MAX, SCANS_MAX};
 use orrery_store::{
     Done, Etag, Lsn, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, TxnError, View,
 };
@@ -40,6 +40,8 @@ pub(crate) struct Inner {
     pub catalog_range: Arc<Range>,
     /// Feeds and queries that may run at once; each holds a thread.
     pub scans: Semaphore,
+    /// Indexes that may be built at once.
+    pub index_builds: Semaphore,
     /// Held while the catalog changes: one change at a time.
     pub control: tokio::sync::Mutex<Counters>,
 }
@@ -65,11 +67,13 @@ impl Db {
             committer,
             catalog: ArcSwap::from_pointee(loaded.catalog),
             scans: Semaphore::new(SCANS_MAX),
+            index_builds: Semaphore::new(INDEX_BUILDS_MAX),
             control: tokio::sync::Mutex::new(loaded.counters),
             options,
         };
         let db = Db { inner: Arc::new(inner) };
-        db.resume_purges(loaded.dropped);
+        db.resume_purges(loaded.unfinished);
+        db.resume_index_builds();
         Ok(db)
     }
 
@@ -255,7 +259,7 @@ fn catalog_range(partition: Partition, options: &DbOptions) -> Range {
         PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![] };
     let mut limits = options.limits;
     limits.logical_partition_bytes = u64::MAX;
-    let schema = Schema { key, indexing: IndexingPolicy::none() };
+    let schema = Schema::new(key, 0, IndexingPolicy::none());
     let parts = RangeParts { id: 0, parents: vec![], schema, etag: Etag(0), ts: 0, rate: 0.0, limits };
     Range::new(partition, parts)
 }

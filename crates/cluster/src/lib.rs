@@ -12,6 +12,7 @@ mod options;
 mod query;
 mod range;
 pub mod receipt;
+mod reindex;
 pub mod request;
 pub mod resource;
 pub mod rid;

@@ -10,8 +10,11 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use orrery_doc::EpkRange;
-use orrery_store::limits::{GROUP_TXNS_MAX, PARTITION_QUEUE_MAX, PartitionLimits};
-use orrery_store::{Done, Etag, Group, Lsn, Partition, Prepared, Schema, Txn, TxnError};
+use orrery_store::engine::Snapshot;
+use orrery_store::limits::{
+    GROUP_TXNS_MAX, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS, PARTITION_QUEUE_MAX, PartitionLimits,
+};
+use orrery_store::{ActiveIndex, Done, Etag, Group, Lsn, Meter, Partition, Prepared, Schema, Txn, TxnError};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -53,8 +56,17 @@ struct Queue {
 }
 
 struct Pending {
-    txn: Txn,
+    work: Work,
     answer: oneshot::Sender<Answer>,
+}
+
+/// What goes through the queue: all of it is evaluated in order, so nothing needs a lock against anything else.
+enum Work {
+    Write(Txn),
+    /// A step of the index that is being built.
+    BuildIndex,
+    /// Nothing; the answer says that all groups before it are done.
+    Settle,
 }
 
 /// What a transaction comes back with, or why nothing of it happened.
@@ -109,8 +121,48 @@ impl Range {
         &self.partition.spec.range
     }
 
+    /// The index that readers may use; see [`Range::read_point`] for the snapshot to use it with.
+    pub fn index(&self) -> Arc<ActiveIndex> {
+        self.schema.load().index.clone()
+    }
+
+    /// A snapshot, the index that is whole in it, and an LSN that it holds at least.
+    pub fn read_point(&self, committer: &Committer) -> (Lsn, Arc<Snapshot>, Arc<ActiveIndex>) {
+        let (lsn, snapshot, schema) = self.schema_point(committer);
+        (lsn, snapshot, schema.index.clone())
+    }
+
+    /// A snapshot, the schema that it follows, and an LSN that it holds at least.
+    ///
+    /// The active index may change at any time, and the old one is erased soon after. Seeing the same schema before and
+    /// after the snapshot was taken proves that its index was complete before and untouched until then.
+    pub fn schema_point(&self, committer: &Committer) -> (Lsn, Arc<Snapshot>, Arc<Schema>) {
+        loop {
+            let schema = self.schema.load_full();
+            let lsn = self.partition.lsn();
+            let snapshot = committer.snapshot_owned();
+            if Arc::ptr_eq(&self.schema.load(), &schema) {
+                return (lsn, snapshot, schema);
+            }
+        }
+    }
+
     /// Queues a transaction and returns when it is durable, or refused.
     pub async fn write(self: &Arc<Self>, committer: &Arc<Committer>, txn: Txn) -> Answer {
+        self.enqueue(committer, Work::Write(txn)).await
+    }
+
+    /// Takes the index that is being built a step further, among the writes.
+    pub async fn build_index(self: &Arc<Self>, committer: &Arc<Committer>) -> Answer {
+        self.enqueue(committer, Work::BuildIndex).await
+    }
+
+    /// Returns when no group is under way that began with an older schema.
+    pub async fn settle(self: &Arc<Self>, committer: &Arc<Committer>) -> Answer {
+        self.enqueue(committer, Work::Settle).await
+    }
+
+    async fn enqueue(self: &Arc<Self>, committer: &Arc<Committer>, work: Work) -> Answer {
         let (answer, answered) = oneshot::channel();
         let lead = {
             let mut queue = self.queue.lock();
@@ -120,7 +172,7 @@ impl Range {
             if queue.waiting.len() >= PARTITION_QUEUE_MAX {
                 return Err(WriteError::Unwritten(ErrorKind::Overloaded));
             }
-            queue.waiting.push_back(Pending { txn, answer });
+            queue.waiting.push_back(Pending { work, answer });
             !std::mem::replace(&mut queue.led, true)
         };
         if lead {
@@ -159,7 +211,10 @@ impl Range {
     async fn commit(&self, committer: &Committer, group: Vec<Pending>) {
         let (mut prepared, answers) = self.evaluate(committer, &group).await;
         let batch = std::mem::take(&mut prepared.batch);
-        let written = if batch.is_empty() { Ok(()) } else { committer.commit(batch).await };
+        let written = match batch.is_empty() {
+            true => Ok(()),
+            false => committer.commit_for(self.partition.spec.number, batch).await,
+        };
         match written {
             Ok(()) => self.partition.publish(prepared),
             Err(error) => tracing::warn!(range = self.id, ?error, "a group was not written"),
@@ -184,9 +239,27 @@ impl Range {
             if place % EVALUATIONS_PER_TURN == EVALUATIONS_PER_TURN - 1 {
                 tokio::task::yield_now().await;
             }
-            answers.push(running.run(&pending.txn).map_err(WriteError::Refused));
+            answers.push(match &pending.work {
+                Work::Write(txn) => running.run(txn).map_err(WriteError::Refused),
+                Work::BuildIndex => self.build_step(&mut running),
+                Work::Settle => Ok(self.nothing_written()),
+            });
         }
         (running.finish(), answers)
+    }
+
+    fn build_step(&self, group: &mut Group<'_>) -> Answer {
+        match group.build(INDEX_BUILD_ITEMS, INDEX_BUILD_BYTES) {
+            Ok(()) => Ok(self.nothing_written()),
+            Err(error) => {
+                let refusal = TxnError { place: 0, error, meter: Meter::default() };
+                Err(WriteError::Refused(Box::new(refusal)))
+            }
+        }
+    }
+
+    fn nothing_written(&self) -> Done {
+        Done { lsn: self.partition.lsn(), outcomes: Vec::new(), logical_bytes: (0, 0) }
     }
 }
 

@@ -18,11 +18,11 @@ pub struct RangeVerification {
 impl Db {
     /// Compares everything derived from items with the items; reads all data once.
     pub fn verify(&self) -> Result<Vec<RangeVerification>> {
-        let snapshot = self.inner.committer.snapshot_owned();
         let mut found = Vec::new();
         for container in self.catalog().containers() {
             for range in &container.ranges {
-                let result = range.partition.verify(&snapshot, &range.schema.load());
+                let (_, snapshot, schema) = range.schema_point(&self.inner.committer);
+                let result = range.partition.verify(&snapshot, &schema);
                 let result = result.map_err(|error| ErrorKind::Op { place: 0, error })?;
                 found.push(RangeVerification {
                     database: container.database_id.clone(),

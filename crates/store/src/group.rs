@@ -9,13 +9,16 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::Arc;
 
 use orrery_doc::{Doc, Epk, PartitionKey, json};
 
+use crate::build::{Build, Reached};
 use crate::engine::{Batch, Keyspace, Snapshot};
+use crate::indexing::IndexingMode;
 use crate::item::{FLAG_UNINDEXED, TICKS_PER_SECOND};
 use crate::limits::{ITEM_BYTES_MAX, PartitionLimits};
+use crate::net_effect::{BuildMove, Change, NetEffect, Version};
+use crate::path_counts::PathCountChange;
 use crate::terms::Terms;
 use crate::view::{damaged, find_rid, read_item};
 use crate::{
@@ -32,26 +35,8 @@ pub struct Group<'a> {
     changes: HashMap<ItemKey, Change>,
     created: HashMap<u64, ItemKey>,
     sizes: HashMap<Epk, LogicalSize>,
-}
-
-/// What a group does to one item: from the snapshot's version to the last one.
-struct Change {
-    before: Option<Version>,
-    after: Option<Version>,
-}
-
-/// An item with its index terms, which are worked out once.
-#[derive(Clone)]
-struct Version(Arc<(Item, Terms)>);
-
-impl Version {
-    fn item(&self) -> &Item {
-        &self.0.0
-    }
-
-    fn terms(&self) -> &Terms {
-        &self.0.1
-    }
+    /// Present while an index is being built.
+    build: Option<BuildMove>,
 }
 
 /// A group ready for the engine, and the state that holds once the engine has it.
@@ -59,6 +44,9 @@ pub struct Prepared {
     pub batch: Batch,
     pub state: PartitionState,
     pub(crate) sizes: HashMap<Epk, LogicalSize>,
+    /// New path counts of every index that the partition keeps up.
+    pub(crate) counts: Vec<(u32, PathCountChange)>,
+    pub(crate) build: Option<Build>,
 }
 
 /// A transaction that took effect in its group.
@@ -96,6 +84,10 @@ impl<'a> Group<'a> {
         schema: &'a Schema,
         limits: PartitionLimits,
     ) -> Group<'a> {
+        let build = schema.building.as_ref().map(|index| {
+            let from = partition.build_of(index.generation);
+            BuildMove { to: from.clone(), from, items: Vec::new() }
+        });
         Group {
             partition,
             snapshot,
@@ -105,7 +97,23 @@ impl<'a> Group<'a> {
             changes: HashMap::new(),
             created: HashMap::new(),
             sizes: HashMap::new(),
+            build,
         }
+    }
+
+    /// Takes the index that is being built a step further; does nothing when there is none.
+    pub fn build(&mut self, items_max: usize, bytes_max: usize) -> Result<(), OpError> {
+        let (Some(index), Some(build)) = (&self.schema.building, &mut self.build) else { return Ok(()) };
+        if index.policy.mode == IndexingMode::None {
+            // There is nothing to write, so nothing has to be looked at.
+            build.to.reached = Reached::Everything;
+            return Ok(());
+        }
+        let step = build.to.reached.step(&self.partition.spec, self.snapshot, items_max, bytes_max)?;
+        build.to.items += step.items.len() as u64;
+        build.to.reached = step.reached;
+        build.items.extend(step.items);
+        Ok(())
     }
 
     /// Runs a transaction: all of its operations take effect in this group, or none.
@@ -251,8 +259,7 @@ impl<'a> Group<'a> {
     }
 
     fn version(&self, item: Item, id: &str) -> Version {
-        let terms = Terms::of(&item, id, &self.schema.indexing);
-        Version(Arc::new((item, terms)))
+        Version::new(item, id, &self.schema.index.policy)
     }
 
     /// Two keys with one hash and one id would be one item to us: say so instead of mixing them.
@@ -362,17 +369,15 @@ impl<'a> Group<'a> {
         Ok(size)
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
-    }
-
     /// Turns the net effect of the group into one batch.
     pub fn finish(self) -> Prepared {
         let spec = &self.partition.spec;
-        let mut batch = Batch::new();
+        let mut effect = NetEffect::new(spec, self.schema, self.build.as_ref());
         for (key, change) in &self.changes {
-            write_change(spec.container, spec.generation, spec.number, key, change, &mut batch);
+            effect.change(key, change);
         }
+        effect.build(&self.changes);
+        let (mut batch, counts) = self.partition.with_counts(|counts| effect.finish(counts));
         for (epk, size) in &self.sizes {
             let key = keys::logical_size(spec.container, epk);
             match size.items {
@@ -383,68 +388,9 @@ impl<'a> Group<'a> {
         if !self.changes.is_empty() {
             batch.put(Keyspace::Meta, keys::partition_state(spec.number).to_vec(), self.state.encode());
         }
-        Prepared { batch, state: self.state, sizes: self.sizes }
+        let build = self.build.map(|build| build.to);
+        Prepared { batch, state: self.state, sizes: self.sizes, counts, build }
     }
-}
-
-fn write_change(
-    container: u32,
-    generation: u32,
-    partition: u32,
-    key: &ItemKey,
-    change: &Change,
-    batch: &mut Batch,
-) {
-    let none = Terms::default();
-    let (before, after) = (change.before.as_ref(), change.after.as_ref());
-    let (mut removed, mut added) = (Vec::new(), Vec::new());
-    Terms::diff(
-        before.map_or(&none, Version::terms),
-        after.map_or(&none, Version::terms),
-        |path, term, _| removed.push(keys::index(generation, path, term, key)),
-        |path, term, _| added.push(keys::index(generation, path, term, key)),
-    );
-    let rid_key = |version: &Version| {
-        keys::index(generation, keys::RID_PATH, &version.item().header.rid.to_be_bytes(), key)
-    };
-    let rid = |version: Option<&Version>| version.map(|version| version.item().header.rid);
-    if rid(before) != rid(after) {
-        removed.extend(before.map(rid_key));
-        added.extend(after.map(rid_key));
-    }
-    removed.into_iter().for_each(|key| batch.delete(Keyspace::Index, key));
-    added.into_iter().for_each(|key| batch.put(Keyspace::Index, key, Vec::new()));
-
-    let feed_key = |version: &Version| {
-        let header = &version.item().header;
-        keys::feed(partition, header.lsn.0, header.place).to_vec()
-    };
-    if let Some(version) = before {
-        batch.delete(Keyspace::Feed, feed_key(version));
-    }
-    let item_key = keys::item(container, key);
-    match after {
-        Some(version) => {
-            batch.put(Keyspace::Feed, feed_key(version), item_key[4..].to_vec());
-            batch.put(Keyspace::Item, item_key, version.item().encode());
-        }
-        None if before.is_some() => batch.delete(Keyspace::Item, item_key),
-        None => {}
-    }
-}
-
-/// All index entries that a stored item must have.
-pub(crate) fn item_index_keys(generation: u32, key: &ItemKey, item: &Item, schema: &Schema) -> Vec<Vec<u8>> {
-    let terms = Terms::of(item, &key.id, &schema.indexing);
-    let mut entries = vec![keys::index(generation, keys::RID_PATH, &item.header.rid.to_be_bytes(), key)];
-    let none = Terms::default();
-    Terms::diff(
-        &none,
-        &terms,
-        |_, _, _| {},
-        |path, term, _| entries.push(keys::index(generation, path, term, key)),
-    );
-    entries
 }
 
 fn count_write(before: Option<&Version>, after: Option<&Version>, meter: &mut Meter) {
@@ -457,15 +403,11 @@ fn count_write(before: Option<&Version>, after: Option<&Version>, meter: &mut Me
         meter.bytes_written += u64::from(version.item().header.json_bytes);
     }
     let none = Terms::default();
-    let (mut removed, mut added) = (0, 0);
-    Terms::diff(
-        before.map_or(&none, Version::terms),
-        after.map_or(&none, Version::terms),
-        |_, _, charged| removed += u32::from(charged),
-        |_, _, charged| added += u32::from(charged),
-    );
-    meter.terms_removed += removed;
-    meter.terms_added += added;
+    let (before, after) = (before.map_or(&none, Version::terms), after.map_or(&none, Version::terms));
+    Terms::diff(before, after, |difference| {
+        let terms = if difference.added { &mut meter.terms_added } else { &mut meter.terms_removed };
+        *terms += u32::from(difference.mark.charged);
+    });
 }
 
 fn existing(stored: Option<Version>, precondition: Precondition) -> Result<Version, OpError> {

@@ -8,8 +8,15 @@
 //! A term is found by the hash of its path, in which every element of an array counts as `[]`. The hash
 //! is part of the keys on disk, so it must never change.
 
+mod composite;
+mod rule;
+mod tuple;
+
 use orrery_doc::{DocRef, MAX_DEPTH, TermOrder, Value, encode_term};
 
+pub use self::composite::{Composite, term_len};
+use self::rule::{Parsed, Rule, RuleStep, parse_rule};
+pub use self::tuple::Tuple;
 use crate::limits::INDEX_PATHS_MAX;
 
 /// The policy of a container whose creator gave none, as clients read it.
@@ -17,9 +24,6 @@ pub const DEFAULT_POLICY_JSON: &str = concat!(
     r#"{"indexingMode":"consistent","automatic":true,"#,
     r#""includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}"#
 );
-
-/// The most parts of one path; documents nest no deeper.
-const MAX_STEPS: usize = 128;
 
 /// Fields of the item itself that are not its owner's data. Two of them are indexed from the item's
 /// header, always and under every policy; the others never.
@@ -41,6 +45,17 @@ pub struct IndexingPolicy {
     pub automatic: bool,
     /// The trie; its root is the first node.
     nodes: Vec<Node>,
+    composites: Vec<Composite>,
+    tuples: Vec<Tuple>,
+}
+
+/// What is to be known of a term besides its path and bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TermMark {
+    /// Terms that clients did not ask for are kept for queries but never charged.
+    pub charged: bool,
+    /// The path leads through no array, so an item has at most one term there and items with one can be counted.
+    pub counted: bool,
 }
 
 /// Why a policy is refused.
@@ -77,7 +92,7 @@ pub enum Step<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathHash(u64);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
     /// Sorted by name.
     names: Vec<(Box<str>, usize)>,
@@ -88,15 +103,15 @@ struct Node {
     subtree: Option<bool>,
 }
 
-/// Visits the index terms of a document: the hash of a path and the term of a scalar found there. Values of
-/// an array come one by one and may repeat.
-pub fn for_each_term(policy: &IndexingPolicy, doc: DocRef<'_>, visit: &mut impl FnMut(u64, &[u8])) {
+/// Visits the index terms of a document: the hash of a path and the term of the value found there. Values of
+/// an array come one by one and may repeat. An array or object has a term of its own besides those of what it
+/// holds, so that an item has a term at a path exactly if it has a value there.
+pub fn for_each_term(policy: &IndexingPolicy, doc: DocRef<'_>, visit: &mut impl FnMut(u64, &[u8], TermMark)) {
     if policy.mode == IndexingMode::None {
         return;
     }
     let mut walk = Walk { nodes: &policy.nodes, term: Vec::with_capacity(64), visit };
-    let place = Place { node: Some(0), included: false, hash: PathHash::ROOT }.resolved(&policy.nodes);
-    walk.enter(doc.root(), place, 0);
+    walk.descend(doc.root(), Place::root(&policy.nodes), 0);
 }
 
 /// The hash of a path of names.
@@ -107,7 +122,13 @@ pub fn path_hash(names: &[&str]) -> u64 {
 impl IndexingPolicy {
     /// A policy that indexes nothing.
     pub fn none() -> IndexingPolicy {
-        IndexingPolicy { mode: IndexingMode::None, automatic: false, nodes: vec![Node::default()] }
+        IndexingPolicy {
+            mode: IndexingMode::None,
+            automatic: false,
+            nodes: vec![Node::default()],
+            composites: Vec::new(),
+            tuples: Vec::new(),
+        }
     }
 
     /// Reads and checks a container's `indexingPolicy`. Parts that only queries use are left alone.
@@ -136,12 +157,16 @@ impl IndexingPolicy {
             mode,
             automatic: automatic && mode != IndexingMode::None,
             nodes: vec![Node::default()],
+            composites: composite::read_composites(object.get("compositeIndexes"))?,
+            tuples: Vec::new(),
         };
-        let included = policy.read_paths(object.get("includedPaths"), true)?;
-        policy.read_paths(object.get("excludedPaths"), false)?;
+        let included = read_paths(object.get("includedPaths"))?;
+        let excluded = read_paths(object.get("excludedPaths"))?;
+        policy.add_tuples(&included);
+        policy.add_rules(&included, &excluded)?;
         if policy.nodes[0].subtree.is_none() {
             // A list of included paths must say what becomes of the rest; no list includes everything.
-            if included > 0 && mode != IndexingMode::None {
+            if !included.is_empty() && mode != IndexingMode::None {
                 return Err(IndexingPolicyError::NoRoot);
             }
             policy.nodes[0].subtree = Some(true);
@@ -154,35 +179,65 @@ impl IndexingPolicy {
         if self.mode == IndexingMode::None {
             return false;
         }
-        if let [Step::Name(name)] = path
-            && SYSTEM_PROPERTIES.contains(name)
-        {
-            return matches!(*name, "id" | "_ts");
+        match path {
+            // The document as a whole is no value of the index.
+            [] => return false,
+            [Step::Name(name), rest @ ..] if SYSTEM_PROPERTIES.contains(name) => {
+                return rest.is_empty() && matches!(*name, "id" | "_ts");
+            }
+            _ => {}
         }
-        let root = Place { node: Some(0), included: false, hash: PathHash::ROOT }.resolved(&self.nodes);
+        let root = Place::root(&self.nodes);
         path.iter().fold(root, |place, step| place.step(*step, &self.nodes)).includes_scalar(&self.nodes)
     }
 
-    /// Adds the rules of a list and returns how many there were.
-    fn read_paths(&mut self, list: Value<'_>, include: bool) -> Result<usize, IndexingPolicyError> {
-        let list = match list {
-            Value::Undefined | Value::Null => return Ok(0),
-            Value::Array(list) => list,
-            _ => return Err(IndexingPolicyError::Shape("paths must be in an array")),
-        };
-        if list.len() > INDEX_PATHS_MAX {
-            return Err(IndexingPolicyError::TooManyPaths);
-        }
-        for entry in list.iter() {
-            let text = entry.get("path").as_str();
-            let text = text.ok_or(IndexingPolicyError::Shape("each path must be an object with a 'path'"))?;
-            self.add_rule(text, include)?;
-        }
-        Ok(list.len())
+    /// The composite indexes, which are there whatever the included and excluded paths say.
+    pub fn composites(&self) -> &[Composite] {
+        if self.mode == IndexingMode::None { &[] } else { &self.composites }
     }
 
-    fn add_rule(&mut self, text: &str, include: bool) -> Result<(), IndexingPolicyError> {
-        let Some(rule) = parse_rule(text)? else { return Ok(()) };
+    /// The tuple indexes, which need no other path to be included.
+    pub fn tuples(&self) -> &[Tuple] {
+        if self.mode == IndexingMode::None { &[] } else { &self.tuples }
+    }
+
+    /// Whether two policies give every item the same terms, so that an index made by one serves the other.
+    pub fn gives_same_terms(&self, other: &IndexingPolicy) -> bool {
+        let (none, other_none) = (self.mode == IndexingMode::None, other.mode == IndexingMode::None);
+        let same_paths = self.nodes == other.nodes;
+        let same_indexes = self.composites == other.composites && self.tuples == other.tuples;
+        none == other_none && (none || same_paths && same_indexes)
+    }
+
+    fn add_tuples(&mut self, included: &[(Parsed, &str)]) {
+        for (path, _) in included {
+            if let Parsed::Tuple(tuple) = path
+                && !self.tuples.contains(tuple)
+            {
+                self.tuples.push(tuple.clone());
+            }
+        }
+        self.tuples.sort_by_key(|tuple| tuple.hash);
+    }
+
+    fn add_rules(
+        &mut self,
+        included: &[(Parsed, &str)],
+        excluded: &[(Parsed, &str)],
+    ) -> Result<(), IndexingPolicyError> {
+        let included = included.iter().map(|path| (path, true));
+        let mut rules = Vec::new();
+        for ((path, text), include) in included.chain(excluded.iter().map(|path| (path, false))) {
+            if let Parsed::Rule(rule) = path {
+                rules.push((rule, include, text));
+            }
+        }
+        // The order of paths means nothing, and two policies should compare equal when they say the same.
+        rules.sort_by_key(|(rule, ..)| *rule);
+        rules.into_iter().try_for_each(|(rule, include, text)| self.add_rule(rule, include, text))
+    }
+
+    fn add_rule(&mut self, rule: &Rule, include: bool, text: &str) -> Result<(), IndexingPolicyError> {
         let mut at = 0;
         for step in &rule.steps {
             at = self.child(at, step);
@@ -217,12 +272,32 @@ impl IndexingPolicy {
     }
 }
 
+/// Reads a list of paths, each with the text it came from.
+fn read_paths<'a>(list: Value<'a>) -> Result<Vec<(Parsed, &'a str)>, IndexingPolicyError> {
+    let list = match list {
+        Value::Undefined | Value::Null => return Ok(Vec::new()),
+        Value::Array(list) => list,
+        _ => return Err(IndexingPolicyError::Shape("paths must be in an array")),
+    };
+    if list.len() > INDEX_PATHS_MAX {
+        return Err(IndexingPolicyError::TooManyPaths);
+    }
+    let read = |entry: Value<'a>| {
+        let text = entry.get("path").as_str();
+        let text = text.ok_or(IndexingPolicyError::Shape("each path must be an object with a 'path'"))?;
+        Ok((parse_rule(text)?, text))
+    };
+    list.iter().map(read).collect()
+}
+
 /// Everything but the etag, as [`DEFAULT_POLICY_JSON`] says.
 impl Default for IndexingPolicy {
     fn default() -> IndexingPolicy {
         let etag = Node { scalar: Some(false), ..Node::default() };
         let root = Node { names: vec![("_etag".into(), 1)], subtree: Some(true), ..Node::default() };
-        IndexingPolicy { mode: IndexingMode::Consistent, automatic: true, nodes: vec![root, etag] }
+        let nodes = vec![root, etag];
+        let (composites, tuples) = (Vec::new(), Vec::new());
+        IndexingPolicy { mode: IndexingMode::Consistent, automatic: true, nodes, composites, tuples }
     }
 }
 
@@ -276,15 +351,22 @@ struct Place {
     /// The answer of the last `/*` on the way.
     included: bool,
     hash: PathHash,
+    /// No step so far went into an array.
+    single: bool,
 }
 
 impl Place {
+    fn root(nodes: &[Node]) -> Place {
+        Place { node: Some(0), included: false, hash: PathHash::ROOT, single: true }.resolved(nodes)
+    }
+
     fn step(self, step: Step<'_>, nodes: &[Node]) -> Place {
         let node = self.node.map(|node| &nodes[node]).and_then(|node| match step {
             Step::Name(name) => node.find(name).ok().map(|i| node.names[i].1),
             Step::Elements => node.elements,
         });
-        Place { node, included: self.included, hash: self.hash.step(step) }.resolved(nodes)
+        let single = self.single && step != Step::Elements;
+        Place { node, included: self.included, hash: self.hash.step(step), single }.resolved(nodes)
     }
 
     fn resolved(self, nodes: &[Node]) -> Place {
@@ -309,10 +391,24 @@ struct Walk<'p, V> {
     visit: &'p mut V,
 }
 
-impl<V: FnMut(u64, &[u8])> Walk<'_, V> {
+impl<V: FnMut(u64, &[u8], TermMark)> Walk<'_, V> {
     fn enter(&mut self, value: Value<'_>, place: Place, depth: usize) {
         match value {
-            Value::Object(object) if depth < MAX_DEPTH => {
+            Value::Undefined => {}
+            Value::Object(_) | Value::Array(_) => {
+                self.emit(value, place, false);
+                if depth < MAX_DEPTH {
+                    self.descend(value, place, depth);
+                }
+            }
+            scalar => self.emit(scalar, place, true),
+        }
+    }
+
+    /// Goes on with what an array or object holds.
+    fn descend(&mut self, value: Value<'_>, place: Place, depth: usize) {
+        match value {
+            Value::Object(object) => {
                 for (name, field) in object.iter() {
                     if depth == 0 && SYSTEM_PROPERTIES.contains(&name) {
                         continue;
@@ -323,87 +419,23 @@ impl<V: FnMut(u64, &[u8])> Walk<'_, V> {
                     }
                 }
             }
-            Value::Array(array) if depth < MAX_DEPTH => {
+            Value::Array(array) => {
                 let next = place.step(Step::Elements, self.nodes);
                 if next.is_alive() {
                     array.iter().for_each(|element| self.enter(element, next, depth + 1));
                 }
             }
-            Value::Object(_) | Value::Array(_) | Value::Undefined => {}
-            scalar => {
-                if place.includes_scalar(self.nodes) {
-                    self.term.clear();
-                    encode_term(scalar, TermOrder::Sql, &mut self.term);
-                    (self.visit)(place.hash.value(), &self.term);
-                }
-            }
-        }
-    }
-}
-
-/// A path of a policy.
-struct Rule {
-    steps: Vec<RuleStep>,
-    /// Ends in `*`, not in `?`.
-    whole_subtree: bool,
-}
-
-enum RuleStep {
-    Name(String),
-    Elements,
-}
-
-/// Reads a path of a policy. None for a tuple of paths, `/a/[]/{b,c}/?`, whose terms belong to a query
-/// feature of its own.
-fn parse_rule(text: &str) -> Result<Option<Rule>, IndexingPolicyError> {
-    let refused =
-        |rest: &str| IndexingPolicyError::Path { path: text.to_owned(), position: text.len() - rest.len() };
-    // The root alone is an old way to write everything.
-    if text == "/" {
-        return Ok(Some(Rule { steps: Vec::new(), whole_subtree: true }));
-    }
-    let mut rest = text;
-    let mut steps = Vec::new();
-    loop {
-        let part = rest.strip_prefix('/').ok_or_else(|| refused(rest))?;
-        match part {
-            "*" => return Ok(Some(Rule { steps, whole_subtree: true })),
-            "?" => return Ok(Some(Rule { steps, whole_subtree: false })),
-            _ if steps.len() == MAX_STEPS => return Err(refused(part)),
-            _ if part.starts_with('{') => return Ok(None),
             _ => {}
         }
-        if let Some(quoted) = part.strip_prefix('"') {
-            let (name, after) = read_quoted(quoted).ok_or_else(|| refused(part))?;
-            steps.push(RuleStep::Name(name));
-            rest = after;
-            continue;
-        }
-        let end = part.find('/').ok_or_else(|| refused(""))?;
-        let (name, after) = part.split_at(end);
-        if name == "[]" {
-            steps.push(RuleStep::Elements);
-        } else if name.is_empty() || name.contains(['*', '?', '[', ']', '{', '}', '"', '\\']) {
-            return Err(refused(part));
-        } else {
-            steps.push(RuleStep::Name(name.to_owned()));
-        }
-        rest = after;
     }
-}
 
-/// Reads a quoted name whose opening quote is already taken, and gives what follows.
-fn read_quoted(text: &str) -> Option<(String, &str)> {
-    let mut name = String::new();
-    let mut characters = text.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '"' => return Some((name, &text[at + 1..])),
-            '\\' => name.push(characters.next()?.1),
-            character => name.push(character),
+    fn emit(&mut self, value: Value<'_>, place: Place, charged: bool) {
+        if place.includes_scalar(self.nodes) {
+            self.term.clear();
+            encode_term(value, TermOrder::Sql, &mut self.term);
+            (self.visit)(place.hash.value(), &self.term, TermMark { charged, counted: place.single });
         }
     }
-    None
 }
 
 #[cfg(test)]

@@ -3,10 +3,17 @@
 //! ```text
 //! item    container u32, EPK, id                          -> item value
 //! index   generation u32, path hash u64, term, EPK, id    -> nothing
+//!         generation u32, zero u64, rid u64, EPK, id      -> nothing
 //! feed    partition u32, LSN u64, place u16               -> kind u8, EPK, id
 //! meta    'P', partition u32                              -> partition state
 //!         'S', container u32, EPK                         -> size of a logical partition
+//!         'N', partition u32, generation u32, page u16    -> numbers of items that have a term at a path
+//!         'B', partition u32                              -> how far the index that is being built has come
 //! ```
+//! A term is that of one value, or of several behind each other in a composite or tuple index, whose hash
+//! then stands for all of their paths. The rid terms of a partition have a generation of their own, which stays when
+//! the others change.
+//!
 //! Numbers are big-endian and the EPK is escaped and terminated, so that byte order is key order:
 //! a logical partition is one prefix, and a physical partition one range, of its container's items.
 
@@ -69,6 +76,17 @@ pub fn index(generation: u32, path_hash: u64, term: &[u8], key: &ItemKey) -> Vec
     out
 }
 
+/// As [`index`], for an item whose EPK and id are encoded already. It has the very size, so that it becomes shared
+/// bytes without another copy.
+pub fn index_at(generation: u32, path_hash: u64, term: &[u8], place: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(12 + term.len() + place.len());
+    out.extend_from_slice(&generation.to_be_bytes());
+    out.extend_from_slice(&path_hash.to_be_bytes());
+    out.extend_from_slice(term);
+    out.extend_from_slice(place);
+    out
+}
+
 pub fn index_prefix(generation: u32, path_hash: u64, term: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(12 + term.len() + 48);
     out.extend_from_slice(&generation.to_be_bytes());
@@ -94,6 +112,27 @@ pub fn partition_state(partition: u32) -> [u8; 5] {
 pub fn logical_size(container: u32, epk: &Epk) -> Vec<u8> {
     let mut out = vec![b'S'];
     logical_prefix_into(container, epk, &mut out);
+    out
+}
+
+/// What the pages of a generation's path counts start with.
+pub fn path_counts(partition: u32, generation: u32) -> Vec<u8> {
+    let mut out = path_counts_of_all(partition);
+    out.extend_from_slice(&generation.to_be_bytes());
+    out
+}
+
+/// What the path counts of all generations start with.
+pub fn path_counts_of_all(partition: u32) -> Vec<u8> {
+    let mut out = Vec::with_capacity(11);
+    out.push(b'N');
+    out.extend_from_slice(&partition.to_be_bytes());
+    out
+}
+
+pub fn build(partition: u32) -> [u8; 5] {
+    let mut out = partition_state(partition);
+    out[0] = b'B';
     out
 }
 

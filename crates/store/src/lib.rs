@@ -3,29 +3,37 @@
 //! A [`Partition`] is a deterministic, synchronous state machine: no clock, no network, no randomness.
 //! Time arrives in the [`Txn`]; everything else follows from what is stored.
 
+mod build;
 pub mod engine;
 mod etag;
 mod group;
+pub mod index;
 pub mod indexing;
 mod item;
 pub mod keys;
 pub mod limits;
 mod meter;
+mod net_effect;
 mod op;
 mod partition;
+mod path_counts;
 pub mod patch;
+mod schema;
 mod sizes;
 mod terms;
 mod verify;
 mod view;
 
+pub use build::{Build, Reached};
 pub use etag::Etag;
 pub use group::{Done, Group, Prepared};
 pub use item::{DamagedItem, FLAG_UNINDEXED, Item, ItemHeader, TICKS_PER_SECOND};
 pub use keys::ItemKey;
 pub use meter::Meter;
 pub use op::{Action, Condition, Effect, Op, OpError, Outcome, Patch, Precondition, Target, Txn, TxnError};
-pub use partition::{Partition, PartitionSpec, PartitionState, Schema};
+pub use partition::{Partition, PartitionSpec, PartitionState};
+pub use path_counts::PathCounts;
+pub use schema::{ActiveIndex, IndexGeneration, Schema};
 pub use sizes::LogicalSize;
 pub use verify::Verification;
 pub use view::{Position, Scan, View};

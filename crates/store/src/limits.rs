@@ -37,6 +37,15 @@ pub const UNIQUE_KEY_PATHS_MAX: usize = 16;
 pub const INDEX_PATHS_MAX: usize = 1_500;
 pub const COMPOSITE_INDEX_PATHS_MAX: usize = 8;
 pub const COMPOSITE_INDEXES_MAX: usize = 100;
+/// Values that one entry of a tuple index is made of.
+pub const TUPLE_MEMBERS_MAX: usize = 8;
+/// Paths whose items a partition counts in each index; the index has further paths, but nobody counts them.
+pub const PATHS_COUNTED_MAX: usize = 4_096;
+/// Items, and bytes of their documents, that one step of building an index takes.
+pub const INDEX_BUILD_ITEMS: usize = 256;
+pub const INDEX_BUILD_BYTES: usize = 1024 * 1024;
+/// Containers whose index may be built at once.
+pub const INDEX_BUILDS_MAX: usize = 2;
 pub const COMPUTED_PROPERTIES_MAX: usize = 20;
 /// Containers that may share one database's throughput.
 pub const SHARED_THROUGHPUT_CONTAINERS_MAX: usize = 25;

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use orrery_doc::{Epk, EpkRange, PartitionKeyDef};
+use orrery_doc::{Epk, EpkRange};
 use parking_lot::Mutex;
 
+use crate::build::Build;
 use crate::engine::{EngineError, Keyspace, Snapshot};
-use crate::indexing::IndexingPolicy;
 use crate::item::read_u64;
 use crate::limits::SIZES_CACHED_MAX;
-use crate::{LogicalSize, Lsn, Prepared, keys};
+use crate::{LogicalSize, Lsn, PathCounts, Prepared, keys};
 
 /// What never changes in the life of a partition.
 #[derive(Clone, Debug)]
@@ -20,18 +20,11 @@ pub struct PartitionSpec {
     pub number: u32,
     /// The container whose items these are.
     pub container: u32,
-    /// The prefix of its index entries.
-    pub generation: u32,
+    /// The prefix of its rid entries, which belong to no index and stay when indexes change.
+    pub rid_generation: u32,
     pub range: EpkRange,
     /// Makes the rids of sibling partitions differ.
     pub rid_prefix: u32,
-}
-
-/// What a partition must know of its container to write items.
-#[derive(Clone, Debug)]
-pub struct Schema {
-    pub key: PartitionKeyDef,
-    pub indexing: IndexingPolicy,
 }
 
 /// What changes with every transaction; stored in the same commit.
@@ -50,20 +43,21 @@ pub struct Partition {
     published: AtomicU64,
     state: Mutex<PartitionState>,
     sizes: Mutex<HashMap<Epk, LogicalSize>>,
+    /// By generation.
+    counts: Mutex<HashMap<u32, PathCounts>>,
+    build: Mutex<Option<Build>>,
 }
 
 impl Partition {
     /// Opens a partition at the state that the last commit left, or at its beginning.
     pub fn open(spec: PartitionSpec, snapshot: &Snapshot) -> Result<Partition, EngineError> {
-        let stored = snapshot.get(Keyspace::Meta, &keys::partition_state(spec.number))?;
-        let state = match stored {
-            Some(bytes) => PartitionState::decode(&bytes).ok_or_else(|| {
-                EngineError::Corrupt(format!("state of partition {} is not readable", spec.number))
-            })?,
-            None => PartitionState::default(),
-        };
+        let state = PartitionState::read(snapshot, spec.number)?;
+        let counts = PathCounts::read_all(snapshot, spec.number)?;
+        let build = Build::read(snapshot, spec.number)?;
         Ok(Partition {
             spec,
+            counts: Mutex::new(counts),
+            build: Mutex::new(build),
             published: AtomicU64::new(state.lsn.0),
             state: Mutex::new(state),
             sizes: Mutex::new(HashMap::new()),
@@ -77,6 +71,27 @@ impl Partition {
 
     pub fn state(&self) -> PartitionState {
         *self.state.lock()
+    }
+
+    /// The state that a snapshot holds, which is of the same moment as everything else in it.
+    pub fn state_at(&self, snapshot: &Snapshot) -> Result<PartitionState, EngineError> {
+        PartitionState::read(snapshot, self.spec.number)
+    }
+
+    /// How many items have a value at each counted path, as of a snapshot. Compare with the items of
+    /// [`Partition::state_at`]: they differ at the path `id` when some items were kept out of the index.
+    pub fn path_counts_at(&self, snapshot: &Snapshot, generation: u32) -> Result<PathCounts, EngineError> {
+        PathCounts::read(snapshot, self.spec.number, generation)
+    }
+
+    /// How far an index that is being built has come.
+    pub fn build_of(&self, generation: u32) -> Build {
+        let build = self.build.lock().clone().filter(|build| build.generation == generation);
+        build.unwrap_or_else(|| Build::start(generation))
+    }
+
+    pub(crate) fn with_counts<T>(&self, read: impl FnOnce(&HashMap<u32, PathCounts>) -> T) -> T {
+        read(&self.counts.lock())
     }
 
     /// The size of a logical partition, as of the last commit.
@@ -98,6 +113,15 @@ impl Partition {
             sizes.clear();
         }
         sizes.extend(prepared.sizes);
+        let mut counts = self.counts.lock();
+        // What is no longer kept up is no longer counted.
+        counts.retain(|generation, _| prepared.counts.iter().any(|(kept, _)| kept == generation));
+        for (generation, change) in prepared.counts {
+            counts.entry(generation).or_default().apply(change);
+        }
+        if prepared.build.is_some() {
+            *self.build.lock() = prepared.build;
+        }
         self.published.store(state.lsn.0, Ordering::Release);
     }
 
@@ -108,6 +132,15 @@ impl Partition {
 }
 
 impl PartitionState {
+    fn read(snapshot: &Snapshot, partition: u32) -> Result<PartitionState, EngineError> {
+        match snapshot.get(Keyspace::Meta, &keys::partition_state(partition))? {
+            Some(bytes) => PartitionState::decode(&bytes).ok_or_else(|| {
+                EngineError::Corrupt(format!("the state of partition {partition} is not readable"))
+            }),
+            None => Ok(PartitionState::default()),
+        }
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(40);
         for number in [self.lsn.0, self.rids_given, self.items, self.bytes, self.time] {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use orrery_doc::{TermOrder, Value, encode_term};
 
-use crate::indexing::{IndexingPolicy, for_each_term, path_hash};
+use crate::indexing::{IndexingMode, IndexingPolicy, TermMark, for_each_term, path_hash};
 use crate::item::{FLAG_UNINDEXED, Item};
 
 /// Terms in one buffer: no allocation for each.
@@ -19,32 +19,58 @@ struct Entry {
     path_hash: u64,
     start: u32,
     end: u32,
-    /// Terms of system properties are kept for queries but never charged.
-    charged: bool,
+    mark: TermMark,
 }
+
+/// A term that only one of two versions has.
+#[derive(Clone, Copy, Debug)]
+pub struct Difference<'a> {
+    pub added: bool,
+    pub path_hash: u64,
+    pub term: &'a [u8],
+    pub mark: TermMark,
+}
+
+/// Of values that are in the index without being asked for, and of entries that are made of several values.
+const FREE: TermMark = TermMark { charged: false, counted: true };
+const COMPOSITE: TermMark = TermMark { charged: true, counted: false };
 
 impl Terms {
     pub fn of(item: &Item, id: &str, policy: &IndexingPolicy) -> Terms {
         let mut terms = Terms::default();
-        if item.header.flags & FLAG_UNINDEXED == 0 {
-            for_each_term(policy, item.root(), &mut |path_hash, term: &[u8]| {
-                terms.push(path_hash, term, true)
+        if item.header.flags & FLAG_UNINDEXED != 0 || policy.mode == IndexingMode::None {
+            return terms;
+        }
+        for_each_term(policy, item.root(), &mut |path_hash, term: &[u8], mark| {
+            terms.push(path_hash, term, mark);
+        });
+        let ts = item.header.ts();
+        terms.encode(path_hash(&["_ts"]), FREE, |out| {
+            encode_term(Value::Int(ts as i64), TermOrder::Sql, out);
+        });
+        terms.encode(path_hash(&["id"]), FREE, |out| {
+            encode_term(Value::Str(id), TermOrder::Sql, out);
+        });
+        for composite in policy.composites() {
+            terms.encode(composite.hash, COMPOSITE, |out| composite.encode(item.root().root(), id, ts, out));
+        }
+        for tuple in policy.tuples() {
+            tuple.for_each_element(item.root().root(), &mut |element| {
+                terms.encode(tuple.hash, COMPOSITE, |out| tuple.encode(element, out));
             });
-            let mut term = Vec::with_capacity(16);
-            encode_term(Value::Int(item.header.ts() as i64), TermOrder::Sql, &mut term);
-            terms.push(path_hash(&["_ts"]), &term, false);
-            term.clear();
-            encode_term(Value::Str(id), TermOrder::Sql, &mut term);
-            terms.push(path_hash(&["id"]), &term, false);
         }
         terms.sort();
         terms
     }
 
-    fn push(&mut self, path_hash: u64, term: &[u8], charged: bool) {
+    fn push(&mut self, path_hash: u64, term: &[u8], mark: TermMark) {
+        self.encode(path_hash, mark, |out| out.extend_from_slice(term));
+    }
+
+    fn encode(&mut self, path_hash: u64, mark: TermMark, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(term);
-        self.entries.push(Entry { path_hash, start, end: self.bytes.len() as u32, charged });
+        write(&mut self.bytes);
+        self.entries.push(Entry { path_hash, start, end: self.bytes.len() as u32, mark });
     }
 
     fn sort(&mut self) {
@@ -52,7 +78,7 @@ impl Terms {
         let term = |e: &Entry| &bytes[e.start as usize..e.end as usize];
         // A charged entry sorts before its uncharged twin, which deduplication then drops.
         entries.sort_unstable_by(|a, b| {
-            (a.path_hash, term(a), !a.charged).cmp(&(b.path_hash, term(b), !b.charged))
+            (a.path_hash, term(a), !a.mark.charged).cmp(&(b.path_hash, term(b), !b.mark.charged))
         });
         entries.dedup_by(|a, b| a.path_hash == b.path_hash && term(a) == term(b));
     }
@@ -61,13 +87,17 @@ impl Terms {
         &self.bytes[entry.start as usize..entry.end as usize]
     }
 
-    /// Visits the terms that only one side has: `removed` for the old side, `added` for the new one.
-    pub fn diff(
-        old: &Terms,
-        new: &Terms,
-        mut removed: impl FnMut(u64, &[u8], bool),
-        mut added: impl FnMut(u64, &[u8], bool),
-    ) {
+    fn difference(&self, place: usize, added: bool) -> Difference<'_> {
+        let entry = &self.entries[place];
+        Difference { added, path_hash: entry.path_hash, term: self.term(entry), mark: entry.mark }
+    }
+
+    pub fn for_each<'a>(&'a self, visit: impl FnMut(Difference<'a>)) {
+        (0..self.entries.len()).map(|place| self.difference(place, true)).for_each(visit);
+    }
+
+    /// Visits the terms that only one side has.
+    pub fn diff<'a>(old: &'a Terms, new: &'a Terms, mut visit: impl FnMut(Difference<'a>)) {
         let (mut i, mut j) = (0, 0);
         while i < old.entries.len() || j < new.entries.len() {
             let order = match (old.entries.get(i), new.entries.get(j)) {
@@ -75,12 +105,10 @@ impl Terms {
                 (Some(_), None) => Ordering::Less,
                 _ => Ordering::Greater,
             };
-            if order == Ordering::Less {
-                let entry = &old.entries[i];
-                removed(entry.path_hash, old.term(entry), entry.charged);
-            } else if order == Ordering::Greater {
-                let entry = &new.entries[j];
-                added(entry.path_hash, new.term(entry), entry.charged);
+            match order {
+                Ordering::Less => visit(old.difference(i, false)),
+                Ordering::Greater => visit(new.difference(j, true)),
+                Ordering::Equal => {}
             }
             i += usize::from(order != Ordering::Greater);
             j += usize::from(order != Ordering::Less);

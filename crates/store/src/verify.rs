@@ -8,10 +8,14 @@ use std::ops::Bound;
 
 use orrery_doc::Epk;
 
+use crate::build::{Build, Reached};
 use crate::engine::{EngineError, Keyspace, Snapshot};
-use crate::group::item_index_keys;
-use crate::view::{Scan, View};
-use crate::{Item, ItemKey, LogicalSize, OpError, Partition, Schema, keys};
+use crate::indexing::IndexingPolicy;
+use crate::limits::PATHS_COUNTED_MAX;
+use crate::net_effect::item_index_keys;
+use crate::terms::Terms;
+use crate::view::{Scan, View, damaged};
+use crate::{Item, ItemKey, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Schema, keys};
 
 /// Findings beyond this many are only counted.
 const FINDINGS_MAX: usize = 100;
@@ -34,54 +38,138 @@ impl Verification {
     }
 }
 
+/// What an index should hold, gathered item by item.
+struct IndexCheck<'a> {
+    generation: u32,
+    policy: &'a IndexingPolicy,
+    /// Which items it should hold.
+    reached: Reached,
+    entries: u64,
+    stored: PathCounts,
+    counted: HashMap<u64, u64>,
+}
+
+impl IndexCheck<'_> {
+    /// Looks up each entry of an item, and counts them.
+    fn item(
+        &mut self,
+        snapshot: &Snapshot,
+        key: &ItemKey,
+        item: &Item,
+        report: &mut Verification,
+    ) -> Result<(), EngineError> {
+        if !self.reached.holds(&keys::item(0, key)[4..]) {
+            return Ok(());
+        }
+        let terms = Terms::of(item, &key.id, self.policy);
+        for entry in item_index_keys(self.generation, key, &terms) {
+            self.entries += 1;
+            if !snapshot.contains(Keyspace::Index, &entry)? {
+                report.find(|| format!("{}: a term of index {} is missing", key.id, self.generation));
+            }
+        }
+        terms.for_each(|term| {
+            // Other paths are only missed while there is room for them.
+            let is_due = self.stored.get(term.path_hash).is_some() || self.stored.len() < PATHS_COUNTED_MAX;
+            if term.mark.counted && is_due {
+                *self.counted.entry(term.path_hash).or_default() += 1;
+            }
+        });
+        Ok(())
+    }
+
+    fn totals(&self, snapshot: &Snapshot, report: &mut Verification) -> Result<(), EngineError> {
+        let entries = count(snapshot, Keyspace::Index, &self.generation.to_be_bytes())?;
+        if entries != self.entries {
+            report.find(|| {
+                format!("index {} has {entries} entries, {} expected", self.generation, self.entries)
+            });
+        }
+        let wrong = |(path, stored): &(u64, u64)| self.counted.get(path).copied().unwrap_or(0) != *stored;
+        let uncounted = self.counted.keys().filter(|path| self.stored.get(**path).is_none()).count();
+        for (path, stored) in self.stored.iter().filter(wrong) {
+            let counted = self.counted.get(&path).copied().unwrap_or(0);
+            report.find(|| {
+                let generation = self.generation;
+                format!("{counted} items have path {path:016x} in index {generation}, accounted {stored}")
+            });
+        }
+        if uncounted > 0 {
+            report.find(|| format!("{uncounted} paths of index {} are not counted", self.generation));
+        }
+        Ok(())
+    }
+}
+
 impl Partition {
-    /// Reads the whole partition at one snapshot; memory grows with the number of logical partitions only.
+    /// Reads the whole partition at one snapshot, which `schema` must belong to; memory grows with the number of
+    /// logical partitions and of counted paths only.
     pub fn verify(&self, snapshot: &Snapshot, schema: &Schema) -> Result<Verification, OpError> {
         let mut report = Verification::default();
         let mut sizes = HashMap::<Epk, LogicalSize>::new();
-        let (mut index_entries, mut failure) = (0, None);
-        let view = View::new(self, snapshot, self.lsn());
+        let mut indexes = self.index_checks(snapshot, schema).map_err(damaged)?;
+        let mut failure = None;
+        let state = self.state_at(snapshot).map_err(damaged)?;
+        let view = View::new(self, snapshot, state.lsn);
         view.scan(&self.spec.range, None, |key, item| {
             report.items += 1;
             report.bytes += u64::from(item.header.json_bytes);
             let size = sizes.entry(key.epk.clone()).or_default();
             size.bytes += u64::from(item.header.json_bytes);
             size.items += 1;
-            match self.verify_item(snapshot, schema, &key, &item, &mut report) {
-                Ok(entries) => {
-                    index_entries += entries;
-                    Scan::Continue
-                }
+            let mut checks = indexes.iter_mut().map(|index| index.item(snapshot, &key, &item, &mut report));
+            let checked = checks.try_for_each(|checked| checked);
+            match checked.and_then(|()| self.verify_item(snapshot, state.lsn, &key, &item, &mut report)) {
+                Ok(()) => Scan::Continue,
                 Err(error) => {
                     failure = Some(error);
                     Scan::Stop
                 }
             }
         })?;
-        failure.map_or(Ok(()), |error| Err(OpError::Damaged(error.to_string())))?;
-        let derived = self.verify_totals(snapshot, &sizes, index_entries, &mut report);
-        derived.map_err(|error| OpError::Damaged(error.to_string()))?;
+        failure.map_or(Ok(()), |error| Err(damaged(error)))?;
+        self.verify_totals(snapshot, state, &sizes, &mut report).map_err(damaged)?;
+        for index in &indexes {
+            index.totals(snapshot, &mut report).map_err(damaged)?;
+        }
         report.logical_partitions = sizes.len() as u64;
         Ok(report)
     }
 
-    /// The feed entry and the index terms of one item; returns how many index entries it has.
+    /// The active index, and the one that is being built as far as it should be there.
+    fn index_checks<'a>(
+        &self,
+        snapshot: &Snapshot,
+        schema: &'a Schema,
+    ) -> Result<Vec<IndexCheck<'a>>, EngineError> {
+        let check =
+            |generation, policy: &'a IndexingPolicy, reached| -> Result<IndexCheck<'a>, EngineError> {
+                let stored = self.path_counts_at(snapshot, generation)?;
+                Ok(IndexCheck { generation, policy, reached, entries: 0, stored, counted: HashMap::new() })
+            };
+        let active = &schema.index;
+        let mut checks = vec![check(active.generation, &active.policy, Reached::Everything)?];
+        if let Some(index) = &schema.building {
+            let build = Build::read(snapshot, self.spec.number)?;
+            let build = build.filter(|build| build.generation == index.generation);
+            let reached = build.map_or(Reached::Nothing, |build| build.reached);
+            checks.push(check(index.generation, &index.policy, reached)?);
+        }
+        Ok(checks)
+    }
+
+    /// The feed entry and the rid term of one item.
     fn verify_item(
         &self,
         snapshot: &Snapshot,
-        schema: &Schema,
+        lsn: Lsn,
         key: &ItemKey,
         item: &Item,
         report: &mut Verification,
-    ) -> Result<u64, EngineError> {
-        if item.header.lsn > self.lsn() {
+    ) -> Result<(), EngineError> {
+        if item.header.lsn > lsn {
             report.find(|| {
-                format!(
-                    "{}: written at {:?}, but the partition is at {:?}",
-                    key.id,
-                    item.header.lsn,
-                    self.lsn()
-                )
+                format!("{}: written at {:?}, but the partition is at {lsn:?}", key.id, item.header.lsn)
             });
         }
         let feed = snapshot
@@ -90,23 +178,22 @@ impl Partition {
         if feed.as_deref() != Some(expected) {
             report.find(|| format!("{}: its feed entry is missing or names another item", key.id));
         }
-        let terms = item_index_keys(self.spec.generation, key, item, schema);
-        for term in &terms {
-            if !snapshot.contains(Keyspace::Index, term)? {
-                report.find(|| format!("{}: an index term is missing", key.id));
-            }
+        let rid = item.header.rid.to_be_bytes();
+        if !snapshot
+            .contains(Keyspace::Index, &keys::index(self.spec.rid_generation, keys::RID_PATH, &rid, key))?
+        {
+            report.find(|| format!("{}: its rid term is missing", key.id));
         }
-        Ok(terms.len() as u64)
+        Ok(())
     }
 
     fn verify_totals(
         &self,
         snapshot: &Snapshot,
+        state: PartitionState,
         sizes: &HashMap<Epk, LogicalSize>,
-        index_entries: u64,
         report: &mut Verification,
     ) -> Result<(), EngineError> {
-        let state = self.state();
         if (state.items, state.bytes) != (report.items, report.bytes) {
             let found = (report.items, report.bytes);
             report.find(|| {
@@ -124,9 +211,13 @@ impl Partition {
         if feed != report.items {
             report.find(|| format!("{feed} feed entries do not fit the items"));
         }
-        let index = count(snapshot, Keyspace::Index, &self.spec.generation.to_be_bytes())?;
-        if index != index_entries {
-            report.find(|| format!("{index} index entries, {index_entries} expected"));
+        let rids = count(
+            snapshot,
+            Keyspace::Index,
+            &keys::index_prefix(self.spec.rid_generation, keys::RID_PATH, &[]),
+        )?;
+        if rids != report.items {
+            report.find(|| format!("{rids} rid terms do not fit the items"));
         }
         Ok(())
     }

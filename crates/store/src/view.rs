@@ -5,9 +5,14 @@ use std::ops::Bound;
 use orrery_doc::{Epk, EpkRange};
 
 use crate::engine::{EngineError, Keyspace, Snapshot};
-use crate::{Item, ItemKey, Lsn, OpError, Partition, Target, keys};
+use crate::index::{IndexReader, ItemLoader, PlaceRange, key_at};
+use crate::{Item, ItemKey, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Target, keys};
+
+/// Bytes before the place in an item key.
+const CONTAINER_BYTES: usize = 4;
 
 /// A consistent snapshot of one partition; any thread may hold it.
+#[derive(Clone, Copy)]
 pub struct View<'a> {
     partition: &'a Partition,
     snapshot: &'a Snapshot,
@@ -46,6 +51,25 @@ impl<'a> View<'a> {
         from: Option<&Position>,
         mut visit: impl FnMut(ItemKey, Item) -> Scan,
     ) -> Result<(), OpError> {
+        let mut failure = None;
+        self.scan_places(range, from, |place, item| match key_at(place) {
+            Some(key) => visit(key, item),
+            None => {
+                failure = Some(OpError::Damaged("an item key".into()));
+                Scan::Stop
+            }
+        })?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// As [`View::scan`], with the encoded place of each item: taking a key apart for every item is waste when
+    /// only the last one will be remembered.
+    pub fn scan_places(
+        &self,
+        range: &EpkRange,
+        from: Option<&Position>,
+        mut visit: impl FnMut(&[u8], Item) -> Scan,
+    ) -> Result<(), OpError> {
         let container = self.partition.spec.container;
         let (lower, upper) = keys::item_range(container, range);
         let start = from.map(|position| keys::item(container, position)).filter(|start| *start >= lower);
@@ -55,13 +79,63 @@ impl<'a> View<'a> {
         };
         for entry in self.snapshot.range(Keyspace::Item, lower, Bound::Excluded(&upper), false) {
             let (key, value) = entry.map_err(damaged)?;
-            let (_, key) = keys::parse_item(&key).ok_or_else(|| OpError::Damaged("an item key".into()))?;
+            let place = key.get(CONTAINER_BYTES..).ok_or_else(|| OpError::Damaged("an item key".into()))?;
             let item = Item::decode(&value).map_err(|e| OpError::Damaged(e.to_string()))?;
-            if visit(key, item) == Scan::Stop {
+            if visit(place, item) == Scan::Stop {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// How many items lie in `range`; their values are not looked at.
+    pub fn count_items(&self, range: &EpkRange) -> Result<u64, OpError> {
+        let (lower, upper) = keys::item_range(self.partition.spec.container, range);
+        let mut count = 0;
+        for key in self.snapshot.keys(Keyspace::Item, Bound::Included(&lower), Bound::Excluded(&upper), false)
+        {
+            key.map_err(damaged)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The index of one generation, for the part of the key space that lies in `range` and behind `from`.
+    pub fn index(&self, generation: u32, range: &EpkRange, from: Option<&Position>) -> IndexReader<'a> {
+        let rids = self.partition.spec.rid_generation;
+        IndexReader::new(self.snapshot, generation, rids, PlaceRange::new(range, from))
+    }
+
+    /// Fetches items by the places that an index of this view names.
+    pub fn loader(&self) -> ItemLoader<'a> {
+        ItemLoader::new(self.snapshot, self.partition.spec.container)
+    }
+
+    /// What the partition holds, as of this view and not of the newest commit.
+    pub fn state(&self) -> Result<PartitionState, OpError> {
+        let stored = self.snapshot.get(Keyspace::Meta, &keys::partition_state(self.partition.spec.number));
+        match stored.map_err(damaged)? {
+            Some(bytes) => PartitionState::decode(&bytes)
+                .ok_or_else(|| OpError::Damaged("the state of a partition".into())),
+            None => Ok(PartitionState::default()),
+        }
+    }
+
+    /// How many items have a value at each path of an index, as of this view.
+    pub fn path_counts(&self, generation: u32) -> Result<PathCounts, OpError> {
+        PathCounts::read(self.snapshot, self.partition.spec.number, generation).map_err(damaged)
+    }
+
+    /// The part of the key space that the partition holds.
+    pub fn range(&self) -> &'a EpkRange {
+        &self.partition.spec.range
+    }
+
+    /// What a logical partition holds, as of this view.
+    pub fn logical_size(&self, epk: &Epk) -> Result<LogicalSize, OpError> {
+        let key = keys::logical_size(self.partition.spec.container, epk);
+        let stored = self.snapshot.get(Keyspace::Meta, &key).map_err(damaged)?;
+        Ok(stored.as_ref().and_then(LogicalSize::decode).unwrap_or_default())
     }
 }
 
@@ -143,7 +217,7 @@ pub(crate) fn find_rid(
     snapshot: &Snapshot,
     rid: u64,
 ) -> Result<Option<ItemKey>, OpError> {
-    let prefix = keys::index_prefix(partition.spec.generation, keys::RID_PATH, &rid.to_be_bytes());
+    let prefix = keys::index_prefix(partition.spec.rid_generation, keys::RID_PATH, &rid.to_be_bytes());
     let upper = keys::after_prefix(&prefix).expect("an index prefix is never all ones");
     let mut found = snapshot.keys(Keyspace::Index, Bound::Included(&prefix), Bound::Excluded(&upper), false);
     let Some(key) = found.next() else { return Ok(None) };

@@ -7,9 +7,11 @@ use orrery_doc::{Doc, Epk, boundaries};
 use orrery_store::limits::{SHARED_THROUGHPUT_CONTAINERS_MAX, THROUGHPUT_DEFAULT};
 use orrery_store::{Action, Etag, ItemHeader, Op, Outcome, Precondition, Target, Txn};
 
+use super::indexes::IndexChange;
 use super::load::{Builder, make_offer, make_resource, partition_rate};
 use super::record::{
-    ContainerRecord, Counters, DatabaseRecord, DroppedRecord, OfferRecord, RangeRecord, Record, to_json,
+    ContainerRecord, Counters, DatabaseRecord, DroppedRecord, IndexRecord, OfferRecord, RangeIndexRecord,
+    RangeRecord, Record, to_json,
 };
 use super::{Catalog, Container, ContainerDefinition, Database};
 use crate::db::Db;
@@ -91,17 +93,18 @@ impl Db {
         let shared = catalog.offer_of(database).map(|offer| offer.throughput);
         let record = self.new_container(&mut next, database, &definition, throughput.or(shared))?;
         let offer = throughput.map(|throughput| new_offer(&mut next, record.rid, throughput));
-        let mut records = vec![Record::Container(record.clone())];
+        let index = new_index(&mut next, &record);
+        let mut records = vec![Record::Container(record.clone()), Record::Index(index.clone())];
         records.extend(offer.clone().map(Record::Offer));
         let written = self.store(&next, records, vec![]).await?;
         let snapshot = self.inner.committer.snapshot_owned();
         let builder = Builder { options: &self.inner.options, snapshot: &snapshot, now: Instant::now() };
         let container = builder
-            .container(record, &written[0], offer.as_ref(), &catalog)
+            .container(record, index, &written[0], offer.as_ref(), &catalog)
             .map_err(|error| Error::invalid(error.to_string()))?;
         let container = catalog.put_container(container);
         if let Some(offer) = &offer {
-            let offer = make_offer(offer, &written[1], &catalog);
+            let offer = make_offer(offer, &written[2], &catalog);
             catalog.put_offer(offer);
         }
         self.publish(&mut counters, next, catalog);
@@ -142,7 +145,7 @@ impl Db {
         let range = |(id, pair): (usize, &[Epk])| RangeRecord {
             id: id as u32,
             partition: take(&mut next.partition),
-            generation: take(&mut next.generation),
+            rids: next.take_generation(),
             min: pair[0].to_hex(),
             max: pair[1].to_hex(),
             parents: vec![],
@@ -171,14 +174,26 @@ impl Db {
             ranges: current.ranges.iter().map(|range| range_record(range)).collect(),
             next_range: current.next_range,
         };
-        let next = counters.clone();
-        let written = self.store(&next, vec![Record::Container(record)], vec![]).await?;
+        let mut next = counters.clone();
+        let index = IndexChange::plan(&current, &definition, &mut next)?;
+        let mut records = vec![Record::Container(record)];
+        records.extend(index.records());
+        let written = self.store(&next, records, vec![]).await?;
         let resource = make_resource(ResourceKind::Container, rid, definition.body.clone(), &written[0])
             .map_err(Error::invalid)?;
-        // Partitions keep their index schema: what is indexed changes only together with the index itself.
-        let container =
-            catalog.put_container(Container { resource, definition, ..Container::clone(&current) });
+        let index_made_by = index.record.made_by.clone();
+        let container = catalog.put_container(Container {
+            resource,
+            definition,
+            index_made_by,
+            ..Container::clone(&current)
+        });
+        index.apply(&container);
         self.publish(&mut counters, next, catalog);
+        if index.starts_build {
+            self.build_index_later(&container);
+        }
+        self.erase_indexes_later(&container, index.retired);
         Ok(container)
     }
 
@@ -292,7 +307,7 @@ impl Db {
         }
     }
 
-    fn publish(&self, counters: &mut Counters, next: Counters, catalog: Catalog) {
+    pub(super) fn publish(&self, counters: &mut Counters, next: Counters, catalog: Catalog) {
         *counters = next;
         self.inner.catalog.store(Arc::new(catalog));
     }
@@ -322,12 +337,22 @@ fn check_version(if_match: Option<Etag>, current: Etag) -> Result<()> {
     }
 }
 
+/// The first indexes of a container, which are complete because there are no items.
+fn new_index(next: &mut Counters, container: &ContainerRecord) -> IndexRecord {
+    let index = |range: &RangeRecord| RangeIndexRecord {
+        id: range.id,
+        active: next.take_generation(),
+        building: None,
+    };
+    IndexRecord { rid: container.rid, ranges: container.ranges.iter().map(index).collect(), made_by: None }
+}
+
 fn range_record(range: &crate::range::Range) -> RangeRecord {
     let spec = &range.partition.spec;
     RangeRecord {
         id: range.id,
         partition: spec.number,
-        generation: spec.generation,
+        rids: spec.rid_generation,
         min: spec.range.min.to_hex(),
         max: spec.range.max.to_hex(),
         parents: range.parents.clone(),
@@ -336,16 +361,16 @@ fn range_record(range: &crate::range::Range) -> RangeRecord {
 
 fn removed_ids(container: &Container, catalog: &Catalog) -> Vec<String> {
     let rid = container.resource.rid;
-    let mut ids = vec![format!("container:{rid}")];
+    let mut ids = vec![format!("container:{rid}"), format!("index:{rid}")];
     ids.extend(catalog.offer_of(rid).map(|offer| format!("offer:{}", offer.rid)));
     ids
 }
 
 pub(super) fn dropped(container: &Container) -> DroppedRecord {
-    let spec = |range: &Arc<crate::range::Range>| range.partition.spec.clone();
-    DroppedRecord {
-        number: container.number,
-        partitions: container.ranges.iter().map(|range| spec(range).number).collect(),
-        generations: container.ranges.iter().map(|range| spec(range).generation).collect(),
+    let (mut partitions, mut generations) = (Vec::new(), container.building_generations());
+    for range in &container.ranges {
+        partitions.push(range.partition.spec.number);
+        generations.extend([range.partition.spec.rid_generation, range.index().generation]);
     }
+    DroppedRecord { number: container.number, partitions, generations }
 }

@@ -6,9 +6,13 @@ use std::time::Instant;
 
 use orrery_doc::{Doc, EpkRange};
 use orrery_store::engine::Snapshot;
-use orrery_store::{ItemHeader, Partition, PartitionSpec, Scan, Schema, View};
+use orrery_store::{ItemHeader, Partition, PartitionSpec, Scan, View};
 
-use super::record::{ContainerRecord, Counters, DatabaseRecord, DroppedRecord, OfferRecord, Record, to_doc};
+use super::indexes::Policies;
+use super::record::{
+    ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, IndexRecord, OfferRecord, Record,
+    RetiredRecord, to_doc,
+};
 use super::{Catalog, Container, ContainerDefinition, Database};
 use crate::offer::{self, Offer};
 use crate::options::{DbOptions, OpenError};
@@ -21,7 +25,14 @@ use crate::throttle::Budget;
 pub struct Loaded {
     pub catalog: Catalog,
     pub counters: Counters,
+    pub unfinished: Unfinished,
+}
+
+/// What the server was erasing when it stopped.
+#[derive(Default)]
+pub struct Unfinished {
     pub dropped: Vec<DroppedRecord>,
+    pub retired: Vec<RetiredRecord>,
 }
 
 type Stored<T> = Vec<(T, ItemHeader)>;
@@ -31,8 +42,9 @@ struct Records {
     counters: Option<Counters>,
     databases: Stored<DatabaseRecord>,
     containers: Stored<ContainerRecord>,
+    indexes: HashMap<Rid, IndexRecord>,
     offers: Stored<OfferRecord>,
-    dropped: Vec<DroppedRecord>,
+    unfinished: Unfinished,
 }
 
 impl Loaded {
@@ -41,7 +53,11 @@ impl Loaded {
         snapshot: &Snapshot,
         options: &DbOptions,
     ) -> Result<Loaded, OpenError> {
-        let records = Records::read(partition, snapshot)?;
+        let mut records = Records::read(partition, snapshot)?;
+        let counters = records.counters.unwrap_or_else(Counters::first);
+        if counters.format != FORMAT {
+            return Err(OpenError::Format { found: counters.format, known: FORMAT });
+        }
         let builder = Builder { options, snapshot, now: Instant::now() };
         let mut catalog = Catalog::default();
         let offers: HashMap<Rid, OfferRecord> =
@@ -51,15 +67,17 @@ impl Loaded {
             catalog.put_database(builder.database(record, &header, budget).map_err(OpenError::Catalog)?);
         }
         for (record, header) in records.containers {
+            let index = records.indexes.remove(&record.rid);
+            let index = index
+                .ok_or_else(|| OpenError::Catalog(format!("container {} has no index record", record.rid)))?;
             let offer = offers.get(&record.rid);
-            let container = builder.container(record, &header, offer, &catalog)?;
+            let container = builder.container(record, index, &header, offer, &catalog)?;
             catalog.put_container(container);
         }
         for (record, header) in records.offers {
             catalog.put_offer(make_offer(&record, &header, &catalog));
         }
-        let counters = records.counters.unwrap_or_else(Counters::first);
-        Ok(Loaded { catalog, counters, dropped: records.dropped })
+        Ok(Loaded { catalog, counters, unfinished: records.unfinished })
     }
 }
 
@@ -88,8 +106,10 @@ impl Records {
             Record::Counters(record) => self.counters = Some(record),
             Record::Database(record) => self.databases.push((record, header)),
             Record::Container(record) => self.containers.push((record, header)),
+            Record::Index(record) => drop(self.indexes.insert(record.rid, record)),
+            Record::Retired(record) => self.unfinished.retired.push(record),
             Record::Offer(record) => self.offers.push((record, header)),
-            Record::Dropped(record) => self.dropped.push(record),
+            Record::Dropped(record) => self.unfinished.dropped.push(record),
         }
     }
 }
@@ -120,6 +140,7 @@ impl Builder<'_> {
     pub fn container(
         &self,
         record: ContainerRecord,
+        index: IndexRecord,
         header: &ItemHeader,
         offer: Option<&OfferRecord>,
         catalog: &Catalog,
@@ -133,7 +154,7 @@ impl Builder<'_> {
         let database = database
             .ok_or_else(|| OpenError::Catalog(format!("container {} has no database", record.rid)))?;
         let rate = partition_rate(offer.map(|offer| offer.throughput), record.ranges.len(), self.options);
-        let ranges = self.ranges(&record, &definition, header, rate)?;
+        let ranges = self.ranges(&record, &index, &definition, header, rate)?;
         Ok(Container {
             resource,
             database: database.resource.rid,
@@ -142,6 +163,7 @@ impl Builder<'_> {
             definition,
             ranges,
             next_range: record.next_range,
+            index_made_by: index.made_by,
             shared_budget: if offer.is_none() { database.budget.clone() } else { None },
         })
     }
@@ -149,23 +171,29 @@ impl Builder<'_> {
     fn ranges(
         &self,
         record: &ContainerRecord,
+        index: &IndexRecord,
         definition: &ContainerDefinition,
         header: &ItemHeader,
         rate: f64,
     ) -> Result<Vec<Arc<Range>>, OpenError> {
+        let policies = Policies::of(index, definition).map_err(OpenError::Catalog)?;
         let mut ranges = Vec::with_capacity(record.ranges.len());
         for range in &record.ranges {
             let spec = PartitionSpec {
                 number: range.partition,
                 container: record.number,
-                generation: range.generation,
+                rid_generation: range.rids,
                 range: range.epk().map_err(OpenError::Catalog)?,
                 rid_prefix: range.id,
             };
+            let index = index.ranges.iter().find(|index| index.id == range.id);
+            let index = index.ok_or_else(|| {
+                OpenError::Catalog(format!("range {} of container {} has no index", range.id, record.rid))
+            })?;
             let parts = RangeParts {
                 id: range.id,
                 parents: range.parents.clone(),
-                schema: Schema { key: definition.key.clone(), indexing: definition.indexing.clone() },
+                schema: policies.schema(definition, index),
                 etag: header.etag,
                 ts: header.ts(),
                 rate,
@@ -226,5 +254,5 @@ pub(super) fn make_resource(
 /// Partition 0: the catalog's own.
 pub(crate) fn catalog_spec() -> PartitionSpec {
     let range = EpkRange::full();
-    PartitionSpec { number: 0, container: 0, generation: 0, range, rid_prefix: 0 }
+    PartitionSpec { number: 0, container: 0, rid_generation: 0, range, rid_prefix: 0 }
 }

@@ -5,6 +5,7 @@
 
 mod changes;
 mod definition;
+mod indexes;
 mod load;
 mod purge;
 mod record;
@@ -54,6 +55,8 @@ pub struct Container {
     /// Ordered by key space, without gaps.
     pub(crate) ranges: Vec<Arc<Range>>,
     pub(crate) next_range: u32,
+    /// The indexing policy that the active indexes were made by, while others are being built.
+    pub(crate) index_made_by: Option<serde_json::Value>,
     /// Set when the container lives from its database's throughput.
     pub(crate) shared_budget: Option<Arc<Budget>>,
 }

@@ -1,4 +1,4 @@
-//! Erasing what a dropped container left behind, in small steps, also across restarts.
+//! Erasing what dropped containers and replaced indexes left behind, in small steps, also across restarts.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -8,9 +8,12 @@ use orrery_store::engine::{Batch, Keyspace};
 use orrery_store::keys;
 
 use super::Container;
-use super::record::{DroppedRecord, Record};
+use super::load::Unfinished;
+use super::record::{DroppedRecord, Record, RetiredRecord};
 use crate::committer::CommitError;
 use crate::db::Db;
+use crate::error::ErrorKind;
+use crate::range::{Range, WriteError};
 
 /// Keys that one step erases; small enough that writers do not notice.
 const KEYS_PER_STEP: usize = 2_000;
@@ -31,11 +34,55 @@ impl Db {
     }
 
     /// Goes on with what a restart interrupted.
-    pub(crate) fn resume_purges(&self, dropped: Vec<DroppedRecord>) {
-        for record in dropped {
+    pub(crate) fn resume_purges(&self, unfinished: Unfinished) {
+        for record in unfinished.dropped {
             let db = self.clone();
             tokio::spawn(async move { db.purge(record).await });
         }
+        let db = self.clone();
+        tokio::spawn(async move {
+            for record in unfinished.retired {
+                db.erase_index(record).await;
+            }
+        });
+    }
+
+    /// Erases indexes that no schema names any more, once nobody writes to them.
+    pub(super) fn erase_indexes_later(&self, container: &Arc<Container>, retired: Vec<RetiredRecord>) {
+        if retired.is_empty() {
+            return;
+        }
+        let (db, container) = (self.clone(), container.clone());
+        tokio::spawn(async move {
+            for range in &container.ranges {
+                if !db.wait_until_settled(range).await {
+                    return;
+                }
+            }
+            for record in retired {
+                db.erase_index(record).await;
+            }
+        });
+    }
+
+    /// Waits for the group that may be under way with an older schema; false when the server stops.
+    async fn wait_until_settled(&self, range: &Arc<Range>) -> bool {
+        loop {
+            match range.settle(&self.inner.committer).await {
+                Err(WriteError::Unwritten(ErrorKind::Stopping)) => return false,
+                Err(WriteError::Unwritten(ErrorKind::RangeGone)) if range.is_quiet() => return true,
+                Err(_) => tokio::time::sleep(PAUSE).await,
+                Ok(_) => return true,
+            }
+        }
+    }
+
+    async fn erase_index(&self, record: RetiredRecord) {
+        let prefixes = [
+            (Keyspace::Index, record.generation.to_be_bytes().to_vec()),
+            (Keyspace::Meta, keys::path_counts(record.partition, record.generation)),
+        ];
+        self.erase_all(prefixes.to_vec(), Record::Retired(record)).await;
     }
 
     async fn purge(&self, record: DroppedRecord) {
@@ -46,10 +93,17 @@ impl Db {
         for partition in &record.partitions {
             prefixes.push((Keyspace::Feed, partition.to_be_bytes().to_vec()));
             prefixes.push((Keyspace::Meta, keys::partition_state(*partition).to_vec()));
+            prefixes.push((Keyspace::Meta, keys::build(*partition).to_vec()));
+            prefixes.push((Keyspace::Meta, keys::path_counts_of_all(*partition)));
         }
         for generation in &record.generations {
             prefixes.push((Keyspace::Index, generation.to_be_bytes().to_vec()));
         }
+        self.erase_all(prefixes, Record::Dropped(record)).await;
+    }
+
+    /// Erases everything under the prefixes, and then the record that asked for it.
+    async fn erase_all(&self, prefixes: Vec<(Keyspace, Vec<u8>)>, record: Record) {
         for (keyspace, prefix) in prefixes {
             if self.erase(keyspace, &prefix).await.is_err() {
                 // The record stays, so the next start goes on from here.
@@ -57,8 +111,7 @@ impl Db {
             }
         }
         let counters = self.inner.control.lock().await;
-        let gone = vec![Record::Dropped(record).id()];
-        if let Err(error) = self.store(&counters, vec![], gone).await {
+        if let Err(error) = self.store(&counters, vec![], vec![record.id()]).await {
             tracing::warn!(error = %error.kind, "a finished purge could not be recorded");
         }
     }
@@ -74,7 +127,7 @@ impl Db {
                 match key {
                     Ok(key) => batch.delete(keyspace, key),
                     Err(error) => {
-                        tracing::error!(%error, "a dropped container could not be read for erasing");
+                        tracing::error!(%error, "what is to be erased could not be read");
                         return Err(CommitError::Stopping);
                     }
                 }

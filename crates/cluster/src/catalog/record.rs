@@ -8,6 +8,9 @@ use crate::error::Error;
 use crate::request::Throughput;
 use crate::rid::Rid;
 
+/// What this build writes, and the only format that it reads. It changes when the meaning of stored keys or values does.
+pub const FORMAT: u32 = 2;
+
 /// Wrapping a body adds two levels to its depth.
 const RECORD_DEPTH_MAX: usize = RESOURCE_DEPTH_MAX + 4;
 
@@ -17,6 +20,8 @@ pub enum Record {
     Counters(Counters),
     Database(DatabaseRecord),
     Container(ContainerRecord),
+    Index(IndexRecord),
+    Retired(RetiredRecord),
     Offer(OfferRecord),
     Dropped(DroppedRecord),
 }
@@ -29,6 +34,9 @@ pub struct Counters {
     pub offer: u32,
     pub partition: u32,
     pub generation: u32,
+    /// The format of everything that the node stores; zero before formats had a number.
+    #[serde(default)]
+    pub format: u32,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -55,11 +63,40 @@ pub struct ContainerRecord {
 pub struct RangeRecord {
     pub id: u32,
     pub partition: u32,
-    pub generation: u32,
+    /// The generation of its rid terms.
+    #[serde(default)]
+    pub rids: u32,
     /// EPKs in hexadecimal.
     pub min: String,
     pub max: String,
     pub parents: Vec<u32>,
+}
+
+/// The indexes of a container. They change without the container changing, so they have a record of their own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IndexRecord {
+    /// Of the container.
+    #[serde(with = "rid_text")]
+    pub rid: Rid,
+    pub ranges: Vec<RangeIndexRecord>,
+    /// The indexing policy that the active indexes were made by, when the container's is another.
+    pub made_by: Option<serde_json::Value>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RangeIndexRecord {
+    /// Of the range.
+    pub id: u32,
+    pub active: u32,
+    pub building: Option<u32>,
+}
+
+/// An index that nobody uses any more and whose keys are still to be erased.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RetiredRecord {
+    pub partition: u32,
+    pub generation: u32,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,6 +127,8 @@ impl Record {
             Record::Counters(_) => "counters".into(),
             Record::Database(record) => format!("database:{}", record.rid),
             Record::Container(record) => format!("container:{}", record.rid),
+            Record::Index(record) => format!("index:{}", record.rid),
+            Record::Retired(record) => format!("retired:{}", record.generation),
             Record::Offer(record) => format!("offer:{}", record.rid),
             Record::Dropped(record) => format!("dropped:{}", record.number),
         }
@@ -110,7 +149,12 @@ impl Record {
 impl Counters {
     /// Partition, container and generation 0 belong to the catalog itself.
     pub fn first() -> Counters {
-        Counters { database: 1, container: 1, offer: 1, partition: 1, generation: 1 }
+        Counters { database: 1, container: 1, offer: 1, partition: 1, generation: 1, format: FORMAT }
+    }
+
+    pub fn take_generation(&mut self) -> u32 {
+        self.generation += 1;
+        self.generation - 1
     }
 }
 

@@ -1,0 +1,277 @@
+//! Indexes that change under a running server.
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use orrery_doc::{Doc, PartitionKey, json as text};
+use orrery_store::engine::Keyspace;
+use orrery_store::indexing::Step;
+use orrery_store::{Action, Op, Precondition, Target};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::options::{Account, DbOptions, Durability, OpenError, Storage};
+use crate::request::{Consistency, Throughput, WriteOptions};
+
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+const FOUR_PARTITIONS: u32 = 24_000;
+
+fn options(storage: Storage) -> DbOptions {
+    DbOptions {
+        storage,
+        durability: Durability::Relaxed,
+        limits: orrery_store::limits::PartitionLimits::default(),
+        throttle: false,
+        account: Account {
+            name: "indexes".to_owned(),
+            region: "here".to_owned(),
+            consistency: Consistency::Session,
+            serverless: false,
+        },
+    }
+}
+
+fn on_disk(path: &Path) -> Storage {
+    Storage::Disk { path: path.to_owned(), cache_bytes: 8 << 20, disk_bytes_max: None }
+}
+
+fn doc(value: &Value) -> Doc {
+    text::parse(value.to_string().as_bytes(), 64).expect("a test document is JSON")
+}
+
+fn definition(policy: Value) -> ContainerDefinition {
+    let key = json!({"paths": ["/pk"], "kind": "Hash", "version": 2});
+    let body = json!({"id": "c", "partitionKey": key, "indexingPolicy": policy});
+    ContainerDefinition::parse(&doc(&body)).unwrap_or_else(|error| panic!("{}", error.kind))
+}
+
+fn only_a() -> Value {
+    let composite = json!([{"path": "/a"}, {"path": "/n", "order": "descending"}]);
+    json!({"includedPaths": [{"path": "/a/?"}], "excludedPaths": [{"path": "/*"}], "compositeIndexes": [composite]})
+}
+
+async fn start(storage: Storage, throughput: u32) -> (Db, Arc<Container>) {
+    let db = Db::open(options(storage)).expect("an empty database opens");
+    let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("a new database");
+    let throughput = Some(Throughput::Manual(throughput));
+    let container = db.create_container(database.resource.rid, definition(json!({})), throughput).await;
+    (db, container.expect("a new container"))
+}
+
+/// Writes items `from..to` in pages; a number that `deletes` is deleted.
+async fn write(db: &Db, container: &Arc<Container>, numbers: impl Iterator<Item = usize>, turn: usize) {
+    let mut by_key: std::collections::BTreeMap<usize, Vec<Op>> = Default::default();
+    for number in numbers {
+        let key = number % 17;
+        let (id, tags) = (format!("i{number}"), [number % 3, turn]);
+        let body =
+            json!({"id": id, "pk": key.to_string(), "a": number / 3, "n": turn, "t": tags, "o": {"x": turn}});
+        let action = Action::Upsert(doc(&body));
+        let op = Op { target: Target::Id(id), action, precondition: Precondition::None, indexed: true };
+        by_key.entry(key).or_default().push(op);
+    }
+    for (key, ops) in by_key {
+        let key = PartitionKey::from_header(&format!("[\"{key}\"]")).expect("a plain key");
+        db.write(container, &key, ops, &WriteOptions::default()).await.expect("a write succeeds");
+    }
+}
+
+async fn delete(db: &Db, container: &Arc<Container>, number: usize) {
+    let key = PartitionKey::from_header(&format!("[\"{}\"]", number % 17)).expect("a plain key");
+    let target = Target::Id(format!("i{number}"));
+    let op = Op { target, action: Action::Delete, precondition: Precondition::None, indexed: true };
+    // It may be gone already.
+    let _ = db.write(container, &key, vec![op], &WriteOptions::default()).await;
+}
+
+fn now(db: &Db) -> Arc<Container> {
+    db.catalog().containers().next().expect("there is one container").clone()
+}
+
+async fn wait_for(what: &str, mut is_true: impl FnMut() -> bool) {
+    let started = std::time::Instant::now();
+    while !is_true() {
+        assert!(started.elapsed() < PATIENCE, "{what} does not happen");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+fn entries(db: &Db, generation: u32) -> usize {
+    let (lower, upper) = (generation.to_be_bytes(), (generation + 1).to_be_bytes());
+    let (lower, upper) = (Bound::Included(&lower[..]), Bound::Excluded(&upper[..]));
+    db.inner.committer.snapshot().keys(Keyspace::Index, lower, upper, false).count()
+}
+
+fn active(container: &Container) -> Vec<u32> {
+    container.ranges.iter().map(|range| range.index().generation).collect()
+}
+
+fn assert_sound(db: &Db) {
+    for range in db.verify().unwrap_or_else(|error| panic!("{}", error.kind)) {
+        assert_eq!(range.result.findings, Vec::<String>::new(), "range {}", range.range_id);
+    }
+}
+
+/// Waits until the container's indexes are those of its policy and nothing is left of others.
+async fn wait_until_settled(db: &Db, old: &[u32]) {
+    wait_for("the end of the build", || now(db).index_progress() == 100).await;
+    wait_for("the end of the old index", || old.iter().all(|generation| entries(db, *generation) == 0)).await;
+    assert_sound(db);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_policy_is_built_while_writes_go_on() {
+    let (db, container) = start(Storage::Memory, FOUR_PARTITIONS).await;
+    assert_eq!(container.ranges.len(), 4);
+    write(&db, &container, 0..3_000, 0).await;
+    let old = active(&container);
+    let done = Arc::new(AtomicBool::new(false));
+    let writer = {
+        let (db, container, done) = (db.clone(), container.clone(), done.clone());
+        tokio::spawn(async move {
+            let mut turn = 1;
+            while !done.load(Ordering::Relaxed) || turn < 5 {
+                write(&db, &container, (turn..3_500).step_by(37), turn).await;
+                for number in (turn..3_000).step_by(301) {
+                    delete(&db, &container, number).await;
+                }
+                turn += 1;
+            }
+        })
+    };
+    let container = db.replace_container(container.resource.rid, definition(only_a()), None).await;
+    let container = container.expect("a policy can change");
+    assert!(container.index_progress() < 100);
+    assert_eq!(active(&container), old, "what is not complete is not used");
+    wait_for("the end of the build", || {
+        assert_sound(&db);
+        now(&db).index_progress() == 100
+    })
+    .await;
+    done.store(true, Ordering::Relaxed);
+    writer.await.expect("the writer succeeds");
+    assert!(active(&now(&db)).iter().all(|generation| !old.contains(generation)));
+    assert_eq!(now(&db).ranges[0].index().composites().len(), 1);
+    wait_until_settled(&db, &old).await;
+    db.close().await;
+}
+
+#[tokio::test]
+async fn a_restart_goes_on_with_a_build_and_with_erasing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (db, container) = start(on_disk(directory.path()), 400).await;
+    write(&db, &container, 0..6_000, 0).await;
+    let old = active(&container);
+    let etag = db.replace_container(container.resource.rid, definition(only_a()), None).await;
+    let etag = etag.expect("a policy can change").resource.etag;
+    wait_for("a first step", || now(&db).index_progress() > 0).await;
+    db.close().await;
+    drop((db, container));
+    let db = reopen(directory.path()).await;
+    let progress = now(&db).index_progress();
+    assert!(progress > 0 && progress < 100, "{progress} % of the build was stored");
+    assert_eq!(active(&now(&db)), old);
+    assert_sound(&db);
+    write(&db, &now(&db), (0..7_000).step_by(29), 1).await;
+    wait_for("the end of the build", || now(&db).index_progress() == 100).await;
+    let new = active(&now(&db));
+    assert_ne!(new, old);
+    db.close().await;
+    drop(db);
+    let db = reopen(directory.path()).await;
+    assert_eq!((now(&db).index_progress(), active(&now(&db))), (100, new));
+    assert_eq!(now(&db).resource.etag, etag, "a finished index is no change of the container");
+    wait_until_settled(&db, &old).await;
+    db.close().await;
+}
+
+/// Background tasks may hold the old storage for a moment after it was closed.
+async fn reopen(path: &Path) -> Db {
+    let mut db = None;
+    wait_for("opening again", || {
+        db = Db::open(options(on_disk(path))).ok();
+        db.is_some()
+    })
+    .await;
+    db.expect("it was opened")
+}
+
+#[tokio::test]
+async fn policies_may_change_faster_than_indexes_are_built() {
+    let (db, container) = start(Storage::Memory, 400).await;
+    write(&db, &container, 0..2_000, 0).await;
+    let (rid, first) = (container.resource.rid, active(&container));
+    let replace =
+        async |policy: Value| db.replace_container(rid, definition(policy), None).await.expect("a change");
+    let second = replace(only_a()).await.building_generations();
+    let third = replace(json!({"indexingMode": "none", "automatic": false})).await.building_generations();
+    assert_ne!(second, third);
+    assert_eq!(replace(json!({})).await.building_generations(), [0; 0], "the first index still serves");
+    assert_eq!((now(&db).index_progress(), active(&now(&db))), (100, first.clone()));
+    wait_until_settled(&db, &[second, third].concat()).await;
+    let same = json!({"includedPaths": [{"path": "/*"}], "excludedPaths": [], "automatic": true});
+    assert_eq!(replace(same).await.index_progress(), 100, "nothing has to be built");
+    replace(json!({"indexingMode": "none", "automatic": false})).await;
+    wait_until_settled(&db, &first).await;
+    assert!(active(&now(&db)).iter().all(|generation| entries(&db, *generation) == 0));
+    db.close().await;
+}
+
+#[tokio::test]
+async fn what_a_policy_takes_out_is_no_longer_offered_and_what_it_adds_not_yet() {
+    let (db, container) = start(Storage::Memory, 400).await;
+    write(&db, &container, 0..1_000, 0).await;
+    let covered =
+        |db: &Db| ["a", "n", "id"].map(|name| now(db).ranges[0].index().covers(&[Step::Name(name)]));
+    assert_eq!(covered(&db), [true, true, true]);
+    let rid = container.resource.rid;
+    db.replace_container(rid, definition(only_a()), None).await.expect("a policy can change");
+    assert_eq!(covered(&db), [true, false, true]);
+    assert!(now(&db).ranges[0].index().composites().is_empty());
+    wait_for("the end of the build", || now(&db).index_progress() == 100).await;
+    assert_eq!(covered(&db), [true, false, true]);
+    db.replace_container(rid, definition(json!({})), None).await.expect("a policy can change");
+    assert_eq!(covered(&db), [true, false, true]);
+    assert!(now(&db).ranges[0].index().composites().is_empty(), "it was taken out");
+    wait_for("the end of the build", || now(&db).index_progress() == 100).await;
+    assert_eq!(covered(&db), [true, true, true]);
+    db.close().await;
+}
+
+#[tokio::test]
+async fn a_container_can_be_dropped_while_its_index_is_built() {
+    let (db, container) = start(Storage::Memory, 400).await;
+    write(&db, &container, 0..2_000, 0).await;
+    let rid = container.resource.rid;
+    let container = db.replace_container(rid, definition(only_a()), None).await.expect("a policy can change");
+    wait_for("a first step", || container.index_progress() > 0).await;
+    db.delete_container(rid, None).await.expect("it can be dropped");
+    let empty = |db: &Db| {
+        let snapshot = db.inner.committer.snapshot();
+        let count = |keyspace| snapshot.keys(keyspace, Bound::Unbounded, Bound::Unbounded, false).count();
+        // Partition 0 keeps its own state, size and records.
+        (count(Keyspace::Meta), count(Keyspace::Index)) == (2, 2)
+    };
+    wait_for("the end of what it left behind", || empty(&db)).await;
+    db.close().await;
+}
+
+#[tokio::test]
+async fn data_of_another_format_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (db, _) = start(on_disk(directory.path()), 400).await;
+    let counters = Counters { format: 1, ..db.inner.control.lock().await.clone() };
+    db.store(&counters, vec![], vec![]).await.expect("a write succeeds");
+    db.close().await;
+    drop(db);
+    let mut refusal = None;
+    wait_for("opening again", || {
+        refusal = Db::open(options(on_disk(directory.path()))).err();
+        matches!(refusal, Some(OpenError::Format { .. }))
+    })
+    .await;
+    assert!(matches!(refusal, Some(OpenError::Format { found: 1, .. })));
+}

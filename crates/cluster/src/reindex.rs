@@ -1,0 +1,78 @@
+//! Building the index of a changed policy from the items, while writes go on.
+//!
+//! Each step goes through the queue of its partition, among the writes, so an item is never indexed from a version that
+//! a write under way replaces. Steps are small and have a pause between them: writers wait for one step at most.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::catalog::Container;
+use crate::db::Db;
+use crate::error::ErrorKind;
+use crate::range::{Range, WriteError};
+
+const PAUSE: Duration = Duration::from_millis(1);
+/// Before trying again when the disk is full or the queue is.
+const PAUSE_REFUSED: Duration = Duration::from_millis(500);
+
+impl Db {
+    /// Builds what the container's schema names as being built, then makes it active.
+    pub(crate) fn build_index_later(&self, container: &Arc<Container>) {
+        let (db, container) = (self.clone(), container.clone());
+        tokio::spawn(async move { db.build_index(&container).await });
+    }
+
+    /// Goes on with what a restart interrupted.
+    pub(crate) fn resume_index_builds(&self) {
+        for container in self.catalog().containers() {
+            if !container.building_generations().is_empty() {
+                self.build_index_later(container);
+            }
+        }
+    }
+
+    async fn build_index(&self, container: &Container) {
+        let generations = container.building_generations();
+        let Ok(_permit) = self.inner.index_builds.acquire().await else { return };
+        for (range, generation) in container.ranges.iter().zip(&generations) {
+            if !self.build_range(range, *generation).await {
+                return;
+            }
+        }
+        loop {
+            match self.finish_index_build(container.resource.rid, &generations).await {
+                Ok(_) => return,
+                Err(error) if matches!(error.kind, ErrorKind::DiskFull | ErrorKind::Overloaded) => {
+                    tokio::time::sleep(PAUSE_REFUSED).await;
+                }
+                Err(error) => {
+                    tracing::warn!(error = %error.kind, "a finished index could not be made active");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// False when there is no use in going on.
+    async fn build_range(&self, range: &Arc<Range>, generation: u32) -> bool {
+        loop {
+            let building = range.schema.load().building.as_ref().map(|index| index.generation);
+            if building != Some(generation) {
+                return false;
+            }
+            if range.partition.build_of(generation).is_complete() {
+                return true;
+            }
+            let pause = match range.build_index(&self.inner.committer).await {
+                Ok(_) => PAUSE,
+                Err(WriteError::Unwritten(ErrorKind::RangeGone | ErrorKind::Stopping)) => return false,
+                Err(WriteError::Unwritten(_)) => PAUSE_REFUSED,
+                Err(WriteError::Refused(refusal)) => {
+                    tracing::error!(range = range.id, error = %refusal.error, "an index could not be built");
+                    return false;
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Composite indexes: one entry for each item, made of the values of several paths.
+//!
+//! The terms of the parts stand behind each other, with all bits turned where a part is descending. No term is the
+//! start of another, so the order of the whole is the order of its parts. A path without a value counts as undefined,
+//! so that every indexed item has exactly one entry.
+//!
+//! A part whose term was cut ends the entry: what follows it must not decide the order of items whose first parts only
+//! look alike. Equal entries are therefore exactly those that the index cannot order, and whoever reads in
+//! order has to sort only within them.
+
+use orrery_doc::{TermOrder, Value, encode_term};
+
+use super::rule::{self, RuleStep};
+use super::{IndexingPolicyError, PathHash, SYSTEM_PROPERTIES, fold};
+use crate::limits::{COMPOSITE_INDEX_PATHS_MAX, COMPOSITE_INDEXES_MAX};
+
+/// A composite index of a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Composite {
+    /// The names of each path, and whether it is descending.
+    pub parts: Vec<(Vec<String>, bool)>,
+    /// Takes the place of a path's hash in the keys of its entries.
+    pub hash: u64,
+}
+
+impl Composite {
+    fn new(parts: Vec<(Vec<String>, bool)>) -> Composite {
+        let hash = parts.iter().fold(0x51f0_c6a1_93d2_7b45, |hash, (names, descending)| {
+            let path = names.iter().fold(PathHash::ROOT, |path, name| path.name(name));
+            fold(hash ^ path.value(), 0xd6e8_feb8_6659_fd93 ^ u64::from(*descending) << 32)
+        });
+        Composite { parts, hash }
+    }
+
+    /// Appends the entry of an item.
+    pub fn encode(&self, root: Value<'_>, id: &str, ts: u64, out: &mut Vec<u8>) {
+        for (names, descending) in &self.parts {
+            let value = match names.as_slice() {
+                [name] if name == "id" => Value::Str(id),
+                [name] if name == "_ts" => Value::Int(ts as i64),
+                names => names.iter().fold(root, |value, name| value.get(name)),
+            };
+            let start = out.len();
+            let complete = encode_term(value, TermOrder::Sql, out);
+            if *descending {
+                out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+            }
+            if !complete {
+                return;
+            }
+        }
+    }
+
+    /// How many bytes of `entry`, the rest of an index key behind the hash, belong to this index.
+    pub fn entry_len(&self, entry: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        for (_, descending) in &self.parts {
+            let (len, complete) = term_len(entry.get(at..)?, *descending)?;
+            at += len;
+            if !complete {
+                break;
+            }
+        }
+        Some(at)
+    }
+}
+
+/// The length of the term that `bytes` start with, and whether it says everything about its value. With `turned`, all
+/// bits of the term are.
+pub fn term_len(bytes: &[u8], turned: bool) -> Option<(usize, bool)> {
+    let mask = if turned { 0xff } else { 0 };
+    let byte = |at: usize| bytes.get(at).map(|byte| byte ^ mask);
+    let text_start = match byte(0)? {
+        0x10 | 0x20 | 0x30 | 0x31 => return Some((1, true)),
+        0x40 => {
+            let len = if byte(9)? == 0x80 { 10 } else { 12 };
+            return (bytes.len() >= len).then_some((len, true));
+        }
+        0x50 | 0x70 | 0x80 => 1,
+        0xa0 => 2,
+        _ => return None,
+    };
+    let mut at = text_start;
+    loop {
+        at += bytes.get(at..)?.iter().position(|byte| byte ^ mask == 0)?;
+        match byte(at + 1)? {
+            0xff => at += 2,
+            end => return Some((at + 2, end == 0)),
+        }
+    }
+}
+
+/// Reads `compositeIndexes`. One with an array wildcard, or with a system property that is not in the index, is
+/// left out: it can never be used.
+pub(super) fn read_composites(list: Value<'_>) -> Result<Vec<Composite>, IndexingPolicyError> {
+    let shape = IndexingPolicyError::Shape;
+    let list = match list {
+        Value::Undefined | Value::Null => return Ok(Vec::new()),
+        Value::Array(list) if list.len() <= COMPOSITE_INDEXES_MAX => list,
+        _ => return Err(shape("'compositeIndexes' must be an array of a limited length")),
+    };
+    let mut composites: Vec<Composite> = Vec::new();
+    for entry in list.iter() {
+        let parts = entry.as_array().filter(|parts| parts.len() <= COMPOSITE_INDEX_PATHS_MAX);
+        let parts = parts.ok_or(shape("each composite index must be an array of a limited length"))?;
+        let parts = parts.iter().map(read_part).collect::<Result<Option<Vec<_>>, _>>()?;
+        if let Some(composite) = parts.filter(|parts| !parts.is_empty()).map(Composite::new)
+            && !composites.contains(&composite)
+        {
+            composites.push(composite);
+        }
+    }
+    // Their order means nothing, and two policies should compare equal when they say the same.
+    composites.sort_by_key(|composite| composite.hash);
+    Ok(composites)
+}
+
+fn read_part(part: Value<'_>) -> Result<Option<(Vec<String>, bool)>, IndexingPolicyError> {
+    let text = part.get("path").as_str();
+    let text = text.ok_or(IndexingPolicyError::Shape("each part of a composite index needs a 'path'"))?;
+    let descending = part.get("order").as_str().is_some_and(|order| order.eq_ignore_ascii_case("descending"));
+    let name = |step: RuleStep| match step {
+        RuleStep::Name(name) => Some(name),
+        RuleStep::Elements => None,
+    };
+    let Some(steps) = rule::parse_plain(text)? else { return Ok(None) };
+    let names: Option<Vec<String>> = steps.into_iter().map(name).collect();
+    let is_indexed = |names: &Vec<String>| {
+        !matches!(names.as_slice(), [name] if SYSTEM_PROPERTIES.contains(&name.as_str())
+            && !matches!(name.as_str(), "id" | "_ts"))
+    };
+    Ok(names.filter(is_indexed).map(|names| (names, descending)))
+}

@@ -5,6 +5,7 @@
 
 mod client;
 mod random;
+pub mod sample;
 mod server;
 mod sign;
 

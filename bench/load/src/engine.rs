@@ -43,7 +43,7 @@ impl Bench {
         options.cache_bytes = CACHE_BYTES;
         let (disk, memory) = (Engine::open(options)?, Engine::in_memory());
         let spec =
-            PartitionSpec { number: 1, container: 1, generation: 1, range: EpkRange::full(), rid_prefix: 1 };
+            PartitionSpec { number: 1, container: 1, rid_generation: 1, range: EpkRange::full(), rid_prefix: 1 };
         let partition = Partition::open(spec, &memory.snapshot())?;
         let path = orrery_doc::Path::parse_property("/pk")?;
         let key = PartitionKeyDef {
@@ -51,7 +51,7 @@ impl Bench {
             version: PartitionKeyVersion::V2,
             paths: vec![path],
         };
-        let schema = Schema { key, indexing: IndexingPolicy::default() };
+        let schema = Schema::new(key, 2, IndexingPolicy::default());
         Ok(Bench { disk, memory, partition, schema })
     }
 

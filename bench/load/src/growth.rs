@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::load::{self, Plan};
-use crate::machine::mib;
+use crate::machine::{self, mib};
 use crate::report::{Line, Report, Wanted};
 use crate::requests::{Container, Creates, Reads};
 use crate::rounds::Rounds;
@@ -23,6 +23,9 @@ const READS: u64 = 200_000;
 const CLEAN_MS: f64 = 300.0;
 const KILLED_MS: f64 = 3000.0;
 const STORM: Duration = Duration::from_secs(5);
+/// Processor time of a second below which a server is at rest, and how long it may take to get there.
+const AT_REST: f64 = 0.05;
+const REST_SECONDS_MAX: u32 = 180;
 
 /// What the load costs at the smallest size: requests a second and processor time, reads first.
 struct Base {
@@ -78,8 +81,12 @@ fn measure(
     let plan = Plan { address: container.address, connections: CLIENTS, time: settings.round() };
     let (mut reads, mut creates) = (Rounds::default(), Rounds::default());
     let source = Reads::of_loaded(container, items, READS);
+    // Writes leave work behind that is done in the background; reads are not to pay for it.
+    rest(site);
     for _ in 0..settings.rounds {
         reads.add(&site.measure(plan, source.clone())?);
+    }
+    for _ in 0..settings.rounds {
         let measured = site.measure(plan, Creates::new(container, *created, u64::MAX))?;
         *created += measured.outcome.requests;
         creates.add(&measured);
@@ -110,6 +117,17 @@ fn measure(
         });
     }
     Ok(())
+}
+
+/// Waits until the server does nothing by itself, but not for ever.
+fn rest(site: &Site) {
+    for _ in 0..REST_SECONDS_MAX {
+        let before = machine::processor_seconds(site.id());
+        thread::sleep(Duration::from_secs(1));
+        if machine::processor_seconds(site.id()) - before < AT_REST {
+            return;
+        }
+    }
 }
 
 fn restarts(ground: &Ground, items: u64, created: u64, report: &mut Report) -> Result<()> {

@@ -14,6 +14,7 @@ mod load;
 mod machine;
 mod partitions;
 mod postgres;
+mod queries;
 mod reads;
 mod report;
 mod requests;
@@ -52,10 +53,11 @@ fn main() -> Result<()> {
 
 type Run = fn(&Settings, &mut Report) -> Result<()>;
 
-const SECTIONS: [(Section, Run); 5] = [
+const SECTIONS: [(Section, Run); 6] = [
     (Section::Start, start::run),
     (Section::Reads, reads::run),
     (Section::Creates, creates::run),
     (Section::Partitions, partitions::run),
     (Section::Growth, growth::run),
+    (Section::Queries, queries::run),
 ];

@@ -11,8 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use futures_util::SinkExt;
 use tempfile::TempDir;
 use tokio::task::LocalSet;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Statement};
 
 use crate::item::{self, Address};
@@ -22,8 +25,10 @@ use crate::load::{self, Outcome};
 /// The account that Debian's package makes; the server refuses to run as root.
 const ACCOUNT: &str = "postgres";
 const PATIENCE: Duration = Duration::from_secs(30);
-const TABLE: &str = "create table items (pk text, id text, doc jsonb not null, primary key (pk, id)); \
-     create index items_doc on items using gin (doc)";
+const TABLE: &str = "create table items (pk text, id text, doc jsonb not null, primary key (pk, id))";
+const GENERAL_INDEX: &str = "create index items_doc on items using gin (doc)";
+/// Bytes of items sent at once while a table is filled.
+const COPY_BYTES: usize = 256 * 1024;
 pub const INSERT: &str = "insert into items values ($1, $2, $3::text::jsonb)";
 pub const SELECT: &str = "select doc::text from items where pk = $1 and id = $2";
 
@@ -59,7 +64,15 @@ pub fn find(named: Option<&Path>) -> Option<PathBuf> {
 }
 
 impl Postgres {
+    /// With a table for items and an index that serves every path.
     pub fn start(programs: &Path, clients: usize) -> Result<Postgres> {
+        let server = Postgres::start_empty(programs, clients)?;
+        server.execute(GENERAL_INDEX)?;
+        Ok(server)
+    }
+
+    /// With a table for items and no index but that of its key.
+    pub fn start_empty(programs: &Path, clients: usize) -> Result<Postgres> {
         let folder = tempfile::Builder::new().prefix("orrery-bench-pg-").tempdir()?;
         let is_root = fs::metadata("/proc/self")?.uid() == 0;
         if is_root {
@@ -122,6 +135,94 @@ impl Postgres {
             });
             Ok(client)
         })
+    }
+
+    fn execute(&self, statements: &str) -> Result<()> {
+        let (client, ..) = self.clients.first().context("no client is connected")?;
+        Ok(self.tasks.block_on(&self.runtime, client.batch_execute(statements))?)
+    }
+
+    /// Puts the items below this number there, as batches load them, then makes the indexes; returns the seconds.
+    pub fn fill(&self, items: u64, indexes: &[&str]) -> Result<f64> {
+        let began = Instant::now();
+        let (client, ..) = self.clients.first().context("no client is connected")?;
+        self.tasks.block_on(&self.runtime, async {
+            let sink = client.copy_in("copy items (pk, id, doc) from stdin").await?;
+            let mut sink = std::pin::pin!(sink);
+            let mut text = String::with_capacity(COPY_BYTES + 4096);
+            for number in 0..items {
+                let address = item::loaded(number);
+                text.push_str(&format!("{}\t{}\t", address.key, address.id));
+                // Generated items hold no backslash, tab or line end, which this format would have to escape.
+                item::write_json(&address, number, &mut text);
+                text.push('\n');
+                if text.len() >= COPY_BYTES {
+                    sink.send(Bytes::from(std::mem::take(&mut text))).await?;
+                }
+            }
+            sink.send(Bytes::from(text)).await?;
+            sink.finish().await?;
+            anyhow::Ok(())
+        })?;
+        for index in indexes {
+            self.execute(index)?;
+        }
+        self.execute("vacuum analyze items")?;
+        Ok(began.elapsed().as_secs_f64())
+    }
+
+    /// One statement, once, to its last row.
+    pub fn time_statement(&self, statement: &str) -> Result<Duration> {
+        let (client, ..) = self.clients.first().context("no client is connected")?;
+        let began = Instant::now();
+        self.tasks.block_on(&self.runtime, client.query(statement, &[]))?;
+        Ok(began.elapsed())
+    }
+
+    /// So many clients at once, each with one statement under way; turns are numbered for the arguments.
+    pub fn measure_statement(
+        &self,
+        statement: &str,
+        arguments: impl Fn(u64) -> Vec<String> + Clone + 'static,
+        clients: usize,
+        time: Duration,
+    ) -> Result<Outcome> {
+        let latency = Rc::new(RefCell::new(Latency::default()));
+        let next = Rc::new(RefCell::new(0));
+        let mut prepared = Vec::new();
+        for (client, ..) in self.clients.iter().take(clients) {
+            let statement = self.tasks.block_on(&self.runtime, client.prepare(statement))?;
+            prepared.push((Rc::clone(client), statement));
+        }
+        let began = Instant::now();
+        let end = began + time;
+        self.tasks.block_on(&self.runtime, async {
+            let mut running = Vec::new();
+            for (client, statement) in prepared {
+                let (next, latency, arguments) = (Rc::clone(&next), Rc::clone(&latency), arguments.clone());
+                running.push(tokio::task::spawn_local(async move {
+                    let mut sent = Instant::now();
+                    while sent < end {
+                        let turn = next.replace_with(|turn| *turn + 1);
+                        let arguments = arguments(turn);
+                        let arguments: Vec<&(dyn ToSql + Sync)> =
+                            arguments.iter().map(|text| text as &(dyn ToSql + Sync)).collect();
+                        client.query(&statement, &arguments).await?;
+                        let now = Instant::now();
+                        latency.borrow_mut().record(now - sent);
+                        sent = now;
+                    }
+                    anyhow::Ok(())
+                }));
+            }
+            for task in running {
+                task.await.context("a client panicked")??;
+            }
+            anyhow::Ok(())
+        })?;
+        let seconds = began.elapsed().as_secs_f64();
+        let latency = latency.take();
+        Ok(Outcome { requests: latency.count(), seconds, latency })
     }
 
     /// All clients at once, one statement of each under way.

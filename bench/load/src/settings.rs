@@ -16,6 +16,9 @@ pub struct Settings {
     /// Items to grow the database to in the last section.
     #[arg(long, default_value_t = 1_000_000)]
     pub items: u64,
+    /// Items that queries run over.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub query_items: u64,
     /// Containers of the larger start.
     #[arg(long, default_value_t = 200)]
     pub containers: u32,
@@ -50,6 +53,7 @@ pub enum Section {
     Creates,
     Partitions,
     Growth,
+    Queries,
 }
 
 impl Settings {

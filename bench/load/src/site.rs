@@ -107,6 +107,15 @@ impl Site {
         Ok(self.container(name))
     }
 
+    /// The ids of a container's physical partitions.
+    pub fn range_ids(&self, name: &str) -> Result<Vec<String>> {
+        let reply = self.client().send("GET", &format!("/dbs/{DATABASE}/colls/{name}/pkranges"), &[], b"")?;
+        let feed = reply.json();
+        let ranges = feed["PartitionKeyRanges"].as_array().map_or(&[][..], Vec::as_slice);
+        ensure!(!ranges.is_empty(), "no ranges: {}", String::from_utf8_lossy(&reply.body));
+        Ok(ranges.iter().filter_map(|range| range["id"].as_str().map(str::to_owned)).collect())
+    }
+
     /// One item, as a client gets it.
     pub fn read(&self, container: &Container, item: &crate::item::Address) -> Result<Reply> {
         let key = format!("[\"{}\"]", item.key);

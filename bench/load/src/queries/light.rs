@@ -1,0 +1,188 @@
+//! Queries that an index answers: many clients, as many as they can.
+
+use std::io::Write;
+use std::rc::Rc;
+
+use anyhow::{Context, Result, ensure};
+use orrery_testkit::{Client, EMULATOR_KEY, Signer};
+use serde_json::{Value, json};
+
+use super::{CLIENTS, Target};
+use crate::item;
+use crate::load::Source;
+use crate::postgres::Postgres;
+use crate::settings::Settings;
+use crate::site::Measured;
+
+/// Items of a page of an ordered query, and those that a range is made to find.
+pub const PAGE: u64 = 100;
+/// Different values of `visits`, by which ranges and orders go.
+const VISITS: u64 = 100_000;
+/// Queries made beforehand.
+const QUERIES: u64 = 5_000;
+
+/// The indexes that somebody who knows these queries would make, besides the one that serves any path.
+pub const PEER_INDEXES: &[&str] = &[
+    "create index items_doc on items using gin (doc jsonb_path_ops)",
+    "create index items_mail on items (pk, (doc->>'mail'))",
+    "create index items_visits on items (((doc->>'visits')::int))",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One item of a logical partition, by another property than its id.
+    Lookup,
+    /// One item of all, by any property; PostgreSQL answers with the index that serves any path.
+    LookupGeneral,
+    Range,
+    Order,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 4] = [Kind::Lookup, Kind::LookupGeneral, Kind::Range, Kind::Order];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Lookup => "equality in a logical partition, 1 result",
+            Kind::LookupGeneral => "equality over all partitions, 1 result",
+            Kind::Range => "range over all partitions, 100 results",
+            Kind::Order => "ORDER BY over all, first page of 100",
+        }
+    }
+
+    pub fn peer_name(self) -> &'static str {
+        match self {
+            Kind::Lookup => "equality, expression index",
+            Kind::LookupGeneral => "equality, GIN",
+            Kind::Range => "range, expression index, 100 results",
+            Kind::Order => "ORDER BY an expression index, 100 rows",
+        }
+    }
+
+    pub fn measure(self, settings: &Settings, target: &Target<'_>) -> Result<Measured> {
+        let parts = if self == Kind::Lookup { 1 } else { target.ranges.len() as u64 };
+        let source = Asked { requests: Rc::new(self.requests(target)), turn: 0 };
+        let mut measured = target.site.measure(target.plan(settings), source)?;
+        measured.outcome.requests /= parts;
+        measured.server_micros *= parts as f64;
+        Ok(measured)
+    }
+
+    fn requests(self, target: &Target<'_>) -> Vec<Vec<u8>> {
+        let (signer, mut requests) = (Signer::new(EMULATOR_KEY), Vec::new());
+        for turn in 0..QUERIES {
+            let body = self.body(turn, target.items).to_string();
+            if self == Kind::Lookup {
+                let key = item::loaded(chosen(turn, target.items)).key;
+                let place = format!("x-ms-documentdb-partitionkey: [\"{key}\"]\r\n");
+                requests.push(target.container.query(&signer, &place, &body));
+                continue;
+            }
+            for range in &target.ranges {
+                let place = format!(
+                    "x-ms-documentdb-partitionkeyrangeid: {range}\r\nx-ms-max-item-count: {PAGE}\r\n"
+                );
+                requests.push(target.container.query(&signer, &place, &body));
+            }
+        }
+        requests
+    }
+
+    fn body(self, turn: u64, items: u64) -> Value {
+        match self {
+            Kind::Lookup | Kind::LookupGeneral => json!({
+                "query": "SELECT * FROM c WHERE c.mail = @mail",
+                "parameters": [{"name": "@mail", "value": mail(chosen(turn, items))}],
+            }),
+            Kind::Range => {
+                let (low, high) = bounds(turn, items);
+                json!({
+                    "query": "SELECT * FROM c WHERE c.visits >= @low AND c.visits < @high",
+                    "parameters": [{"name": "@low", "value": low}, {"name": "@high", "value": high}],
+                })
+            }
+            Kind::Order => json!({"query": "SELECT * FROM c ORDER BY c.visits", "parameters": []}),
+        }
+    }
+
+    pub fn measure_peer(self, settings: &Settings, peer: &Postgres, items: u64) -> Result<Measured> {
+        let statement = match self {
+            Kind::Lookup => "select doc::text from items where pk = $1 and doc->>'mail' = $2",
+            Kind::LookupGeneral => {
+                "select doc::text from items where doc @> jsonb_build_object('mail', $1::text)"
+            }
+            Kind::Range => {
+                "select doc::text from items where (doc->>'visits')::int >= $1::text::int \
+                 and (doc->>'visits')::int < $2::text::int"
+            }
+            Kind::Order => "select doc::text from items order by (doc->>'visits')::int limit 100",
+        };
+        let arguments = move |turn: u64| match self {
+            Kind::Lookup => vec![item::loaded(chosen(turn, items)).key, mail(chosen(turn, items))],
+            Kind::LookupGeneral => vec![mail(chosen(turn, items))],
+            Kind::Range => {
+                let (low, high) = bounds(turn, items);
+                vec![low.to_string(), high.to_string()]
+            }
+            Kind::Order => vec![],
+        };
+        let outcome = peer.measure_statement(statement, arguments, CLIENTS, settings.round())?;
+        Ok(Measured { outcome, server_micros: 0.0 })
+    }
+}
+
+fn chosen(turn: u64, items: u64) -> u64 {
+    item::mix(turn) % items
+}
+
+/// The `mail` of an item, as it is written into it.
+fn mail(number: u64) -> String {
+    format!("{:x}@example.org", item::mix(item::mix(number)))
+}
+
+/// A range of `visits` that about a page of items is in.
+fn bounds(turn: u64, items: u64) -> (u64, u64) {
+    let width = (PAGE * VISITS / items).max(1);
+    let low = item::mix(turn) % (VISITS - width);
+    (low, low + width)
+}
+
+/// How many items a partition looks at for the first page of an order.
+pub fn loaded_for_a_page(target: &Target<'_>) -> Result<f64> {
+    let mut client = Client::new(target.container.address.port());
+    let (count, body) = (PAGE.to_string(), Kind::Order.body(0, target.items).to_string());
+    let mut most = 0.0;
+    for range in &target.ranges {
+        let headers = [
+            ("x-ms-documentdb-isquery", "True"),
+            ("x-ms-max-item-count", count.as_str()),
+            ("x-ms-documentdb-populatequerymetrics", "True"),
+            ("x-ms-documentdb-partitionkeyrangeid", range.as_str()),
+        ];
+        let reply = client.send("POST", &target.container.items, &headers, body.as_bytes())?;
+        ensure!(reply.status == 200, "{}", String::from_utf8_lossy(&reply.body));
+        let metrics = reply.header("x-ms-documentdb-query-metrics").context("no query metrics")?;
+        let loaded = metrics.split(';').find_map(|pair| pair.strip_prefix("retrievedDocumentCount="));
+        most = f64::max(most, loaded.and_then(|text| text.parse().ok()).context("no count of documents")?);
+    }
+    Ok(most)
+}
+
+/// Requests made beforehand, sent in their order, so that the parts of one query stay together.
+struct Asked {
+    requests: Rc<Vec<Vec<u8>>>,
+    turn: usize,
+}
+
+impl Source for Asked {
+    fn next(&mut self, request: &mut Vec<u8>) -> bool {
+        let next = &self.requests[self.turn % self.requests.len()];
+        request.write_all(next).expect("writing to memory does not fail");
+        self.turn += 1;
+        true
+    }
+
+    fn status(&self) -> u16 {
+        200
+    }
+}

@@ -8,14 +8,17 @@
 mod features;
 mod json;
 mod rewrite;
+mod vectors;
 
 use orrery_doc::{PartitionKeyDef, epk, prefix_range};
 
 pub use features::Features;
+pub use vectors::{VectorDistance, VectorPath};
 
 use crate::ast::*;
 use crate::compile::{compile_plan, contains_aggregate, item_names, selects_aggregate};
 use crate::error::{Code, Diagnostic, QueryError, Result};
+use crate::functions::Geospatial;
 use crate::parameters::Parameters;
 use crate::parse;
 use crate::print::print_expression;
@@ -48,6 +51,18 @@ pub struct QueryInfo {
     /// Set when the client must count the distinct rows itself: the name of the count, or nothing
     /// for SELECT VALUE.
     pub distinct_count: Option<String>,
+    /// Whether the partitions' rows come in an order that the client must make itself.
+    pub has_non_streaming_order_by: bool,
+}
+
+/// What a plan depends on besides the text and the partition key.
+#[derive(Debug, Clone, Default)]
+pub struct PlanSettings {
+    /// How the container understands coordinates; without it, spatial functions of constants are not
+    /// evaluated for the plan.
+    pub geospatial: Option<Geospatial>,
+    /// The container's vector policy.
+    pub vectors: Vec<VectorPath>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,15 +93,26 @@ pub fn needs_plan(query: &Query) -> bool {
         || selects_aggregate(&query.select)
 }
 
-/// Makes the plan of a query.
+/// Makes the plan of a query, for a container without policies that matter to it.
 pub fn describe(
     text: &str,
     parameters: &Parameters,
     def: &PartitionKeyDef,
     supported: &Features,
 ) -> Result<QueryPlan> {
+    describe_with(text, parameters, def, supported, &PlanSettings::default())
+}
+
+/// Makes the plan of a query.
+pub fn describe_with(
+    text: &str,
+    parameters: &Parameters,
+    def: &PartitionKeyDef,
+    supported: &Features,
+    settings: &PlanSettings,
+) -> Result<QueryPlan> {
     let query = parse::parse(text)?;
-    describe_query(query, parameters, def, supported).map_err(|error| error.located_in(text))
+    describe_query(query, parameters, def, supported, settings).map_err(|error| error.located_in(text))
 }
 
 fn describe_query(
@@ -94,11 +120,12 @@ fn describe_query(
     parameters: &Parameters,
     def: &PartitionKeyDef,
     supported: &Features,
+    settings: &PlanSettings,
 ) -> Result<QueryPlan> {
     let program = compile_plan(query, parameters)?;
     let query = program.query();
     refuse_compositions(&query.select)?;
-    let keys = pinned_keys(query, parameters, def);
+    let keys = pinned_keys(query, parameters, def, settings.geospatial);
     let ranges = plan_ranges(&keys, def);
     let (offset, limit) = program.counts();
     let mut info = QueryInfo {
@@ -107,7 +134,7 @@ fn describe_query(
     };
     if query.from.is_some() {
         let one_key = matches!(&keys, PinnedKeys::Only(keys) if keys.len() == 1);
-        Merger { query, info: &mut info, one_key, offset, limit }.fill()?;
+        Merger { query, info: &mut info, one_key, offset, limit, vectors: &settings.vectors }.fill()?;
     }
     supported.check(&info)?;
     Ok(QueryPlan { info, keys, ranges })
@@ -174,6 +201,7 @@ struct Merger<'q> {
     one_key: bool,
     offset: u64,
     limit: Option<u64>,
+    vectors: &'q [VectorPath],
 }
 
 impl Merger<'_> {
@@ -256,7 +284,10 @@ impl Merger<'_> {
                             .into(),
                 }]));
             }
-            let direction = item.direction.unwrap_or(Direction::Ascending);
+            let distance = vectors::ordered_by(&item.expr, self.vectors);
+            self.info.has_non_streaming_order_by |= distance.is_some();
+            let natural = distance.map_or(Direction::Ascending, VectorDistance::best_first);
+            let direction = item.direction.unwrap_or(natural);
             self.info.order_by.push((direction, print_expression(&item.expr)));
         }
         if self.query.select.distinct {
@@ -276,7 +307,6 @@ fn is_orderable(expr: &Expr) -> bool {
         ExprKind::Name(_) => true,
         ExprKind::Member(base, _) => is_orderable(base),
         ExprKind::Index(base, index) => matches!(index.kind, ExprKind::Literal(_)) && is_orderable(base),
-        ExprKind::Call { udf: false, name, .. } => name.eq_ignore_ascii_case("VectorDistance"),
-        _ => false,
+        _ => vectors::is_distance(expr),
     }
 }

@@ -5,16 +5,22 @@
 
 mod operators;
 mod query;
+mod slots;
+
+use std::cell::Cell;
 
 use crate::ast::SubqueryKind;
 use crate::error::{QueryError, Result};
+use crate::functions::{Call, Function, Geospatial};
 use crate::limits;
+use crate::pattern::LikePattern;
 use crate::program::{LikeNode, Node, PathStep};
 use crate::row::Row;
 use crate::value::{Fields, Text, Val};
 
 pub(crate) use operators::equal;
 pub(crate) use query::{expand, rows_of};
+use slots::Slots;
 
 /// What an evaluation may know about the world. Time and chance come from the caller.
 #[derive(Clone, Copy)]
@@ -24,11 +30,13 @@ pub struct Context<'x> {
     /// Where RAND starts.
     pub seed: u64,
     pub udfs: Option<&'x dyn UserFunctions>,
+    /// How the container understands coordinates.
+    pub geospatial: Geospatial,
 }
 
 impl Context<'static> {
     pub fn at(now_ticks: i64, seed: u64) -> Self {
-        Self { now_ticks, seed, udfs: None }
+        Self { now_ticks, seed, udfs: None, geospatial: Geospatial::Geography }
     }
 }
 
@@ -39,28 +47,65 @@ pub trait UserFunctions: Sync {
 
 /// The bindings while a row is evaluated. Slot 0 is the item itself.
 pub(crate) struct Env<'a, 'x> {
-    pub slots: Vec<Val<'a>>,
+    pub slots: Slots<'a>,
     pub cx: &'x Context<'x>,
     pub random: u64,
     /// Rows visited so far; bounded so that nested subqueries cannot run for ever.
     pub steps: u64,
+    /// Work done and bytes made so far, for the same reason.
+    work: u64,
+    made: u64,
+    /// The work of reading all of the item, which bounds that of reading any part of it.
+    item_work: u64,
     pub group_keys: Vec<Val<'a>>,
     pub aggregates: Vec<Val<'a>>,
 }
 
 impl<'a, 'x> Env<'a, 'x> {
     pub fn new(slots: usize, cx: &'x Context<'x>, row: Option<&'a Row<'a>>) -> Self {
-        let mut bound = vec![Val::Undefined; slots.max(1)];
+        let mut bound = Slots::new(slots);
         if let Some(row) = row {
             bound[0] = row_value(row);
         }
-        Self { slots: bound, cx, random: cx.seed, steps: 0, group_keys: Vec::new(), aggregates: Vec::new() }
+        Self {
+            slots: bound,
+            cx,
+            random: cx.seed,
+            steps: 0,
+            work: 0,
+            made: 0,
+            item_work: row.map_or(0, |row| (row.doc.as_bytes().len() / limits::WORK_BYTES) as u64),
+            group_keys: Vec::new(),
+            aggregates: Vec::new(),
+        }
     }
 
     pub fn step(&mut self) -> Result<()> {
         self.steps += 1;
         if self.steps > limits::STEPS_PER_DOCUMENT {
             return Err(QueryError::LimitExceeded("The query visits too many rows for one item."));
+        }
+        Ok(())
+    }
+
+    fn worked(&mut self, steps: u64) -> Result<()> {
+        self.work = self.work.saturating_add(steps);
+        if self.work > limits::WORK_PER_DOCUMENT {
+            return Err(QueryError::LimitExceeded("The query does too much work for one item."));
+        }
+        Ok(())
+    }
+
+    /// Counts a value that was made. Parts that it has in common with others count again: values
+    /// that hold one another twice, and so on, would else grow without bound where they are written.
+    fn made(&mut self, value: &Val<'_>) -> Result<()> {
+        self.made_bytes(value.made_bytes(limits::MADE_BYTES_PER_DOCUMENT))
+    }
+
+    fn made_bytes(&mut self, bytes: u64) -> Result<()> {
+        self.made = self.made.saturating_add(bytes);
+        if self.made > limits::MADE_BYTES_PER_DOCUMENT {
+            return Err(QueryError::LimitExceeded("The query makes too much data of one item."));
         }
         Ok(())
     }
@@ -115,7 +160,10 @@ impl Node {
             Node::Object(properties) => object(properties, env)?,
             Node::Call(function, arguments) => call(function, arguments, env)?,
             Node::Regex(text, regex) => match text.eval(env)? {
-                Val::Str(text) => Val::Bool(regex.is_match(text.as_str())),
+                Val::Str(text) => {
+                    env.worked((text.as_str().len() / limits::WORK_BYTES) as u64)?;
+                    Val::Bool(regex.is_match(text.as_str())?)
+                }
                 _ => Val::Undefined,
             },
             Node::Udf(name, arguments) => udf(name, arguments, env)?,
@@ -145,14 +193,25 @@ fn walk<'a>(start: &Val<'a>, steps: &[PathStep]) -> Val<'a> {
 fn like<'a>(negated: bool, value: &'a Node, pattern: &'a LikeNode, env: &mut Env<'a, '_>) -> Result<Val<'a>> {
     let value = value.eval(env)?;
     let Some(text) = value.as_str() else { return Ok(Val::Undefined) };
+    env.worked((text.len() / limits::WORK_BYTES) as u64)?;
     let found = match pattern {
-        LikeNode::Ready(pattern) => pattern.matches(text),
+        LikeNode::Ready(pattern) => like_matches(pattern, text)?,
         LikeNode::Late(node, escape) => match node.eval(env)?.as_str() {
-            Some(pattern) => crate::pattern::LikePattern::new(pattern, *escape).matches(text),
+            Some(pattern) => {
+                env.worked(pattern.len() as u64)?;
+                like_matches(&LikePattern::new(pattern, *escape), text)?
+            }
             None => return Ok(Val::Undefined),
         },
     };
     Ok(Val::Bool(found != negated))
+}
+
+fn like_matches(pattern: &LikePattern, text: &str) -> Result<bool> {
+    if pattern.is_too_long() {
+        return Err(QueryError::LimitExceeded("The pattern of a LIKE is too long."));
+    }
+    Ok(pattern.matches(text))
 }
 
 fn array<'a>(items: &'a [Node], env: &mut Env<'a, '_>) -> Result<Val<'a>> {
@@ -163,7 +222,9 @@ fn array<'a>(items: &'a [Node], env: &mut Env<'a, '_>) -> Result<Val<'a>> {
             list.push(value);
         }
     }
-    Ok(Val::array(list))
+    let list = Val::array(list);
+    env.made(&list)?;
+    Ok(list)
 }
 
 fn object<'a>(properties: &'a [(Box<str>, Node)], env: &mut Env<'a, '_>) -> Result<Val<'a>> {
@@ -174,20 +235,51 @@ fn object<'a>(properties: &'a [(Box<str>, Node)], env: &mut Env<'a, '_>) -> Resu
             fields.push((Text::Stored(name), value));
         }
     }
-    Ok(Val::object(fields))
+    let object = Val::object(fields);
+    env.made(&object)?;
+    Ok(object)
 }
 
-fn call<'a>(
-    function: &'static crate::functions::Function,
-    arguments: &'a [Node],
-    env: &mut Env<'a, '_>,
-) -> Result<Val<'a>> {
-    let mut values = Vec::with_capacity(arguments.len());
-    for argument in arguments {
-        values.push(argument.eval(env)?);
+/// Calls of few arguments are the rule, and need no allocation.
+fn call<'a>(function: &'static Function, arguments: &'a [Node], env: &mut Env<'a, '_>) -> Result<Val<'a>> {
+    match arguments {
+        [] => call_with(function, &[], env),
+        [a] => {
+            let values = [a.eval(env)?];
+            call_with(function, &values, env)
+        }
+        [a, b] => {
+            let values = [a.eval(env)?, b.eval(env)?];
+            call_with(function, &values, env)
+        }
+        [a, b, c] => {
+            let values = [a.eval(env)?, b.eval(env)?, c.eval(env)?];
+            call_with(function, &values, env)
+        }
+        many => {
+            let mut values = Vec::with_capacity(many.len());
+            for argument in many {
+                values.push(argument.eval(env)?);
+            }
+            call_with(function, &values, env)
+        }
     }
-    let random = if function.uses_chance { env.next_random() } else { 0 };
-    function.run(&values, env.cx.now_ticks, random)
+}
+
+fn call_with<'a>(function: &'static Function, values: &[Val<'a>], env: &mut Env<'a, '_>) -> Result<Val<'a>> {
+    env.worked(1 + values.iter().map(|value| value.work(env.item_work)).sum::<u64>())?;
+    let call = Call {
+        now_ticks: env.cx.now_ticks,
+        random: if function.uses_chance { env.next_random() } else { 0 },
+        geospatial: env.cx.geospatial,
+        work: Cell::new(0),
+        made: Cell::new(0),
+    };
+    let answer = function.run(values, &call)?;
+    env.worked(call.work.get())?;
+    env.made_bytes(call.made.get())?;
+    env.made(&answer)?;
+    Ok(answer)
 }
 
 fn udf<'a>(name: &str, arguments: &'a [Node], env: &mut Env<'a, '_>) -> Result<Val<'a>> {
@@ -215,7 +307,11 @@ fn subquery<'a>(
     let mut rows = rows_of(level, env, most)?;
     Ok(match kind {
         SubqueryKind::Exists => Val::Bool(!rows.is_empty()),
-        SubqueryKind::Array => Val::array(rows),
+        SubqueryKind::Array => {
+            let list = Val::array(rows);
+            env.made(&list)?;
+            list
+        }
         SubqueryKind::All => Val::Bool(rows.iter().all(Val::is_true)),
         SubqueryKind::Scalar | SubqueryKind::First | SubqueryKind::Last => {
             rows.pop().unwrap_or(Val::Undefined)

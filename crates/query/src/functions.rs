@@ -7,13 +7,18 @@
 mod array;
 mod conditional;
 mod date;
+mod date_format;
 mod date_text;
+mod item;
 mod mathematical;
+mod regex;
 mod spatial;
 mod string;
 mod types;
 
-pub(crate) use string::regex;
+pub(crate) use regex::{Regex, regex};
+
+use std::cell::Cell;
 
 use crate::error::{QueryError, Result};
 use crate::limits;
@@ -21,8 +26,8 @@ use crate::value::{List, Val};
 
 pub(crate) type Body = for<'v, 'a> fn(&Args<'v, 'a>) -> Option<Val<'a>>;
 
-/// A function that may meet arguments that this release cannot handle yet.
-pub(crate) type FallibleBody = for<'v, 'a> fn(&Args<'v, 'a>) -> Result<Option<Val<'a>>>;
+/// A function that may meet a limit.
+type FallibleBody = for<'v, 'a> fn(&Args<'v, 'a>) -> Result<Option<Val<'a>>>;
 
 /// One entry of the table.
 pub(crate) struct Function {
@@ -32,6 +37,8 @@ pub(crate) struct Function {
     pub uses_chance: bool,
     /// Whether the answer depends on more than the arguments, so that it must not be folded.
     pub depends_on_time: bool,
+    /// Whether the answer depends on the container's geospatial type.
+    pub is_spatial: bool,
     body: Implementation,
 }
 
@@ -51,9 +58,12 @@ impl std::fmt::Debug for Function {
 /// Any number of arguments.
 const MANY: usize = usize::MAX;
 
+const fn entry(name: &'static str, least: usize, most: usize, body: Implementation) -> Function {
+    Function { name, least, most, uses_chance: false, depends_on_time: false, is_spatial: false, body }
+}
+
 const fn function(name: &'static str, least: usize, most: usize, body: Body) -> Function {
-    let body = Implementation::Ready(body);
-    Function { name, least, most, uses_chance: false, depends_on_time: false, body }
+    entry(name, least, most, Implementation::Ready(body))
 }
 
 const fn timed(name: &'static str, least: usize, most: usize, body: Body) -> Function {
@@ -61,22 +71,15 @@ const fn timed(name: &'static str, least: usize, most: usize, body: Body) -> Fun
 }
 
 const fn fallible(name: &'static str, least: usize, most: usize, body: FallibleBody) -> Function {
-    let body = Implementation::Fallible(body);
-    Function { name, least, most, uses_chance: false, depends_on_time: false, body }
+    entry(name, least, most, Implementation::Fallible(body))
 }
 
 const fn later(name: &'static str, least: usize, most: usize) -> Function {
-    let body = Implementation::Later;
-    Function { name, least, most, uses_chance: false, depends_on_time: false, body }
+    entry(name, least, most, Implementation::Later)
 }
 
-/// Functions of the full-text, vector and spatial groups: parsed and planned, not yet run.
-static LATER: [Function; 16] = [
-    later("ST_AREA", 1, 1),
-    later("ST_INTERSECTS", 2, 2),
-    later("ST_ISVALID", 1, 1),
-    later("ST_ISVALIDDETAILED", 1, 1),
-    later("ST_WITHIN", 2, 2),
+/// Functions of the full-text and vector groups: parsed and planned, not yet run.
+static LATER: [Function; 10] = [
     later("FULLTEXTCONTAINS", 2, 2),
     later("FULLTEXTCONTAINSALL", 2, MANY),
     later("FULLTEXTCONTAINSANY", 2, MANY),
@@ -87,12 +90,11 @@ static LATER: [Function; 16] = [
     later("_FULLTEXTSCORE", 2, MANY),
     later("GENERATEEMBEDDINGS", 1, MANY),
     later("HASH", 1, MANY),
-    later("DATETIMEFORMAT", 2, 3),
 ];
 
 /// Finds a function by name, in any letter case.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    let groups: [&'static [Function]; 8] = [
+    let groups: [&'static [Function]; 9] = [
         &types::FUNCTIONS,
         &string::FUNCTIONS,
         &mathematical::FUNCTIONS,
@@ -100,20 +102,17 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
         &conditional::FUNCTIONS,
         &date::FUNCTIONS,
         &spatial::FUNCTIONS,
+        &item::FUNCTIONS,
         &LATER,
     ];
     groups.into_iter().flatten().find(|function| function.name.eq_ignore_ascii_case(name))
 }
 
 impl Function {
-    pub fn run<'a>(&self, values: &[Val<'a>], now_ticks: i64, random: u64) -> Result<Val<'a>> {
+    pub fn run<'a>(&self, values: &[Val<'a>], call: &Call) -> Result<Val<'a>> {
         match self.body {
-            Implementation::Ready(body) => {
-                Ok(body(&Args { values, now_ticks, random }).unwrap_or(Val::Undefined))
-            }
-            Implementation::Fallible(body) => {
-                Ok(body(&Args { values, now_ticks, random })?.unwrap_or(Val::Undefined))
-            }
+            Implementation::Ready(body) => Ok(body(&Args { values, call }).unwrap_or(Val::Undefined)),
+            Implementation::Fallible(body) => Ok(body(&Args { values, call })?.unwrap_or(Val::Undefined)),
             Implementation::Later => Err(QueryError::Unsupported(self.refusal())),
         }
     }
@@ -137,11 +136,31 @@ impl Function {
     }
 }
 
+/// What a function may know besides its arguments, and what it says about its work.
+pub(crate) struct Call {
+    pub now_ticks: i64,
+    pub random: u64,
+    pub geospatial: Geospatial,
+    /// Steps that are not seen from the size of the arguments.
+    pub work: Cell<u64>,
+    /// Bytes that are not seen from the answer.
+    pub made: Cell<u64>,
+}
+
+/// How a container understands coordinates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Geospatial {
+    /// Longitude and latitude on the globe.
+    #[default]
+    Geography,
+    /// x and y on a plane.
+    Geometry,
+}
+
 /// The arguments of one call.
 pub(crate) struct Args<'v, 'a> {
     values: &'v [Val<'a>],
-    now_ticks: i64,
-    random: u64,
+    call: &'v Call,
 }
 
 impl<'v, 'a> Args<'v, 'a> {
@@ -167,6 +186,22 @@ impl<'v, 'a> Args<'v, 'a> {
 
     fn list(&self, i: usize) -> Option<&'v List<'a>> {
         self.get(i).as_list()
+    }
+
+    fn now_ticks(&self) -> i64 {
+        self.call.now_ticks
+    }
+
+    fn planar(&self) -> bool {
+        self.call.geospatial == Geospatial::Geometry
+    }
+
+    fn charge(&self, steps: u64) {
+        self.call.work.set(self.call.work.get().saturating_add(steps));
+    }
+
+    fn makes(&self, bytes: usize) {
+        self.call.made.set(self.call.made.get().saturating_add(bytes as u64));
     }
 
     /// An optional boolean: absent is false, another type is undefined.

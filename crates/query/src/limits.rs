@@ -29,8 +29,31 @@ pub const ARRAY_ITEMS: usize = 262_144;
 /// Memory for one compiled regular expression, in bytes.
 pub const REGEX_BYTES: usize = 1024 * 1024;
 
+/// Steps of the slow engine that takes over from a regular expression's automaton when that grows too
+/// large: states times bytes of text.
+pub const REGEX_STEPS: u64 = 200_000_000;
+
+/// Longest run of a LIKE pattern between two `%` if it has wildcards, in characters.
+pub const LIKE_WILD_PARTS: usize = 256;
+
+/// Most points of a shape, as of the service.
+pub const SHAPE_POINTS: usize = 4_096;
+
 /// Rows that the expansion of one document (JOINs, subqueries) may visit.
 pub const STEPS_PER_DOCUMENT: u64 = 1_000_000;
+
+/// Work that the expressions over one document may do, in steps of about `WORK_BYTES` of text. It ends
+/// queries that run an expensive function once per row of a subquery.
+pub const WORK_PER_DOCUMENT: u64 = 20_000_000;
+
+/// Bytes of text that count as one step of work.
+pub const WORK_BYTES: usize = 32;
+
+/// Bytes of strings, arrays and objects that the expressions over one document may make.
+pub const MADE_BYTES_PER_DOCUMENT: u64 = 128 * 1024 * 1024;
+
+/// Longest row that a query may answer, in bytes of JSON.
+pub const ROW_BYTES: usize = 64 * 1024 * 1024;
 
 /// Groups that one GROUP BY may hold in memory.
 pub const GROUPS: usize = 200_000;

@@ -1,26 +1,41 @@
 //! LIKE patterns: `%` any run, `_` any one character, `[a-f]` and `[^a-f]` classes, with an
 //! optional escape character.
 //!
-//! The matcher remembers only the last `%` and goes back to it on a mismatch, so its time is bounded
-//! by the product of text and pattern between two `%`, and never exponential.
+//! The `%` cut a pattern into segments. The first must begin the text and the last must end it; each
+//! of the others is looked for behind the one before, and the first place where it fits is as good as
+//! any later one. A segment of plain characters is found by a search that is linear whatever the text;
+//! one with wildcards is tried place by place, which is why its length is bounded.
+
+use crate::limits;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LikePattern {
-    parts: Vec<Part>,
+    /// What stands between the `%`; without any `%` there is one segment.
+    segments: Vec<Segment>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Segment {
+    Plain(String),
+    Wild(Vec<Part>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
-    Run,
     Any,
     Char(char),
-    Class { negated: bool, ranges: Vec<(char, char)> },
+    /// Ranges in order, none touching another.
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
 }
 
 impl LikePattern {
     pub fn new(pattern: &str, escape: Option<char>) -> Self {
         let chars: Vec<char> = pattern.chars().collect();
-        let mut parts = Vec::with_capacity(chars.len());
+        let mut segments = Vec::new();
+        let mut parts = Vec::new();
         let mut at = 0;
         while at < chars.len() {
             let c = chars[at];
@@ -31,8 +46,7 @@ impl LikePattern {
                 continue;
             }
             match c {
-                '%' if parts.last() == Some(&Part::Run) => {}
-                '%' => parts.push(Part::Run),
+                '%' => segments.push(Segment::new(std::mem::take(&mut parts))),
                 '_' => parts.push(Part::Any),
                 '[' => match class(&chars, at) {
                     Some((part, end)) => {
@@ -44,55 +58,87 @@ impl LikePattern {
                 c => parts.push(Part::Char(c)),
             }
         }
-        Self { parts }
+        segments.push(Segment::new(parts));
+        Self { segments }
+    }
+
+    /// Whether a segment with wildcards is too long to be looked for everywhere in a long text.
+    pub fn is_too_long(&self) -> bool {
+        let inner = self.segments.get(1..self.segments.len() - 1).unwrap_or_default();
+        inner.iter().any(|segment| match segment {
+            Segment::Plain(_) => false,
+            Segment::Wild(parts) => parts.len() > limits::LIKE_WILD_PARTS,
+        })
     }
 
     pub fn matches(&self, text: &str) -> bool {
-        let mut rest = text.chars();
-        let mut part = 0;
-        let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
-        loop {
-            let mut next = rest.clone();
-            let step = match (self.parts.get(part), next.next()) {
-                (None, None) => return true,
-                (Some(Part::Run), _) => {
-                    part += 1;
-                    if part == self.parts.len() {
-                        return true;
-                    }
-                    retry = Some((part, rest.clone()));
-                    continue;
-                }
-                (_, None) => return false,
-                (None, Some(_)) => false,
-                (Some(Part::Any), Some(_)) => true,
-                (Some(Part::Char(wanted)), Some(c)) => *wanted == c,
-                (Some(Part::Class { negated, ranges }), Some(c)) => {
-                    ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *negated
-                }
-            };
-            if step {
-                rest = next;
-                part += 1;
-                continue;
+        let (first, rest) = self.segments.split_first().expect("a pattern has a segment");
+        let Some(mut text) = first.strip_from(text) else { return false };
+        let Some((last, inner)) = rest.split_last() else { return text.is_empty() };
+        for segment in inner {
+            match segment.find_in(text) {
+                Some(behind) => text = behind,
+                None => return false,
             }
-            let Some((run, from)) = retry.as_mut() else { return false };
-            if from.next().is_none() {
-                return false;
-            }
-            part = *run;
-            rest = from.clone();
         }
+        last.ends(text)
     }
 
     /// The text that must begin every match, for prefix search in an index.
     pub fn literal_prefix(&self) -> String {
-        self.parts.iter().map_while(Part::literal).collect()
+        match &self.segments[0] {
+            Segment::Plain(text) => text.clone(),
+            Segment::Wild(parts) => parts.iter().map_while(Part::literal).collect(),
+        }
     }
 
     /// The only text that can match, when the pattern has no wildcard at all.
     pub fn exact(&self) -> Option<String> {
-        self.parts.iter().map(Part::literal).collect()
+        match self.segments.as_slice() {
+            [Segment::Plain(text)] => Some(text.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Segment {
+    fn new(parts: Vec<Part>) -> Self {
+        match parts.iter().map(Part::literal).collect() {
+            Some(text) => Self::Plain(text),
+            None => Self::Wild(parts),
+        }
+    }
+
+    /// What is left of a text that begins with the segment.
+    fn strip_from<'t>(&self, text: &'t str) -> Option<&'t str> {
+        match self {
+            Self::Plain(plain) => text.strip_prefix(plain.as_str()),
+            Self::Wild(parts) => {
+                let mut rest = text.chars();
+                parts.iter().all(|part| rest.next().is_some_and(|c| part.accepts(c))).then_some(rest.as_str())
+            }
+        }
+    }
+
+    /// What is left behind the first place where the segment fits.
+    fn find_in<'t>(&self, text: &'t str) -> Option<&'t str> {
+        match self {
+            Self::Plain(plain) => Some(&text[text.find(plain.as_str())? + plain.len()..]),
+            Self::Wild(_) => {
+                let mut starts = text.char_indices();
+                starts.find_map(|(at, _)| self.strip_from(&text[at..]))
+            }
+        }
+    }
+
+    fn ends(&self, text: &str) -> bool {
+        match self {
+            Self::Plain(plain) => text.ends_with(plain.as_str()),
+            Self::Wild(parts) => {
+                let mut rest = text.chars();
+                parts.iter().rev().all(|part| rest.next_back().is_some_and(|c| part.accepts(c)))
+            }
+        }
     }
 }
 
@@ -103,6 +149,17 @@ impl Part {
             _ => None,
         }
     }
+
+    fn accepts(&self, c: char) -> bool {
+        match self {
+            Part::Any => true,
+            Part::Char(wanted) => *wanted == c,
+            Part::Class { negated, ranges } => {
+                let next = ranges.partition_point(|(_, high)| *high < c);
+                ranges.get(next).is_some_and(|(low, _)| *low <= c) != *negated
+            }
+        }
+    }
 }
 
 /// Reads a class whose `[` is already taken; `None` when it is not closed.
@@ -110,12 +167,14 @@ fn class(chars: &[char], start: usize) -> Option<(Part, usize)> {
     let negated = chars.get(start) == Some(&'^');
     let mut at = start + usize::from(negated);
     let mut ranges = Vec::new();
+    let mut empty = true;
     loop {
         let low = *chars.get(at)?;
         at += 1;
-        if low == ']' && !ranges.is_empty() {
-            return Some((Part::Class { negated, ranges }, at));
+        if low == ']' && !empty {
+            return Some((Part::Class { negated, ranges: merged(ranges) }, at));
         }
+        empty = false;
         match (chars.get(at), chars.get(at + 1)) {
             (Some('-'), Some(high)) if *high != ']' => {
                 ranges.push((low, *high));
@@ -124,6 +183,20 @@ fn class(chars: &[char], start: usize) -> Option<(Part, usize)> {
             _ => ranges.push((low, low)),
         }
     }
+}
+
+/// The same characters in ranges that are in order and do not overlap.
+fn merged(mut ranges: Vec<(char, char)>) -> Vec<(char, char)> {
+    ranges.retain(|(low, high)| low <= high);
+    ranges.sort_unstable();
+    let mut kept: Vec<(char, char)> = Vec::with_capacity(ranges.len());
+    for (low, high) in ranges {
+        match kept.last_mut() {
+            Some(last) if low <= last.1 => last.1 = last.1.max(high),
+            _ => kept.push((low, high)),
+        }
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -154,6 +227,20 @@ mod tests {
             ("[", "[", true),
             ("%a%a%b", "aaaaaab", true),
             ("é_", "éß", true),
+            ("é_", "é", false),
+            ("%_é", "ßé", true),
+            ("%_é", "é", false),
+            ("_%_", "a", false),
+            ("_%_", "ab", true),
+            ("%[b-a]%", "ab", false),
+            ("[a-cx-zb-d]", "d", true),
+            ("[^a-cx-z]", "d", true),
+            ("[]a]", "]", true),
+            ("a%b%c", "a-b-c-b-c", true),
+            ("a%b%c", "a-c-b", false),
+            ("%a_c%a_d", "abcabd", true),
+            ("ab%ba", "aba", false),
+            ("%%", "", true),
         ] {
             check(pattern, text, expected);
         }
@@ -166,6 +253,16 @@ mod tests {
         assert!(pattern.matches(&text));
         let pattern = LikePattern::new(&format!("{}b", "%a".repeat(2_000)), None);
         assert!(!pattern.matches(&text));
+        let text = "a".repeat(2_000_000);
+        for pattern in [
+            format!("%{}b%", "a".repeat(200_000)),
+            format!("%b{}%", "a".repeat(200_000)),
+            format!("{}%{}b", "_".repeat(1_000_000), "a".repeat(200_000)),
+        ] {
+            assert!(!LikePattern::new(&pattern, None).matches(&text));
+        }
+        assert!(LikePattern::new(&format!("%{}_%", "a".repeat(300)), None).is_too_long());
+        assert!(!LikePattern::new(&format!("{}_%", "a".repeat(300)), None).is_too_long());
     }
 
     #[test]

@@ -129,7 +129,7 @@ pub(crate) enum Node {
     Object(Vec<(Box<str>, Node)>),
     Call(&'static Function, Vec<Node>),
     /// REGEXMATCH with a constant pattern.
-    Regex(Box<Node>, Box<regex::Regex>),
+    Regex(Box<Node>, Box<crate::functions::Regex>),
     Udf(Box<str>, Vec<Node>),
     Subquery(SubqueryKind, Box<Level>),
     /// The value of a GROUP BY key of the current group.

@@ -9,7 +9,7 @@ use orrery_doc::{KeyComponent, PartitionKey, PartitionKeyDef, PartitionKeyKind, 
 use crate::ast::*;
 use crate::compile::{Program, compile_query};
 use crate::eval::Context;
-use crate::functions;
+use crate::functions::{self, Geospatial};
 use crate::limits;
 use crate::parameters::Parameters;
 use crate::pattern::LikePattern;
@@ -27,16 +27,22 @@ pub enum PinnedKeys {
 
 /// The partition keys that the WHERE clause of a program pins, or `None` when it pins none.
 pub fn partition_key_filter(program: &Program, def: &PartitionKeyDef) -> Option<Vec<PartitionKey>> {
-    match pinned_keys(program.query(), program.parameters(), def) {
+    match pinned_keys(program.query(), program.parameters(), def, None) {
         PinnedKeys::All => None,
         PinnedKeys::Only(keys) => Some(keys),
     }
 }
 
-pub(crate) fn pinned_keys(query: &Query, parameters: &Parameters, def: &PartitionKeyDef) -> PinnedKeys {
+/// Spatial functions of constants are evaluated only if it is known what coordinates mean.
+pub(crate) fn pinned_keys(
+    query: &Query,
+    parameters: &Parameters,
+    def: &PartitionKeyDef,
+    geospatial: Option<Geospatial>,
+) -> PinnedKeys {
     let Some(from) = &query.from else { return PinnedKeys::Only(Vec::new()) };
     let (Some(filter), Some(alias)) = (&query.filter, root_alias(from)) else { return PinnedKeys::All };
-    let analysis = Analysis { parameters, def };
+    let analysis = Analysis { parameters, def, geospatial };
     match analysis.truth(filter, alias) {
         Keys::All => PinnedKeys::All,
         Keys::Only(tuples) => as_partition_keys(tuples, def),
@@ -131,6 +137,7 @@ fn merge(left: &Tuple, right: &Tuple) -> Option<Tuple> {
 struct Analysis<'q> {
     parameters: &'q Parameters,
     def: &'q PartitionKeyDef,
+    geospatial: Option<Geospatial>,
 }
 
 impl Analysis<'_> {
@@ -296,7 +303,7 @@ impl Analysis<'_> {
         match &expr.kind {
             ExprKind::Literal(literal) => Some(crate::compile::constant(literal)),
             ExprKind::Parameter(name) => Some(self.parameters.get(name)),
-            _ if is_constant(expr) => self.fold(expr),
+            _ if is_constant(expr, self.geospatial.is_some()) => self.fold(expr),
             _ => None,
         }
     }
@@ -315,23 +322,24 @@ impl Analysis<'_> {
             span,
         };
         let program = compile_query(query, self.parameters).ok()?;
-        program.evaluate_alone(&Context::at(0, 0)).ok()
+        let cx = Context { geospatial: self.geospatial.unwrap_or_default(), ..Context::at(0, 0) };
+        program.evaluate_alone(&cx).ok()
     }
 }
 
 /// Whether an expression has the same value everywhere and at any time.
-fn is_constant(expr: &Expr) -> bool {
+fn is_constant(expr: &Expr, spatial: bool) -> bool {
     let own = match &expr.kind {
         ExprKind::Name(_) | ExprKind::Subquery(..) | ExprKind::Placeholder(_) => false,
         ExprKind::Call { udf: true, .. } => false,
-        ExprKind::Call { name, .. } => {
-            functions::find(name).is_some_and(|function| !function.depends_on_time && !function.is_later())
-        }
+        ExprKind::Call { name, .. } => functions::find(name).is_some_and(|function| {
+            !function.depends_on_time && !function.is_later() && (spatial || !function.is_spatial)
+        }),
         _ => true,
     };
     let mut all = own;
     if own {
-        expr.operands(|operand| all = all && is_constant(operand));
+        expr.operands(|operand| all = all && is_constant(operand, spatial));
     }
     all
 }

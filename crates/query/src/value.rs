@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use orrery_doc::{ArrayRef, DocBuilder, ObjectRef, Value};
 
+use crate::limits;
 use crate::row::Row;
 
 #[derive(Clone)]
@@ -81,6 +82,9 @@ impl<'a> Val<'a> {
 
     /// An object; a name given twice keeps its first place and its last value.
     pub fn object(fields: Vec<(Text<'a>, Val<'a>)>) -> Self {
+        if fields.len() > FEW_FIELDS {
+            return Val::Object(Fields::Made(without_doubles(fields).into()));
+        }
         let mut kept: Vec<(Text<'a>, Val<'a>)> = Vec::with_capacity(fields.len());
         for (name, value) in fields {
             match kept.iter_mut().find(|(other, _)| other.as_str() == name.as_str()) {
@@ -188,6 +192,60 @@ impl<'a> Val<'a> {
         }
     }
 
+    /// About how many bytes the value would hold if no two of its parts shared memory, as far as it
+    /// was made; views of stored documents hold none. Stops counting beyond `most`.
+    pub(crate) fn made_bytes(&self, most: u64) -> u64 {
+        let mut bytes = 0;
+        self.count_bytes(&mut bytes, most);
+        bytes
+    }
+
+    fn count_bytes(&self, bytes: &mut u64, most: u64) {
+        match self {
+            Val::Str(Text::Made(text)) => *bytes += text.len() as u64,
+            Val::Array(List::Made(items)) => {
+                *bytes += size_of_val(&**items) as u64;
+                for item in items.iter() {
+                    if *bytes > most {
+                        return;
+                    }
+                    item.count_bytes(bytes, most);
+                }
+            }
+            Val::Object(Fields::Made(fields)) => {
+                *bytes += size_of_val(&**fields) as u64;
+                for (_, value) in fields.iter() {
+                    if *bytes > most {
+                        return;
+                    }
+                    value.count_bytes(bytes, most);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// About how much there is to read, in steps of work. A part of the item counts as `item`.
+    pub(crate) fn work(&self, item: u64) -> u64 {
+        match self {
+            Val::Str(text) => (text.as_str().len() / limits::WORK_BYTES) as u64,
+            Val::Array(List::Made(items)) => items.len() as u64,
+            Val::Object(Fields::Made(fields)) => fields.len() as u64,
+            Val::Array(_) | Val::Object(_) => item,
+            _ => 0,
+        }
+    }
+
+    /// The same with all parts of a made value, for what visits them all.
+    pub(crate) fn deep_work(&self, item: u64) -> u64 {
+        let below = |value: &Val<'_>| 1 + value.deep_work(item);
+        match self {
+            Val::Array(List::Made(items)) => items.iter().map(below).sum(),
+            Val::Object(Fields::Made(fields)) => fields.iter().map(|(_, value)| below(value)).sum(),
+            other => other.work(item),
+        }
+    }
+
     fn scalar(&self) -> Option<Value<'_>> {
         Some(match self {
             Val::Undefined => Value::Undefined,
@@ -201,7 +259,17 @@ impl<'a> Val<'a> {
     }
 
     /// Appends the value as JSON. Undefined has no JSON and must not be asked for.
+    ///
+    /// A value can name one part of an item many times and so be far larger as text than in memory.
+    /// What goes beyond `ROW_BYTES` is left out, and no longer JSON: callers refuse such rows.
     pub fn write_json(&self, out: &mut Vec<u8>) {
+        self.write_json_to(out, out.len() + limits::ROW_BYTES);
+    }
+
+    fn write_json_to(&self, out: &mut Vec<u8>, end: usize) {
+        if out.len() > end {
+            return;
+        }
         match self {
             Val::Array(List::Stored(array)) => orrery_doc::json::write(Value::Array(*array), out),
             Val::Object(Fields::Stored(object)) => orrery_doc::json::write(Value::Object(*object), out),
@@ -212,7 +280,7 @@ impl<'a> Val<'a> {
                     if i > 0 {
                         out.push(b',');
                     }
-                    item.write_json(out);
+                    item.write_json_to(out, end);
                 }
                 out.push(b']');
             }
@@ -225,7 +293,7 @@ impl<'a> Val<'a> {
                     }
                     orrery_doc::json::write_str(name, out);
                     out.push(b':');
-                    value.write_json(out);
+                    value.write_json_to(out, end);
                 });
                 out.push(b'}');
             }
@@ -262,14 +330,21 @@ impl<'a> Val<'a> {
     }
 
     /// Appends bytes that are equal exactly for equal values: object members in name order. Used as
-    /// the key of DISTINCT, GROUP BY and sets.
+    /// the key of DISTINCT, GROUP BY and sets. Bounded as JSON is.
     pub fn write_canonical(&self, out: &mut Vec<u8>) {
+        self.write_canonical_to(out, out.len() + limits::ROW_BYTES);
+    }
+
+    fn write_canonical_to(&self, out: &mut Vec<u8>, end: usize) {
+        if out.len() > end {
+            return;
+        }
         match self {
             Val::Undefined => out.push(b'u'),
             Val::Array(list) => {
                 out.push(b'[');
                 for item in list.iter() {
-                    item.write_canonical(out);
+                    item.write_canonical_to(out, end);
                     out.push(b',');
                 }
                 out.push(b']');
@@ -279,7 +354,7 @@ impl<'a> Val<'a> {
                 for (name, value) in fields.sorted() {
                     orrery_doc::json::write_str(name.as_str(), out);
                     out.push(b':');
-                    value.write_canonical(out);
+                    value.write_canonical_to(out, end);
                     out.push(b',');
                 }
                 out.push(b'}');
@@ -288,8 +363,17 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// A copy that borrows nothing.
+    /// A copy that borrows nothing. Bounded as JSON is: what goes beyond becomes null.
     pub fn to_owned_val(&self) -> Val<'static> {
+        self.to_owned_within(&mut limits::ROW_BYTES.clone())
+    }
+
+    fn to_owned_within(&self, left: &mut usize) -> Val<'static> {
+        let size = size_of::<Val<'_>>() + self.as_str().map_or(0, str::len);
+        match left.checked_sub(size) {
+            Some(rest) => *left = rest,
+            None => return Val::Null,
+        }
         match self {
             Val::Undefined => Val::Undefined,
             Val::Null => Val::Null,
@@ -297,16 +381,35 @@ impl<'a> Val<'a> {
             Val::Int(value) => Val::Int(*value),
             Val::Double(value) => Val::Double(*value),
             Val::Str(text) => Val::Str(text.to_made()),
-            Val::Array(list) => Val::array(list.iter().map(|item| item.to_owned_val()).collect()),
+            Val::Array(list) => Val::array(list.iter().map(|item| item.to_owned_within(left)).collect()),
             Val::Object(fields) => {
                 let mut owned = Vec::new();
                 fields.for_each(|name, value| {
-                    owned.push((Text::Made(name.into()), value.to_owned_val()));
+                    owned.push((Text::Made(name.into()), value.to_owned_within(left)));
                 });
                 Val::Object(Fields::Made(owned.into()))
             }
         }
     }
+}
+
+/// Up to so many fields, comparing all names with all is faster than hashing them.
+const FEW_FIELDS: usize = 16;
+
+fn without_doubles<'a>(fields: Vec<(Text<'a>, Val<'a>)>) -> Vec<(Text<'a>, Val<'a>)> {
+    let mut last = std::collections::HashMap::with_capacity(fields.len());
+    for (i, (name, _)) in fields.iter().enumerate() {
+        last.insert(name.as_str(), i);
+    }
+    if last.len() == fields.len() {
+        return fields;
+    }
+    // Every name stands where it was first, with the value that came last.
+    let mut order = Vec::with_capacity(last.len());
+    for (name, _) in &fields {
+        order.extend(last.remove(name.as_str()));
+    }
+    order.into_iter().map(|i| fields[i].clone()).collect()
 }
 
 /// Minus zero and zero are one number to every comparison of the language.

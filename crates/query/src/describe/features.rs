@@ -53,6 +53,7 @@ fn needed(info: &QueryInfo) -> Vec<&'static str> {
         ("MultipleOrderBy", info.order_by.len() > 1),
         ("OffsetAndLimit", info.offset.is_some()),
         ("Top", info.top.is_some()),
+        ("NonStreamingOrderBy", info.has_non_streaming_order_by),
     ]
     .into_iter()
     .filter_map(|(name, used)| used.then_some(name))

@@ -76,7 +76,7 @@ impl QueryInfo {
                 out.push('}');
             }
         }
-        out.push_str(",\"hasNonStreamingOrderBy\":false}");
+        out.push_str(&format!(",\"hasNonStreamingOrderBy\":{}}}", self.has_non_streaming_order_by));
     }
 }
 

@@ -44,6 +44,9 @@ pub(super) fn binary<'a>(
         return if left.is_undefined() { right.eval(env) } else { Ok(left) };
     }
     let right = right.eval(env)?;
+    if matches!(left.kind(), Kind::Array | Kind::Object) && left.kind() == right.kind() {
+        env.worked(left.deep_work(env.item_work).saturating_add(right.deep_work(env.item_work)))?;
+    }
     Ok(match op {
         BinaryOp::Coalesce => left,
         BinaryOp::Equal => truth(equal(&left, &right)),
@@ -52,7 +55,11 @@ pub(super) fn binary<'a>(
         BinaryOp::LessOrEqual => truth(ordered(&left, &right).map(Ordering::is_le)),
         BinaryOp::Greater => truth(ordered(&left, &right).map(Ordering::is_gt)),
         BinaryOp::GreaterOrEqual => truth(ordered(&left, &right).map(Ordering::is_ge)),
-        BinaryOp::Concat => concat(&left, &right)?,
+        BinaryOp::Concat => {
+            let text = concat(&left, &right)?;
+            env.made(&text)?;
+            text
+        }
         BinaryOp::BitOr => bits(&left, &right, |a, b| a | b),
         BinaryOp::BitXor => bits(&left, &right, |a, b| a ^ b),
         BinaryOp::BitAnd => bits(&left, &right, |a, b| a & b),

@@ -17,9 +17,9 @@ pub(super) static FUNCTIONS: [Function; 17] = [
     function("ARRAY_CONTAINS_ALL", 1, MANY, |args| contains_each(args, true)),
     function("ARRAY_CONTAINS_ANY", 1, MANY, |args| contains_each(args, false)),
     function("ARRAY_LENGTH", 1, 1, |args| Some(Val::Int(args.list(0)?.len() as i64))),
-    function("ARRAY_MAX", 1, 1, |args| args.list(0)?.iter().max_by(|a, b| a.order(b))),
+    function("ARRAY_MAX", 1, 1, |args| scalars(args.list(0)?)?.into_iter().max_by(|a, b| a.order(b))),
     function("ARRAY_MEDIAN", 1, 1, median),
-    function("ARRAY_MIN", 1, 1, |args| args.list(0)?.iter().min_by(|a, b| a.order(b))),
+    function("ARRAY_MIN", 1, 1, |args| scalars(args.list(0)?)?.into_iter().min_by(|a, b| a.order(b))),
     function("ARRAY_SLICE", 2, 3, slice),
     function("ARRAY_SUM", 1, 1, |args| Some(Val::number(numbers(args.list(0)?)?.iter().sum()))),
     function("OBJECTTOARRAY", 1, 3, object_to_array),
@@ -46,6 +46,12 @@ fn numbers(list: &List<'_>) -> Option<Vec<f64>> {
     list.iter().map(|item| item.as_f64()).collect()
 }
 
+/// Only scalars have an order between their minimum and their maximum.
+fn scalars<'a>(list: &List<'a>) -> Option<Vec<Val<'a>>> {
+    let scalar = |item: Val<'a>| (!matches!(item.kind(), Kind::Array | Kind::Object)).then_some(item);
+    list.iter().map(scalar).collect()
+}
+
 fn concat<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
     let mut items = Vec::new();
     for i in 0..args.len() {
@@ -61,8 +67,11 @@ fn contains<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
         return None;
     }
     let partial = args.flag(2)?;
-    let hit = |item: Val<'a>| if partial { matches_partly(&item, wanted) } else { same(&item, wanted) };
-    Some(Val::Bool(list.iter().any(hit)))
+    let hit = |item: &Val<'a>| if partial { matches_partly(item, wanted) } else { same(item, wanted) };
+    Some(Val::Bool(match list {
+        List::Made(items) => items.iter().any(hit),
+        stored => stored.iter().any(|item| hit(&item)),
+    }))
 }
 
 fn same(a: &Val<'_>, b: &Val<'_>) -> bool {

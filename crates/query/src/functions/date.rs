@@ -1,13 +1,17 @@
 //! Dates and times.
 
+use super::date_format::format_as;
 use super::date_text::{Civil, TICKS_PER_DAY, TICKS_PER_SECOND, format, parse};
-use super::{Args, Function, function, timed};
+use super::{Args, Function, function, text, timed};
 use crate::value::Val;
 
-pub(super) static FUNCTIONS: [Function; 21] = [
+pub(super) static FUNCTIONS: [Function; 22] = [
     function("DATETIMEADD", 3, 3, add),
     function("DATETIMEBIN", 2, 4, bin),
     function("DATETIMEDIFF", 3, 3, difference),
+    function("DATETIMEFORMAT", 2, 2, |args| {
+        text(format_as(Civil::from_ticks(parse(args.str(0)?)?)?, args.str(1)?))
+    }),
     function("DATETIMEFROMPARTS", 3, 7, from_parts),
     function("DATETIMEPART", 2, 2, |args| {
         Some(Val::Int(Part::from_name(args.str(0)?)?.of(Civil::from_ticks(parse(args.str(1)?)?)?)))
@@ -20,17 +24,20 @@ pub(super) static FUNCTIONS: [Function; 21] = [
     function("IS_DATETIME", 1, 1, |args| Some(Val::Bool(args.str(0).and_then(parse).is_some()))),
     function("TICKSTODATETIME", 1, 1, |args| Some(Val::text(format(args.int(0)?)?))),
     function("TIMESTAMPTODATETIME", 1, 1, |args| Some(Val::text(format(args.int(0)?.checked_mul(10_000)?)?))),
-    timed("GETCURRENTDATETIME", 0, 0, |args| Some(Val::text(format(args.now_ticks)?))),
-    timed("GETCURRENTDATETIMESTATIC", 0, 0, |args| Some(Val::text(format(args.now_ticks)?))),
-    timed("GETCURRENTTICKS", 0, 0, |args| Some(Val::Int(args.now_ticks))),
-    timed("GETCURRENTTICKSSTATIC", 0, 0, |args| Some(Val::Int(args.now_ticks))),
-    timed("GETCURRENTTIMESTAMP", 0, 0, |args| Some(Val::Int(args.now_ticks.div_euclid(10_000)))),
-    timed("GETCURRENTTIMESTAMPSTATIC", 0, 0, |args| Some(Val::Int(args.now_ticks.div_euclid(10_000)))),
-    timed("NOW", 0, 0, |args| Some(Val::text(format(args.now_ticks)?))),
-    timed("AGO", 2, 2, |args| {
-        let amount = args.int(1)?.checked_neg()?;
-        Some(Val::text(format(Part::from_name(args.str(0)?)?.shift(args.now_ticks, amount)?)?))
+    timed("GETCURRENTDATETIME", 0, 0, |args| Some(Val::text(format(args.now_ticks())?))),
+    timed("GETCURRENTDATETIMESTATIC", 0, 0, |args| Some(Val::text(format(args.now_ticks())?))),
+    timed("GETCURRENTTICKS", 0, 0, |args| Some(Val::Int(args.now_ticks()))),
+    timed("GETCURRENTTICKSSTATIC", 0, 0, |args| Some(Val::Int(args.now_ticks()))),
+    timed("GETCURRENTTIMESTAMP", 0, 0, |args| Some(Val::Int(args.now_ticks().div_euclid(10_000)))),
+    timed("GETCURRENTTIMESTAMPSTATIC", 0, 0, |args| Some(Val::Int(args.now_ticks().div_euclid(10_000)))),
+    timed("NOW", 0, 2, |args| {
+        if args.len() == 0 {
+            Some(Val::text(format(args.now_ticks())?))
+        } else {
+            from_now(args, args.int(1)?)
+        }
     }),
+    timed("AGO", 2, 2, |args| from_now(args, args.int(1)?.checked_neg()?)),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,18 +55,19 @@ enum Part {
 
 impl Part {
     fn from_name(name: &str) -> Option<Self> {
-        Some(match name.to_ascii_lowercase().as_str() {
-            "year" | "yyyy" | "yy" => Self::Year,
-            "month" | "mm" | "m" => Self::Month,
-            "day" | "dd" | "d" => Self::Day,
-            "hour" | "hh" => Self::Hour,
-            "minute" | "mi" | "n" => Self::Minute,
-            "second" | "ss" | "s" => Self::Second,
-            "millisecond" | "ms" => Self::Millisecond,
-            "microsecond" | "mcs" => Self::Microsecond,
-            "nanosecond" | "ns" => Self::Nanosecond,
-            _ => return None,
-        })
+        const NAMES: [(&[&str], Part); 9] = [
+            (&["year", "yyyy", "yy"], Part::Year),
+            (&["month", "mm", "m"], Part::Month),
+            (&["day", "dd", "d"], Part::Day),
+            (&["hour", "hh"], Part::Hour),
+            (&["minute", "mi", "n"], Part::Minute),
+            (&["second", "ss", "s"], Part::Second),
+            (&["millisecond", "ms"], Part::Millisecond),
+            (&["microsecond", "mcs"], Part::Microsecond),
+            (&["nanosecond", "ns"], Part::Nanosecond),
+        ];
+        let known = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        NAMES.iter().find(|(names, _)| known(names)).map(|(_, part)| *part)
     }
 
     /// Ticks per part. Nanoseconds are finer than a tick and years and months vary: none.
@@ -115,6 +123,12 @@ impl Part {
     }
 }
 
+/// The current time, moved by some of the part that the first argument names.
+fn from_now<'a>(args: &Args<'_, 'a>, amount: i64) -> Option<Val<'a>> {
+    let part = Part::from_name(args.str(0)?)?;
+    Some(Val::text(format(part.shift(args.now_ticks(), amount)?)?))
+}
+
 fn add<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
     let part = Part::from_name(args.str(0)?)?;
     let shifted = part.shift(parse(args.str(2)?)?, args.int(1)?)?;
@@ -140,11 +154,11 @@ fn bin<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
             if Part::Month.shift(origin, months)? > ticks {
                 months -= 1;
             }
-            Part::Month.shift(origin, months.div_euclid(size) * size)?
+            Part::Month.shift(origin, months.div_euclid(size).checked_mul(size)?)?
         }
         Part::Nanosecond => {
             let size = (size / 100).max(1);
-            origin + (ticks - origin).div_euclid(size) * size
+            origin.checked_add((ticks - origin).div_euclid(size).checked_mul(size)?)?
         }
         part => {
             let size = part.ticks()?.checked_mul(size)?;

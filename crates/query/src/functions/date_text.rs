@@ -89,17 +89,18 @@ pub(super) fn format(ticks: i64) -> Option<String> {
     ))
 }
 
-/// Reads a date, or a date and a time with up to seven digits of a second.
+/// Reads `YYYY-MM-DD`, alone or with a time `hh:mm:ss` behind a `T` or a space, which may have one to
+/// seven digits of a second; all with or without a `Z`.
 pub(super) fn parse(text: &str) -> Option<i64> {
     let text = text.strip_suffix('Z').unwrap_or(text);
-    let (date, time) = match text.split_once('T') {
+    let (date, time) = match text.split_once(['T', ' ']) {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
     };
     let mut parts = date.split('-');
     let year = digits(parts.next()?, 4)?;
-    let month = parts.next().map_or(Some(1), |part| digits(part, 2))?;
-    let day = parts.next().map_or(Some(1), |part| digits(part, 2))?;
+    let month = digits(parts.next()?, 2)?;
+    let day = digits(parts.next()?, 2)?;
     if parts.next().is_some() {
         return None;
     }
@@ -109,21 +110,22 @@ pub(super) fn parse(text: &str) -> Option<i64> {
 
 fn time_ticks(text: &str) -> Option<i64> {
     let (clock, fraction) = match text.split_once('.') {
-        Some((clock, fraction)) => (clock, fraction),
-        None => (text, ""),
+        Some((clock, fraction)) => (clock, fraction_ticks(fraction)?),
+        None => (text, 0),
     };
-    if fraction.len() > 7 || !fraction.bytes().all(|b| b.is_ascii_digit()) || text.ends_with('.') {
-        return None;
-    }
     let mut parts = clock.split(':');
     let hour = digits(parts.next()?, 2)?;
     let minute = digits(parts.next()?, 2)?;
-    let second = parts.next().map_or(Some(0), |part| digits(part, 2))?;
+    let second = digits(parts.next()?, 2)?;
     if parts.next().is_some() || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
-    let fraction: i64 = format!("{fraction:0<7}").parse().ok()?;
     Some((hour * 3600 + minute * 60 + second) * TICKS_PER_SECOND + fraction)
+}
+
+fn fraction_ticks(text: &str) -> Option<i64> {
+    let places = u32::try_from(text.len()).ok().filter(|places| (1..=7).contains(places))?;
+    Some(digits(text, text.len())? * 10i64.pow(7 - places))
 }
 
 fn digits(text: &str, length: usize) -> Option<i64> {
@@ -146,8 +148,20 @@ mod tests {
             assert_eq!(format(parse(text).unwrap()).unwrap(), text);
         }
         assert_eq!(parse("2020-01-02T03:04:05Z"), Some(15_779_342_450_000_000));
-        for bad in ["", "2020-13-01", "2020-02-30", "2020-01-01T24:00Z", "2020 - 01 - 03T01: 02:03.1234567Z"]
-        {
+        assert_eq!(parse("2020-01-02 03:04:05.1"), Some(15_779_342_451_000_000));
+        for bad in [
+            "",
+            "2020",
+            "2020-13-01",
+            "2020-02-30",
+            "2020-01-01T24:00:00Z",
+            "2020-01-01T20Z",
+            "2020-01-01T20:00Z",
+            "2020-01-01 20:21:25.",
+            "2020-01-01 20:21:25.12345678",
+            "2020-01-01T20:21:+5",
+            "2020 - 01 - 03T01: 02:03.1234567Z",
+        ] {
             assert_eq!(parse(bad), None, "{bad}");
         }
     }

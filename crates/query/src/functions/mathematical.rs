@@ -5,7 +5,7 @@ use crate::value::Val;
 
 pub(super) static FUNCTIONS: [Function; 36] = [
     function("ABS", 1, 1, |args| match args.get(0) {
-        Val::Int(value) => Some(Val::Int(value.checked_abs()?)),
+        Val::Int(value) if *value != i64::MIN => Some(Val::Int(value.abs())),
         other => Some(Val::number(other.as_f64()?.abs())),
     }),
     function("ACOS", 1, 1, |args| map(args, f64::acos)),
@@ -34,7 +34,9 @@ pub(super) static FUNCTIONS: [Function; 36] = [
     Function {
         uses_chance: true,
         depends_on_time: true,
-        ..function("RAND", 0, 0, |args| Some(Val::Double((args.random >> 11) as f64 / (1u64 << 53) as f64)))
+        ..function("RAND", 0, 0, |args| {
+            Some(Val::Double((args.call.random >> 11) as f64 / (1u64 << 53) as f64))
+        })
     },
     function("ROUND", 1, 2, round),
     function("SIGN", 1, 1, |args| map(args, |x| if x == 0.0 { 0.0 } else { x.signum() })),

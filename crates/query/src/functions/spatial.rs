@@ -1,114 +1,115 @@
-//! Distances on the Earth, between points. Other shapes are refused, not guessed.
+//! Shapes on the globe, or on a plane for containers whose geospatial type is Geometry.
+//!
+//! On the globe, distances and areas are those of the ellipsoid; whether shapes meet is decided on a
+//! sphere with arcs of great circles for edges, so that a "straight" edge between two places of one
+//! latitude runs nearer to the pole than that latitude. A ring that runs with the clock stands for
+//! everything outside of it.
 
-use super::{Args, Function, fallible};
-use crate::error::{QueryError, Result};
-use crate::value::Val;
+mod geodesic;
+mod relations;
+mod shape;
+mod surface;
 
-pub(super) static FUNCTIONS: [Function; 1] = [fallible("ST_DISTANCE", 2, 2, distance)];
+use super::{Args, Function, function};
+use crate::value::{Text, Val};
+use relations::Placed;
+use shape::{Shape, read, read_point};
+use surface::{Globe, Plane, Surface};
 
-/// The ellipsoid of WGS 84.
-const EQUATOR_METRES: f64 = 6_378_137.0;
-const FLATTENING: f64 = 1.0 / 298.257_223_563;
+pub(super) static FUNCTIONS: [Function; 6] = [
+    spatial("ST_AREA", 1, area),
+    spatial("ST_DISTANCE", 2, distance),
+    spatial("ST_INTERSECTS", 2, |args| {
+        let (a, b) = shapes(args)?;
+        Some(Val::Bool(if args.planar() { meet::<Plane>(&a, &b) } else { meet::<Globe>(&a, &b) }))
+    }),
+    spatial("ST_ISVALID", 1, |args| match args.get(0) {
+        Val::Undefined => None,
+        _ => Some(Val::Bool(flaw(args).is_none())),
+    }),
+    spatial("ST_ISVALIDDETAILED", 1, |args| match args.get(0) {
+        Val::Undefined => None,
+        _ => Some(match flaw(args) {
+            None => Val::object(vec![(Text::Stored("valid"), Val::Bool(true))]),
+            Some(reason) => Val::object(vec![
+                (Text::Stored("valid"), Val::Bool(false)),
+                (Text::Stored("reason"), Val::Str(Text::Stored(reason))),
+            ]),
+        }),
+    }),
+    spatial("ST_WITHIN", 2, |args| {
+        let (a, b) = shapes(args)?;
+        Some(Val::Bool(if args.planar() {
+            lies_within::<Plane>(&a, &b)
+        } else {
+            lies_within::<Globe>(&a, &b)
+        }))
+    }),
+];
 
-fn distance<'a>(args: &Args<'_, 'a>) -> Result<Option<Val<'a>>> {
-    let shapes = [shape(args.get(0)), shape(args.get(1))];
-    match shapes {
-        [Shape::Point(a), Shape::Point(b)] => Ok(Some(Val::number(geodesic(a, b)))),
-        [Shape::None, _] | [_, Shape::None] => Ok(None),
-        _ => Err(QueryError::Unsupported(
-            "ST_DISTANCE is not yet supported between other shapes than points.".into(),
-        )),
+const fn spatial(name: &'static str, arguments: usize, body: super::Body) -> Function {
+    Function { is_spatial: true, ..function(name, arguments, arguments, body) }
+}
+
+/// Both shapes; undefined unless both are valid.
+fn shapes(args: &Args<'_, '_>) -> Option<(Shape, Shape)> {
+    let a = read(args.get(0), args.planar()).ok()?;
+    let b = read(args.get(1), args.planar()).ok()?;
+    args.charge((a.size() * b.size()) as u64);
+    Some((a, b))
+}
+
+fn meet<S: Surface>(a: &Shape, b: &Shape) -> bool {
+    Placed::<S>::new(a).intersects(&Placed::<S>::new(b))
+}
+
+fn lies_within<S: Surface>(a: &Shape, b: &Shape) -> bool {
+    Placed::<S>::new(a).within(&Placed::<S>::new(b))
+}
+
+fn distance<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
+    let planar = args.planar();
+    if let (Some(a), Some(b)) = (read_point(args.get(0), planar), read_point(args.get(1), planar)) {
+        let metres = if planar { Plane::distance(a, b) } else { geodesic::distance(a, b) };
+        return Some(Val::number(metres));
     }
+    let (a, b) = shapes(args)?;
+    Some(Val::number(if planar {
+        Placed::<Plane>::new(&a).distance(&Placed::new(&b))
+    } else {
+        Placed::<Globe>::new(&a).distance(&Placed::new(&b))
+    }))
 }
 
-#[derive(Clone, Copy)]
-enum Shape {
-    /// Longitude and latitude in degrees.
-    Point([f64; 2]),
-    Other,
-    None,
-}
-
-fn shape(value: &Val<'_>) -> Shape {
-    match value.get("type").as_str() {
-        Some("Point") => point(&value.get("coordinates")).map_or(Shape::None, Shape::Point),
-        Some("LineString" | "Polygon" | "MultiPolygon") => Shape::Other,
-        _ => Shape::None,
+/// Points and lines have no area; holes are taken away.
+fn area<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
+    let shape = read(args.get(0), args.planar()).ok()?;
+    let planar = args.planar();
+    let area = |ring: &Vec<shape::Place>| if planar { Plane::area(ring) } else { Globe::area(ring) };
+    let mut total = 0.0;
+    for polygon in &shape.polygons {
+        let Some((outline, holes)) = polygon.split_first() else { continue };
+        let hole = |ring: &Vec<shape::Place>| {
+            // The direction of a hole does not matter: the smaller side is the hole.
+            let reversed: Vec<shape::Place> = ring.iter().rev().copied().collect();
+            area(ring).min(area(&reversed))
+        };
+        total += area(outline) - holes.iter().map(hole).sum::<f64>();
     }
+    Some(Val::number(total))
 }
 
-fn point(coordinates: &Val<'_>) -> Option<[f64; 2]> {
-    let list = coordinates.as_list().filter(|list| list.len() >= 2)?;
-    let (longitude, latitude) = (list.get(0).as_f64()?, list.get(1).as_f64()?);
-    let valid = (-180.0..=180.0).contains(&longitude) && (-90.0..=90.0).contains(&latitude);
-    valid.then_some([longitude, latitude])
-}
-
-/// The length of the shortest line on the ellipsoid, by Vincenty's iteration. Near the opposite side
-/// of the Earth the iteration does not settle, and the sphere's distance is answered.
-fn geodesic(a: [f64; 2], b: [f64; 2]) -> f64 {
-    let polar = EQUATOR_METRES * (1.0 - FLATTENING);
-    let length = (b[0] - a[0]).to_radians();
-    let reduced = |latitude: f64| ((1.0 - FLATTENING) * latitude.to_radians().tan()).atan();
-    let ((sin1, cos1), (sin2, cos2)) = (reduced(a[1]).sin_cos(), reduced(b[1]).sin_cos());
-    let mut lambda = length;
-    for _ in 0..100 {
-        let (sin_lambda, cos_lambda) = lambda.sin_cos();
-        let sin_sigma =
-            ((cos2 * sin_lambda).powi(2) + (cos1 * sin2 - sin1 * cos2 * cos_lambda).powi(2)).sqrt();
-        if sin_sigma == 0.0 {
-            return 0.0;
-        }
-        let cos_sigma = sin1 * sin2 + cos1 * cos2 * cos_lambda;
-        let sigma = sin_sigma.atan2(cos_sigma);
-        let sin_alpha = cos1 * cos2 * sin_lambda / sin_sigma;
-        let cos_sq_alpha = 1.0 - sin_alpha * sin_alpha;
-        let middle = if cos_sq_alpha == 0.0 { 0.0 } else { cos_sigma - 2.0 * sin1 * sin2 / cos_sq_alpha };
-        let c = FLATTENING / 16.0 * cos_sq_alpha * (4.0 + FLATTENING * (4.0 - 3.0 * cos_sq_alpha));
-        let last = lambda;
-        let turn = middle + c * cos_sigma * (2.0 * middle * middle - 1.0);
-        lambda = length + (1.0 - c) * FLATTENING * sin_alpha * (sigma + c * sin_sigma * turn);
-        if (lambda - last).abs() < 1e-12 {
-            let square = cos_sq_alpha * (EQUATOR_METRES.powi(2) - polar * polar) / (polar * polar);
-            return polar * along(square, sigma, sin_sigma, cos_sigma, middle);
-        }
-    }
-    haversine(a, b)
-}
-
-/// The length of the arc in units of the polar radius.
-fn along(square: f64, sigma: f64, sin_sigma: f64, cos_sigma: f64, middle: f64) -> f64 {
-    let big_a = 1.0 + square / 16_384.0 * (4_096.0 + square * (-768.0 + square * (320.0 - 175.0 * square)));
-    let big_b = square / 1_024.0 * (256.0 + square * (-128.0 + square * (74.0 - 47.0 * square)));
-    let inner = cos_sigma * (2.0 * middle * middle - 1.0)
-        - big_b / 6.0 * middle * (4.0 * sin_sigma * sin_sigma - 3.0) * (4.0 * middle * middle - 3.0);
-    big_a * (sigma - big_b * sin_sigma * (middle + big_b / 4.0 * inner))
-}
-
-fn haversine(a: [f64; 2], b: [f64; 2]) -> f64 {
-    let half = |x: f64| (x.to_radians() / 2.0).sin().powi(2);
-    let cosines = a[1].to_radians().cos() * b[1].to_radians().cos();
-    let h = half(b[1] - a[1]) + cosines * half(b[0] - a[0]);
-    2.0 * 6_371_008.8 * h.sqrt().min(1.0).asin()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn known_distances_on_the_ellipsoid() {
-        // Published examples: a tenth of a degree at 20 N, one degree on the equator and on a
-        // meridian, and nearly opposite points.
-        for (a, b, metres, tolerance) in [
-            ([20.0, 20.0], [20.1, 20.0], 10_464.7, 1.0),
-            ([0.0, 0.0], [1.0, 0.0], 111_319.491, 0.01),
-            ([0.0, 0.0], [0.0, 1.0], 110_574.389, 0.01),
-            ([0.0, 0.0], [179.9, 0.1], 19_990_000.0, 20_000.0),
-            ([5.0, 5.0], [5.0, 5.0], 0.0, 0.0),
-        ] {
-            let found = geodesic(a, b);
-            assert!((found - metres).abs() <= tolerance, "{a:?} to {b:?}: {found}");
-        }
-    }
+/// What is wrong with a shape, if anything.
+fn flaw(args: &Args<'_, '_>) -> Option<&'static str> {
+    let shape = match read(args.get(0), args.planar()) {
+        Ok(shape) => shape,
+        Err(reason) => return Some(reason),
+    };
+    args.charge((shape.size() * shape.size()) as u64);
+    let tangled = if args.planar() {
+        Placed::<Plane>::new(&shape).is_tangled()
+    } else {
+        Placed::<Globe>::new(&shape).is_tangled()
+    };
+    tangled.then_some("The edges of a Polygon must not cross each other.")
 }

@@ -1,8 +1,12 @@
 //! Strings. Positions and lengths count characters.
 
-use super::{Args, Function, MANY, array, function, text};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use super::regex::regex_match;
+use super::{Args, Function, MANY, array, fallible, function, text};
 use crate::limits;
-use crate::value::{Kind, Val};
+use crate::value::{Kind, Text, Val};
 
 pub(super) static FUNCTIONS: [Function; 36] = [
     function("CONCAT", 2, MANY, concat),
@@ -15,20 +19,20 @@ pub(super) static FUNCTIONS: [Function; 36] = [
     function("INDEX_OF", 2, 3, index_of),
     function("LASTINDEXOF", 2, 3, last_index_of),
     function("LEFT", 2, 2, |args| {
-        let count = count(args, 1)?;
-        text(args.str(0)?.chars().take(count).collect())
+        let (s, count) = (args.str(0)?, count(args, 1)?);
+        piece(args, 0, byte_of_char(s, count).unwrap_or(s.len()))
     }),
     function("LENGTH", 1, 1, |args| Some(Val::Int(args.str(0)?.chars().count() as i64))),
     function("LOWER", 1, 1, |args| text(args.str(0)?.to_lowercase())),
     function("LTRIM", 1, 2, |args| trim(args, true, false)),
-    function("REGEXMATCH", 2, 3, regex_match),
+    fallible("REGEXMATCH", 2, 3, regex_match),
     function("REPLACE", 3, 3, replace),
     function("REPLICATE", 2, 2, replicate),
     function("REVERSE", 1, 1, |args| text(args.str(0)?.chars().rev().collect())),
     function("RIGHT", 2, 2, |args| {
         let (s, count) = (args.str(0)?, count(args, 1)?);
-        let skip = s.chars().count().saturating_sub(count);
-        text(s.chars().skip(skip).collect())
+        let first = s.char_indices().map(|(at, _)| at).rev().take(count).last();
+        piece(args, first.unwrap_or(s.len()), s.len())
     }),
     function("RTRIM", 1, 2, |args| trim(args, false, true)),
     function("STARTSWITH", 2, 3, |args| compare(args, |s, t| s.starts_with(t))),
@@ -41,12 +45,10 @@ pub(super) static FUNCTIONS: [Function; 36] = [
     function("STRINGTONUMBER", 1, 1, |args| from_json(args, Kind::Number)),
     function("STRINGTOOBJECT", 1, 1, |args| from_json(args, Kind::Object)),
     function("SUBSTRING", 2, 3, substring),
-    function("SUBSTRINGAFTER", 2, 2, |args| cut(args, |s, t| s.split_once(t).map(|(_, after)| after))),
-    function("SUBSTRINGBEFORE", 2, 2, |args| cut(args, |s, t| s.split_once(t).map(|(before, _)| before))),
-    function("LASTSUBSTRINGAFTER", 2, 2, |args| cut(args, |s, t| s.rsplit_once(t).map(|(_, after)| after))),
-    function("LASTSUBSTRINGBEFORE", 2, 2, |args| {
-        cut(args, |s, t| s.rsplit_once(t).map(|(before, _)| before))
-    }),
+    function("SUBSTRINGAFTER", 2, 2, |args| cut(args, |s, t| s.find(t), true)),
+    function("SUBSTRINGBEFORE", 2, 2, |args| cut(args, |s, t| s.find(t), false)),
+    function("LASTSUBSTRINGAFTER", 2, 2, |args| cut(args, |s, t| s.rfind(t), true)),
+    function("LASTSUBSTRINGBEFORE", 2, 2, |args| cut(args, |s, t| s.rfind(t), false)),
     function("TOSTRING", 1, 1, to_string),
     function("TRIM", 1, 2, |args| trim(args, true, true)),
     function("UPPER", 1, 1, |args| text(args.str(0)?.to_uppercase())),
@@ -67,18 +69,33 @@ fn concat<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
 /// Two strings and an optional flag to ignore case.
 fn compare<'a>(args: &Args<'_, 'a>, test: fn(&str, &str) -> bool) -> Option<Val<'a>> {
     let (s, t) = (args.str(0)?, args.str(1)?);
-    let found = if args.flag(2)? { test(&s.to_lowercase(), &t.to_lowercase()) } else { test(s, t) };
+    let found = if args.flag(2)? { test(&lower(s), &lower(t)) } else { test(s, t) };
     Some(Val::Bool(found))
 }
 
+/// The text in lower case; what is so already is not copied.
+fn lower(s: &str) -> Cow<'_, str> {
+    if s.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase()) {
+        return Cow::Borrowed(s);
+    }
+    Cow::Owned(s.to_lowercase())
+}
+
+/// As if a CONTAINS for each text were joined by AND or by OR: one that is false (or true) decides,
+/// else one that is undefined does.
 fn contains_each<'a>(args: &Args<'_, 'a>, ignore_case: bool, every: bool) -> Option<Val<'a>> {
     let fold = |s: &str| if ignore_case { s.to_lowercase() } else { s.to_owned() };
     let s = fold(args.str(0)?);
-    let mut found = 0;
+    args.charge((args.len() * (s.len() / limits::WORK_BYTES)) as u64);
+    let mut unknown = false;
     for i in 1..args.len() {
-        found += usize::from(s.contains(&fold(args.str(i)?)));
+        match args.str(i) {
+            Some(t) if s.contains(&fold(t)) != every => return Some(Val::Bool(!every)),
+            Some(_) => {}
+            None => unknown = true,
+        }
     }
-    Some(Val::Bool(if every { found == args.len() - 1 } else { found > 0 }))
+    (!unknown).then_some(Val::Bool(every))
 }
 
 /// A character count: negative counts are zero.
@@ -94,11 +111,14 @@ fn index_of<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
     Some(Val::Int(place.unwrap_or(-1)))
 }
 
+/// The search begins at a place and goes to the start: no character behind that place is part of it.
 fn last_index_of<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
     let (s, t) = (args.str(0)?, args.str(1)?);
-    let end = if args.len() > 2 { byte_of_char(s, count(args, 2)?).unwrap_or(s.len()) } else { s.len() };
-    let place = s.match_indices(t).map(|(at, _)| at).take_while(|at| *at <= end).last();
-    Some(Val::Int(place.map_or(-1, |at| s[..at].chars().count() as i64)))
+    let searched = match args.len() {
+        2 => s,
+        _ => &s[..byte_of_char(s, count(args, 2)?.saturating_add(1)).unwrap_or(s.len())],
+    };
+    Some(Val::Int(searched.rfind(t).map_or(-1, |at| s[..at].chars().count() as i64)))
 }
 
 /// The byte where the n-th character starts; the end of the text counts as a start.
@@ -108,26 +128,45 @@ fn byte_of_char(s: &str, n: usize) -> Option<usize> {
 
 fn substring<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
     let (s, start) = (args.str(0)?, count(args, 1)?);
-    let length = if args.len() > 2 { count(args, 2)? } else { usize::MAX };
-    text(s.chars().skip(start).take(length).collect())
+    let start = byte_of_char(s, start).unwrap_or(s.len());
+    let end = match args.len() {
+        2 => s.len(),
+        _ => byte_of_char(&s[start..], count(args, 2)?).map_or(s.len(), |length| start + length),
+    };
+    piece(args, start, end)
 }
 
-fn cut<'a>(args: &Args<'_, 'a>, part: for<'s> fn(&'s str, &str) -> Option<&'s str>) -> Option<Val<'a>> {
+/// A piece of the first argument, which is not copied if it is stored.
+fn piece<'a>(args: &Args<'_, 'a>, start: usize, end: usize) -> Option<Val<'a>> {
+    match args.get(0) {
+        Val::Str(Text::Stored(s)) => Some(Val::Str(Text::Stored(s.get(start..end)?))),
+        other => Some(Val::text(other.as_str()?.get(start..end)?)),
+    }
+}
+
+/// The text before or behind a delimiter; empty without one.
+fn cut<'a>(args: &Args<'_, 'a>, place: fn(&str, &str) -> Option<usize>, behind: bool) -> Option<Val<'a>> {
     let (s, t) = (args.str(0)?, args.str(1)?);
-    text(part(s, t).unwrap_or("").to_owned())
+    match place(s, t) {
+        Some(at) if behind => piece(args, at + t.len(), s.len()),
+        Some(at) => piece(args, 0, at),
+        None => piece(args, 0, 0),
+    }
 }
 
 fn trim<'a>(args: &Args<'_, 'a>, left: bool, right: bool) -> Option<Val<'a>> {
-    let mut s = args.str(0)?;
+    let s = args.str(0)?;
     let set = if args.len() > 1 { Some(args.str(1)?) } else { None };
-    let dropped = |c: char| set.map_or_else(|| c.is_whitespace(), |set| set.contains(c));
-    if left {
-        s = s.trim_start_matches(dropped);
-    }
-    if right {
-        s = s.trim_end_matches(dropped);
-    }
-    text(s.to_owned())
+    // Every character of the text may be looked for, so a long set is worth sorting.
+    let sorted = set.filter(|set| set.len() > 32).map(|set| set.chars().collect::<BTreeSet<char>>());
+    let dropped = |c: char| match (&sorted, set) {
+        (Some(sorted), _) => sorted.contains(&c),
+        (None, Some(set)) => set.contains(c),
+        (None, None) => c.is_whitespace(),
+    };
+    let end = if right { s.trim_end_matches(dropped).len() } else { s.len() };
+    let start = if left { end - s[..end].trim_start_matches(dropped).len() } else { 0 };
+    piece(args, start, end)
 }
 
 fn replace<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
@@ -171,6 +210,9 @@ fn string_split<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
 /// The JSON value in a string, if it is of the wanted kind.
 fn from_json<'a>(args: &Args<'_, 'a>, kind: Kind) -> Option<Val<'a>> {
     let s = args.str(0)?.trim();
+    // A value of two bytes of text, such as `0,`, becomes one of many bytes.
+    args.charge(s.len() as u64);
+    args.makes(s.len().saturating_mul(16));
     let doc = orrery_doc::json::parse(s.as_bytes(), orrery_doc::json::DEFAULT_MAX_DEPTH).ok()?;
     let value = Val::from(doc.root()).to_owned_val();
     (value.kind() == kind).then_some(value)
@@ -186,26 +228,4 @@ fn to_string<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
             text(String::from_utf8(out).ok()?)
         }
     }
-}
-
-fn regex_match<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
-    let s = args.str(0)?;
-    let modifiers = if args.len() > 2 { args.str(2)? } else { "" };
-    Some(Val::Bool(regex(args.str(1)?, modifiers)?.is_match(s)))
-}
-
-/// Compiles a pattern with the service's modifiers; `None` when either is not valid.
-pub(crate) fn regex(pattern: &str, modifiers: &str) -> Option<regex::Regex> {
-    let mut builder = regex::RegexBuilder::new(pattern);
-    builder.size_limit(limits::REGEX_BYTES).dfa_size_limit(limits::REGEX_BYTES);
-    for modifier in modifiers.chars() {
-        match modifier {
-            'm' => builder.multi_line(true),
-            's' => builder.dot_matches_new_line(true),
-            'i' => builder.case_insensitive(true),
-            'x' => builder.ignore_whitespace(true),
-            _ => return None,
-        };
-    }
-    builder.build().ok()
 }

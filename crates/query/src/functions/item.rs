@@ -1,0 +1,48 @@
+//! DOCUMENTID: the number of an item in its partition.
+
+use super::{Function, function};
+use crate::value::Val;
+
+pub(super) static FUNCTIONS: [Function; 1] = [function("DOCUMENTID", 1, 1, |args| {
+    Some(Val::Int(document_number(args.get(0).get("_rid").as_str()?)?))
+})];
+
+/// A resource id is base64 with `-` for `/`: four bytes for the database, four for the container, and
+/// eight for the document, low byte first.
+fn document_number(rid: &str) -> Option<i64> {
+    let digits = rid.trim_end_matches('=');
+    (digits.len() == 22).then_some(())?;
+    let mut bits: u128 = 0;
+    for digit in digits.bytes().take(21) {
+        bits = bits << 6 | u128::from(sextet(digit)?);
+    }
+    // The last digit holds the two bits that are left of 128.
+    bits = bits << 2 | u128::from(sextet(digits.as_bytes()[21])? >> 4);
+    let document = u64::from_be_bytes(*bits.to_be_bytes().last_chunk()?).swap_bytes();
+    i64::try_from(document).ok()
+}
+
+fn sextet(digit: u8) -> Option<u8> {
+    Some(match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        b'+' => 62,
+        b'/' | b'-' => 63,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_eight_bytes_are_the_document() {
+        // The service's own example.
+        assert_eq!(document_number("36ZyAPW+uN8NAAAAAAAAAA=="), Some(13));
+        for bad in ["", "36ZyAPW+uN8=", "36ZyAPW+uN8NAAAAAAAA!A==", "////////////////////////", "é"] {
+            assert_eq!(document_number(bad), None, "{bad}");
+        }
+    }
+}

@@ -88,3 +88,6 @@ pub fn plan_access(program: &Program, indexes: &dyn Indexes) -> Access {
     shortcut = shortcut::allowed(shortcut, &of_entries, filter_exact);
     Access { filter: of_entries, filter_exact, order, order_terms, shortcut }
 }
+
+#[cfg(test)]
+mod tests;

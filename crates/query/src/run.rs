@@ -94,7 +94,7 @@ enum State {
     Streaming(streaming::Streaming),
     Distinct(distinct::Distinct),
     Grouped(grouped::Grouped),
-    Sorted(sorted::Sorted),
+    Sorted(Box<sorted::Sorted>),
 }
 
 impl<'p> Run<'p> {
@@ -193,7 +193,7 @@ impl<'p> StageRun<'p> {
         let state = if let Some(grouping) = &level.grouping {
             State::Grouped(grouped::Grouped::new(grouping, emitted(carry)?))
         } else if !level.order_by.is_empty() {
-            State::Sorted(sorted::Sorted::new(level, room, carry)?)
+            State::Sorted(Box::new(sorted::Sorted::new(level, room, carry)?))
         } else if level.distinct {
             State::Distinct(distinct::Distinct::new(emitted(carry)?))
         } else if replay {

@@ -98,10 +98,10 @@ impl Adviser<'_> {
     fn expr(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Call { udf: false, name, arguments } => self.call(name, arguments),
-            ExprKind::Binary(op, left, right) if is_comparison(*op) => {
-                if [left, right].into_iter().any(|side| changes_case(side)) {
-                    self.add(UPPER_LOWER);
-                }
+            ExprKind::Binary(op, left, right)
+                if is_comparison(*op) && (changes_case(left) || changes_case(right)) =>
+            {
+                self.add(UPPER_LOWER);
             }
             ExprKind::Subquery(_, query) => self.query(query),
             _ => {}

@@ -113,7 +113,7 @@ fn span_text(span: &Span) -> String {
         return "is defined".into();
     }
     if is_whole_term(&span.lower) && after_prefix(&span.lower) == span.upper {
-        return format!("= {}", term_text(&span.lower));
+        return format!("= {}", term_text(&span.lower).0);
     }
     const KINDS: [(Kind, &str); 6] = [
         (Kind::Null, "null"),
@@ -126,35 +126,50 @@ fn span_text(span: &Span) -> String {
     if let Some((_, name)) = KINDS.iter().find(|(kind, _)| *span == Span::of_kind(*kind)) {
         return format!("is {name}");
     }
-    format!("from {} to {}", term_text(&span.lower), term_text(&span.upper))
+    if let [0x50, _, ..] = span.lower.as_slice()
+        && after_prefix(&span.lower) == span.upper
+    {
+        return format!("starts with {}", term_text(&span.lower).0);
+    }
+    let starts_type = matches!(span.lower.as_slice(), [mark] if mark & 0x0f == 0);
+    let ends_type = matches!(span.upper.as_slice(), [mark] if mark & 0x0f == 0);
+    let mut bounds = Vec::new();
+    if !starts_type || ends_type {
+        let (value, behind) = term_text(&span.lower);
+        bounds.push(format!("{} {value}", if behind { ">" } else { ">=" }));
+    }
+    if !ends_type || (starts_type && span.upper != [0x90]) {
+        let (value, behind) = term_text(&span.upper);
+        bounds.push(format!("{} {value}", if behind { "<=" } else { "<" }));
+    }
+    bounds.join(" and ")
 }
 
-/// A bound as a person would write it. A bound just behind a value is the value with a plus.
-fn term_text(term: &[u8]) -> String {
+/// The value of a bound as a person would write it, and whether the bound lies just behind it.
+fn term_text(term: &[u8]) -> (String, bool) {
     match term {
-        [0x20] => "null".into(),
-        [0x30] => "false".into(),
-        [0x31] => "true".into(),
+        [0x20 | 0x21] => ("null".into(), term == [0x21]),
+        [0x30] => ("false".into(), false),
+        [0x31 | 0x32] => ("true".into(), term == [0x32]),
+        [0x40] => ("any number".into(), false),
+        [0x50] => ("any string".into(), false),
+        [0x70] => ("any array".into(), false),
+        [0x80] => ("any object".into(), false),
         [0x40, number @ ..] if number.len() >= 9 => {
             let bits = number.first_chunk::<8>().map_or(0, |bits| u64::from_be_bytes(*bits));
             let bits = if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits };
-            let tail = if number[8] == 0x81 && number.len() == 9 { "+" } else { "" };
-            format!("{}{tail}", f64::from_bits(bits))
+            (f64::from_bits(bits).to_string(), number[8] == 0x81 && number.len() == 9)
         }
         [0x50, text @ ..] => {
             let end = text.windows(2).position(|pair| pair[0] == 0 && pair[1] != 0xff);
-            let (bytes, tail) = match end {
-                Some(end) => (&text[..end], if text[end + 1] == 0 { "" } else { "+" }),
-                None => (text, "..."),
-            };
+            let bytes = &text[..end.unwrap_or(text.len())];
             let mut out = String::new();
             quote(&String::from_utf8_lossy(bytes).replace("\0\u{fffd}", "\0"), &mut out);
-            format!("{out}{tail}")
+            (out, end.is_some_and(|end| text[end + 1] != 0))
         }
-        [mark] => format!("type {mark:02x}"),
         term => {
             let hex: String = term.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-            format!("term {hex}")
+            (format!("term {hex}"), false)
         }
     }
 }

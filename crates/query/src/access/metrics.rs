@@ -68,10 +68,10 @@ pub fn index_metrics(program: &Program, indexes: &dyn Indexes, scope: &[IndexPat
     }
     if composite.is_some() {
         metrics.utilized_composite.push(specs(&order));
-    } else if let Some(parts) = wished_composite(&filter, &order, level, &analysis) {
-        if indexes.composite(&parts).is_none() {
-            metrics.potential_composite.push(specs(&parts));
-        }
+    } else if let Some(parts) = wished_composite(&filter, &order, level, &analysis)
+        && indexes.composite(&parts).is_none()
+    {
+        metrics.potential_composite.push(specs(&parts));
     }
     metrics
 }

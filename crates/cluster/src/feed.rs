@@ -4,7 +4,7 @@
 //! That survives restarts, other page sizes, and partitions that split in between.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use orrery_doc::{Epk, EpkRange, prefix_range};
 use orrery_store::{Item, Meter, Position, Scan, View};
@@ -72,7 +72,7 @@ impl Db {
     }
 
     /// Visits the items of one range from where the walk stands, and moves the walk on.
-    pub(crate) fn walk_range(
+    fn walk_range(
         &self,
         range: &Range,
         walk: &mut Walk,
@@ -95,11 +95,7 @@ impl Db {
             if end == Step::Continue { Scan::Continue } else { Scan::Stop }
         });
         scanned.map_err(|error| Error::from(ErrorKind::Op { place: 0, error }))?;
-        match end {
-            Step::Continue => walk.leave(range),
-            Step::Finish => walk.finish(),
-            Step::StopAfter | Step::StopBefore => walk.stop_after(last),
-        }
+        walk.move_on(range, end, last);
         Ok(meter)
     }
 }
@@ -108,7 +104,7 @@ impl Db {
 pub(crate) struct Walk {
     /// What is to be visited in all.
     pub epk: EpkRange,
-    after: Option<Position>,
+    pub after: Option<Position>,
     done: bool,
     /// Set when the client named a range: then no other may answer.
     only: Option<u32>,
@@ -144,6 +140,15 @@ impl Walk {
         let from = from.max(&self.epk.min).clone();
         let rest = EpkRange { min: from, max: self.epk.max.clone() };
         if rest.min >= rest.max { None } else { Some(container.range_of(&rest.min)) }
+    }
+
+    /// Moves the walk on after a visit to a range that ended so, with the last item that counts as seen.
+    pub fn move_on(&mut self, range: &Range, end: Step, last: Option<Position>) {
+        match end {
+            Step::Continue => self.leave(range),
+            Step::Finish => self.finish(),
+            Step::StopAfter | Step::StopBefore => self.stop_after(last),
+        }
     }
 
     /// Everything of this range was seen; the next one follows.
@@ -222,10 +227,15 @@ pub(crate) struct PageLimits {
 
 impl PageLimits {
     pub fn new(page: &PageOptions) -> PageLimits {
+        PageLimits::within(page, page.time_max)
+    }
+
+    /// As the page says, but with another time.
+    pub fn within(page: &PageOptions, time_max: Duration) -> PageLimits {
         PageLimits {
             items_left: page.items_max,
             bytes_left: page.bytes_max as i64,
-            deadline: Instant::now() + page.time_max,
+            deadline: Instant::now() + time_max,
             seen: 0,
         }
     }

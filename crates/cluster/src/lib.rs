@@ -29,10 +29,11 @@ pub use offer::Offer;
 pub use options::{Account, DbOptions, Durability, OpenError, Storage};
 pub use orrery_store as store;
 pub use orrery_store::limits;
+pub use query::{LeafNote, Method, PlanNote, QueryTimes};
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{
-    Consistency, FeedPage, PageOptions, QueryPage, ReadOptions, ReadReply, Scope, SessionToken, Throughput,
+    AccessChoice, Consistency, FeedPage, PageOptions, QueryPage, ReadOptions, ReadReply, Scope, SessionToken, Throughput,
     WriteOptions, WriteReply,
 };
 pub use resource::{Resource, ResourceKind};

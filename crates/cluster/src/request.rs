@@ -5,6 +5,7 @@ use std::time::Duration;
 use orrery_doc::{EpkRange, PartitionKey};
 use orrery_store::{Item, Lsn, Meter, Outcome, Precondition};
 
+use crate::query::PlanNote;
 use crate::receipt::Receipt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +76,20 @@ pub struct PageOptions {
     pub continuation: Option<String>,
     pub consistency: Consistency,
     pub session: Option<SessionToken>,
+    /// How a query may find its items.
+    pub access: AccessChoice,
+}
+
+/// How a query may find its items. The rows are the same whatever is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessChoice {
+    /// By cost.
+    #[default]
+    Auto,
+    /// Never through an index.
+    ScanOnly,
+    /// Through an index wherever one can be used, whatever it costs.
+    IndexAlways,
 }
 
 /// One page of items.
@@ -86,11 +101,13 @@ pub struct FeedPage {
 }
 
 /// One page of query results, each already JSON text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct QueryPage {
     pub rows: orrery_query::Rows,
     /// What was looked at for this page.
     pub meter: Meter,
+    /// How the items were found, and what that took.
+    pub plan: PlanNote,
     pub continuation: Option<String>,
     pub receipt: Receipt,
 }

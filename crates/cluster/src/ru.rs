@@ -30,9 +30,11 @@ const PATCHED_PROPERTY: f64 = 0.4;
 const MISS: f64 = 1.0;
 /// The least a query costs on each physical partition it visits.
 const QUERY_MIN: f64 = 2.2;
+const QUERY_INDEX_ENTRY: f64 = 0.001;
 const QUERY_ITEM: f64 = 0.02;
 const QUERY_SCANNED_KB: f64 = 0.05;
 const QUERY_RETURNED_KB: f64 = 0.3;
+const RETURNED: &str = "kilobytes returned";
 /// Reading or changing the catalog.
 pub const METADATA_READ: f64 = 1.0;
 pub const METADATA_WRITE: f64 = 4.95;
@@ -94,9 +96,16 @@ pub fn query(meter: &Meter, consistency: Consistency) -> Charge {
     let replicas = replicas_read(consistency);
     Charge::default()
         .line("least charge of a partition visited", replicas, QUERY_MIN)
+        .line("index entries read", meter.index_entries_read as f64 * replicas, QUERY_INDEX_ENTRY)
         .line("items looked at", f64::from(meter.items_scanned) * replicas, QUERY_ITEM)
         .line("kilobytes looked at", kilobytes(meter.bytes_scanned) * replicas, QUERY_SCANNED_KB)
-        .line("kilobytes returned", kilobytes(meter.bytes_returned) * replicas, QUERY_RETURNED_KB)
+        .line(RETURNED, kilobytes(meter.bytes_returned) * replicas, QUERY_RETURNED_KB)
+}
+
+/// The rows of a page that was merged from several partitions; what each did to find them is charged for itself.
+pub fn returned(meter: &Meter, consistency: Consistency) -> Charge {
+    let kilobytes = kilobytes(meter.bytes_returned) * replicas_read(consistency);
+    Charge::default().line(RETURNED, kilobytes, QUERY_RETURNED_KB)
 }
 
 fn kilobytes(bytes: u64) -> f64 {
@@ -147,7 +156,13 @@ mod tests {
 
     #[test]
     fn the_lines_add_up_to_the_total() {
-        let meter = Meter { items_scanned: 7, bytes_scanned: 9000, bytes_returned: 900, ..Meter::default() };
+        let meter = Meter {
+            index_entries_read: 40,
+            items_scanned: 7,
+            bytes_scanned: 9000,
+            bytes_returned: 900,
+            ..Meter::default()
+        };
         let charge = query(&meter, Consistency::Session);
         let sum: f64 = charge.lines.iter().map(|line| line.count * line.each).sum();
         assert!((charge.total() - sum).abs() < 0.01);

@@ -1,0 +1,196 @@
+//! Choosing how to find the items that a filter may let pass.
+//!
+//! The planner proposes conditions on index entries. Some are worth nothing: a term that half of the items
+//! have, an interval of a hundred thousand entries before a page of ten rows. What a condition is worth is
+//! found by looking: the first entries of each are counted, up to a small cap, and the smallest list drives.
+//! Conditions that are left out cost nothing but time, because every item is checked by the program.
+//!
+//! The costs that matter, as measured: to scan an item is about four times the work of reading an index
+//! entry, and to fetch one by its key about four times the work of scanning it. Where candidates are dense,
+//! the loader walks instead of fetching, so a long list of one term is never much worse than a scan. A long
+//! interval must be collected first, on every page; that pays off while its entries are fewer than about
+//! twice the root of the page's rows times the items of the scope.
+
+use orrery_query::{IndexPath, IndexStep, Leaf, Proposal, Span};
+use orrery_store::OpError;
+use orrery_store::index::{
+    Candidates, INDEX_COLLECTED_MAX, INDEX_MERGED_MAX, IndexReader, TermRange, is_single_term,
+};
+use orrery_store::indexing::PathHash;
+
+use super::note::LeafNote;
+use crate::request::AccessChoice;
+
+/// Entries of a condition that are counted before anything is decided.
+const PROBE_ENTRIES: usize = 128;
+/// So few candidates are fetched without looking at any other condition.
+const ALONE_MAX: u64 = 32;
+/// So few items are scanned without asking any index.
+const SCAN_WITHOUT_ASKING: u64 = 8;
+/// Fetching an item costs as much as scanning so many.
+const FETCH_FOR_SCANS: u64 = 3;
+
+pub(super) struct Chooser<'r> {
+    pub reader: &'r IndexReader<'r>,
+    pub choice: AccessChoice,
+    /// Items that a scan would visit, at most.
+    pub scope_items: u64,
+    /// Rows that will be looked for; `None` when all items have to be seen.
+    pub wanted: Option<usize>,
+    /// Paths on which the scope already decides.
+    pub implied: &'r [IndexPath],
+    pub notes: Vec<LeafNote>,
+}
+
+/// A list of candidates and what is known of its length.
+pub(super) struct Weighed {
+    pub candidates: Candidates,
+    /// Entries counted.
+    pub entries: u64,
+    /// Counting stopped at the cap: there are more.
+    pub open: bool,
+    /// Comes in key order by itself; nothing must be collected.
+    streams: bool,
+}
+
+/// Candidates in key order, and the most entries to collect for them.
+pub(super) struct Chosen {
+    pub candidates: Candidates,
+    pub collect_max: usize,
+}
+
+impl Chooser<'_> {
+    /// The candidates to visit, or `None` to scan.
+    pub fn choose(&mut self, proposal: &Proposal) -> Result<Option<Chosen>, OpError> {
+        let small = self.scope_items <= SCAN_WITHOUT_ASKING;
+        match (self.choice, proposal) {
+            (AccessChoice::ScanOnly, _) | (_, Proposal::Everything) => return Ok(None),
+            (_, Proposal::Nothing) => {
+                return Ok(Some(Chosen { candidates: Candidates::All(vec![]), collect_max: 0 }));
+            }
+            (AccessChoice::Auto, _) if small => return Ok(None),
+            _ => {}
+        }
+        let Some(weighed) = self.weigh(proposal)? else { return Ok(None) };
+        let chosen = self.pays_off(&weighed).map(|collect_max| {
+            self.notes.iter_mut().for_each(|note| note.mark_used(&weighed.candidates));
+            Chosen { candidates: weighed.candidates, collect_max }
+        });
+        Ok(chosen)
+    }
+
+    /// Whether to use the candidates, and then how many entries to collect at most.
+    fn pays_off(&self, weighed: &Weighed) -> Option<usize> {
+        let items = self.scope_items;
+        if self.choice == AccessChoice::IndexAlways {
+            return Some(INDEX_COLLECTED_MAX);
+        }
+        if !weighed.open {
+            return (weighed.entries * FETCH_FOR_SCANS < items).then_some(PROBE_ENTRIES + 1);
+        }
+        if weighed.streams {
+            return (PROBE_ENTRIES as u64 * FETCH_FOR_SCANS < items).then_some(PROBE_ENTRIES + 1);
+        }
+        let quarter = items / 4;
+        let most = match self.wanted {
+            Some(rows) => quarter.min(2 * (items.saturating_mul(rows as u64)).isqrt()),
+            None => quarter,
+        };
+        let most = usize::try_from(most).unwrap_or(usize::MAX).min(INDEX_COLLECTED_MAX);
+        (most > PROBE_ENTRIES).then_some(most)
+    }
+
+    /// Counts the first entries of the conditions; `None` when they exclude nothing.
+    pub fn weigh(&mut self, proposal: &Proposal) -> Result<Option<Weighed>, OpError> {
+        match proposal {
+            Proposal::Everything => Ok(None),
+            Proposal::Nothing => Ok(Some(Weighed::nothing())),
+            Proposal::Leaf(leaf) if self.implied.contains(&leaf.path) => Ok(None),
+            Proposal::Leaf(leaf) => self.weigh_leaf(leaf).map(Some),
+            Proposal::Any(list) => self.weigh_any(list),
+            Proposal::All(list) => self.weigh_all(list),
+        }
+    }
+
+    fn weigh_leaf(&mut self, leaf: &Leaf) -> Result<Weighed, OpError> {
+        let path_hash = hash_of(&leaf.path);
+        let ranges = ranges_of(&leaf.spans);
+        let entries = self.reader.count_up_to(path_hash, &ranges, PROBE_ENTRIES)?;
+        let open = entries == PROBE_ENTRIES;
+        let streams = ranges.len() <= INDEX_MERGED_MAX && ranges.iter().all(is_single_term);
+        self.notes.push(LeafNote {
+            path: leaf.path.clone(),
+            path_hash,
+            entries: entries as u64,
+            more: open,
+            used: false,
+        });
+        let term = |range: TermRange| Candidates::Term { path_hash, term: range.start };
+        let candidates = if !streams {
+            Candidates::Collected { path_hash, ranges }
+        } else if ranges.len() == 1 {
+            term(ranges.into_iter().next().expect("there is one range"))
+        } else {
+            Candidates::Any(ranges.into_iter().map(term).collect())
+        };
+        Ok(Weighed { candidates, entries: entries as u64, open, streams })
+    }
+
+    /// All of a union's parts are needed, so one that excludes nothing spoils it.
+    fn weigh_any(&mut self, list: &[Proposal]) -> Result<Option<Weighed>, OpError> {
+        let mut sum = Weighed::nothing();
+        let mut parts = Vec::with_capacity(list.len());
+        for proposal in list {
+            let Some(part) = self.weigh(proposal)? else { return Ok(None) };
+            sum.entries += part.entries;
+            sum.open |= part.open;
+            sum.streams &= part.streams;
+            parts.push(part.candidates);
+        }
+        Ok((parts.len() <= INDEX_MERGED_MAX).then(|| Weighed { candidates: Candidates::Any(parts), ..sum }))
+    }
+
+    /// Of an intersection's parts any will do, so those that cost much and exclude little are left out.
+    fn weigh_all(&mut self, list: &[Proposal]) -> Result<Option<Weighed>, OpError> {
+        let mut parts = Vec::with_capacity(list.len());
+        for proposal in list {
+            let Some(part) = self.weigh(proposal)? else { continue };
+            if !part.open && part.entries <= ALONE_MAX && self.choice != AccessChoice::IndexAlways {
+                return Ok(Some(part));
+            }
+            parts.push(part);
+        }
+        // A long interval is collected only when nothing better is there.
+        if parts.iter().any(|part| part.streams || !part.open) {
+            parts.retain(|part| part.streams || !part.open);
+        } else {
+            parts.truncate(1);
+        }
+        parts.sort_by_key(|part| (part.open, part.entries));
+        if parts.len() <= 1 {
+            return Ok(parts.pop());
+        }
+        let (entries, open) = (parts[0].entries, parts[0].open);
+        let streams = parts.iter().all(|part| part.streams);
+        let candidates = Candidates::All(parts.into_iter().map(|part| part.candidates).collect());
+        Ok(Some(Weighed { candidates, entries, open, streams: streams || !open }))
+    }
+}
+
+impl Weighed {
+    fn nothing() -> Weighed {
+        Weighed { candidates: Candidates::All(vec![]), entries: 0, open: false, streams: true }
+    }
+}
+
+pub(super) fn ranges_of(spans: &[Span]) -> Vec<TermRange> {
+    spans.iter().map(|span| span.lower.clone()..span.upper.clone()).collect()
+}
+
+pub(super) fn hash_of(path: &IndexPath) -> u64 {
+    let hash = path.steps().iter().fold(PathHash::ROOT, |hash, step| match step {
+        IndexStep::Name(name) => hash.name(name),
+        IndexStep::Elements => hash.elements(),
+    });
+    hash.value()
+}

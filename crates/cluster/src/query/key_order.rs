@@ -1,0 +1,140 @@
+//! Items in key order, by scan or by index: whichever is used, the rows and their order are the same, so each
+//! page may choose anew.
+
+use orrery_query::Flow;
+use orrery_store::index::{IndexReader, PlaceCursor, key_at};
+use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
+use orrery_store::{Item, OpError, Position, Scan};
+
+use super::note::Method;
+use super::page::PageRun;
+use super::visit::{Visit, stored};
+use crate::error::{Error, ErrorKind, Result};
+use crate::feed::{PageLimits, Step};
+use crate::request::PageOptions;
+
+/// How a visit ended: what to do next, and the last item that counts as seen.
+pub(super) struct End {
+    pub step: Step,
+    pub last: Option<Position>,
+}
+
+/// Feeds the items of the extent to the program until it has enough.
+pub(super) fn feed(visit: &mut Visit<'_>, run: &mut PageRun<'_>) -> Result<End> {
+    let reader = visit.reader();
+    let cursor = choose(visit, &reader)?;
+    visit.note.method = if cursor.is_some() { Method::Index } else { Method::Scan };
+    let mut keeper = Keeper::new(visit.request.page, visit.request.program.is_blocking());
+    match cursor {
+        Some(cursor) => feed_places(visit, run, &mut keeper, cursor)?,
+        None => scan(visit, run, &mut keeper)?,
+    }
+    visit.count_entries(&reader);
+    keeper.end()
+}
+
+/// The places to visit, or none for all of them.
+fn choose<'r>(visit: &mut Visit<'_>, reader: &'r IndexReader<'r>) -> Result<Option<PlaceCursor<'r>>> {
+    let Some(access) = visit.note.access.take() else { return Ok(None) };
+    let implied = visit.implied_paths();
+    let mut chooser = visit.chooser(reader, &implied);
+    let cursor = visit.tally.looking_up(|| {
+        Ok::<_, OpError>(match chooser.choose(&access.filter)? {
+            Some(chosen) => reader.places(&chosen.candidates, chosen.collect_max)?,
+            None => None,
+        })
+    });
+    visit.note.leaves = chooser.notes;
+    visit.note.access = Some(access);
+    let cursor = cursor.map_err(stored)?;
+    if cursor.is_none() {
+        visit.note.leaves.iter_mut().for_each(|leaf| leaf.used = false);
+    }
+    Ok(cursor)
+}
+
+fn feed_places(
+    visit: &mut Visit<'_>,
+    run: &mut PageRun<'_>,
+    keeper: &mut Keeper,
+    mut cursor: PlaceCursor<'_>,
+) -> Result<()> {
+    let mut loader = visit.view.loader();
+    while let Some(place) = cursor.current() {
+        let item = visit.tally.loading(|| loader.load(place)).map_err(stored)?;
+        if keeper.take(visit, run, place, &item) == Scan::Stop {
+            break;
+        }
+        cursor.advance().map_err(stored)?;
+    }
+    Ok(())
+}
+
+fn scan(visit: &mut Visit<'_>, run: &mut PageRun<'_>, keeper: &mut Keeper) -> Result<()> {
+    let started = std::time::Instant::now();
+    let before = visit.tally.times.evaluation;
+    let (epk, after) = (visit.extent.epk.clone(), visit.extent.after.clone());
+    let view = visit.view;
+    view.scan_places(&epk, after.as_ref(), |place, item| keeper.take(visit, run, place, &item))
+        .map_err(stored)?;
+    let evaluation = visit.tally.times.evaluation - before;
+    visit.tally.times.document_load += started.elapsed().saturating_sub(evaluation);
+    Ok(())
+}
+
+/// Decides after each item whether the page goes on, and remembers the last one.
+struct Keeper {
+    limits: PageLimits,
+    blocking: bool,
+    step: Step,
+    last: Vec<u8>,
+    failure: Option<Error>,
+}
+
+impl Keeper {
+    fn new(page: &PageOptions, blocking: bool) -> Keeper {
+        // A blocking program has to see everything before it can answer, so it gets more time, but not any.
+        let time_max = if blocking { BLOCKING_QUERY_TIME_MAX } else { page.time_max };
+        Keeper {
+            limits: PageLimits::within(page, time_max),
+            blocking,
+            step: Step::Continue,
+            last: Vec::new(),
+            failure: None,
+        }
+    }
+
+    fn take(&mut self, visit: &mut Visit<'_>, run: &mut PageRun<'_>, place: &[u8], item: &Item) -> Scan {
+        self.step = match visit.feed(run, item) {
+            Ok(Flow::Done) => Step::Finish,
+            Ok(Flow::Full) => Step::StopBefore,
+            Ok(Flow::More) if !self.limits.is_late() => Step::Continue,
+            Ok(Flow::More) if self.blocking => {
+                self.failure = Some(ErrorKind::TimedOut.into());
+                Step::Finish
+            }
+            Ok(Flow::More) => Step::StopAfter,
+            Err(error) => {
+                self.failure = Some(error);
+                Step::Finish
+            }
+        };
+        if self.step != Step::StopBefore {
+            self.last.clear();
+            self.last.extend_from_slice(place);
+        }
+        if self.step == Step::Continue { Scan::Continue } else { Scan::Stop }
+    }
+
+    fn end(self) -> Result<End> {
+        if let Some(error) = self.failure {
+            return Err(error);
+        }
+        let stops = matches!(self.step, Step::StopAfter | Step::StopBefore);
+        let last = match stops && !self.last.is_empty() {
+            true => Some(key_at(&self.last).ok_or_else(|| stored(OpError::Damaged("a stored key".into())))?),
+            false => None,
+        };
+        Ok(End { step: self.step, last })
+    }
+}

@@ -1,0 +1,124 @@
+//! Running a query over items, one page at a time.
+//!
+//! A page never spans two partitions. On its partition the program is given items in one of two orders:
+//!
+//! - *Key order*, by a scan or by an index ([`key_order`]). A streaming program goes on from the item where it
+//!   stopped; a blocking one (GROUP BY, aggregates, DISTINCT, ORDER BY without an index) sees its whole scope
+//!   on every page, which must then lie on one partition.
+//! - *Term order* ([`term_order`]): an index delivers the order that the query asks for, and the page ends when
+//!   it is full. The program's state says which value came last, and that is where the next page goes on.
+//!
+//! Some answers need no items at all ([`shortcut`]). Whichever way is taken, the rows are the same, and so is the
+//! continuation: it carries a place in the key space and the program's own small state, and nothing of the
+//! way. So each page chooses anew, whatever happened to the indexes in between.
+
+mod choose;
+mod key_order;
+mod merge;
+mod note;
+mod page;
+mod shortcut;
+mod tally;
+mod term_order;
+#[cfg(test)]
+mod tests;
+mod token;
+mod visit;
+
+use std::sync::Arc;
+
+use orrery_query::{Carry, Program, Rows};
+use orrery_store::Lsn;
+
+use crate::catalog::Container;
+use crate::db::Db;
+use crate::error::{ErrorKind, Result};
+use crate::feed::Walk;
+use crate::range::Range;
+use crate::receipt::Served;
+use crate::request::{PageOptions, QueryPage, Scope};
+use crate::ru;
+
+pub use note::{LeafNote, Method, PlanNote};
+pub use tally::QueryTimes;
+
+use visit::{Moment, Request, Visit};
+
+impl Db {
+    /// One page of results. It may be empty although more follows, as the service's may.
+    pub async fn query(
+        &self,
+        container: &Arc<Container>,
+        scope: &Scope,
+        program: &Program,
+        page: &PageOptions,
+    ) -> Result<QueryPage> {
+        let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
+        tokio::task::block_in_place(|| self.query_page(container, scope, program, page))
+    }
+
+    fn query_page(
+        &self,
+        container: &Container,
+        scope: &Scope,
+        program: &Program,
+        page: &PageOptions,
+    ) -> Result<QueryPage> {
+        let (position, carry) = token::read(page.continuation.as_deref())?;
+        let mut walk = Walk::start(container, scope, position)?;
+        let Some(range) = walk.range(container).cloned() else {
+            return Ok(QueryPage::default());
+        };
+        if program.is_blocking() && !walk.ends_within(&range) {
+            return Err(ErrorKind::NeedsQueryPlan.into());
+        }
+        let lsn = self.admit(container, &range, page.session.as_ref())?;
+        let moment = self.moment(&range);
+        let request = Request { container, scope, program, page, carry: carry.as_ref() };
+        let mut visit = Visit::new(request, &range, &moment, &walk)?;
+        let (rows, carry) = run_visit(&mut visit, &mut walk, &range)?;
+        visit.tally.meter.bytes_returned = rows.byte_len() as u64;
+        let mut page = QueryPage { rows, ..QueryPage::default() };
+        self.settle(visit, &range, lsn, &mut page);
+        page.continuation = token::write(program, &walk, carry);
+        Ok(page)
+    }
+
+    /// Charges for a visit and adds what it did to the page.
+    fn settle(&self, visit: Visit<'_>, range: &Range, lsn: Lsn, page: &mut QueryPage) {
+        let Visit { request, tally, note, .. } = visit;
+        let charge = ru::query(&tally.meter, request.page.consistency);
+        self.pay(request.container, range, &charge);
+        page.meter.add(&tally.meter);
+        page.plan.add(note, &tally.meter, tally.times);
+        page.receipt.charge.lines.extend(charge.lines);
+        page.receipt.served = Some(Served { range_id: range.id, lsn, item_lsn: None });
+    }
+
+    /// What readers see of a range now, with an index that is complete in it.
+    fn moment(&self, range: &Range) -> Moment {
+        let (lsn, snapshot, schema) = range.schema_point(&self.inner.committer);
+        Moment { snapshot, index: schema.index.clone(), lsn }
+    }
+}
+
+/// Fills one page and moves the walk on.
+fn run_visit(visit: &mut Visit<'_>, walk: &mut Walk, range: &Range) -> Result<(Rows, Option<Carry>)> {
+    let mut run = visit.request.start()?;
+    if !visit.request.program.needs_items() {
+        run.feed_nothing()?;
+        walk.finish();
+        return run.finish();
+    }
+    if shortcut::feed(visit, &mut run)? {
+        walk.finish();
+        return run.finish();
+    }
+    if let Some(answer) = term_order::answer(visit)? {
+        walk.finish();
+        return Ok(answer);
+    }
+    let end = key_order::feed(visit, &mut run)?;
+    walk.move_on(range, end.step, end.last);
+    run.finish()
+}

@@ -1,0 +1,100 @@
+//! One page in the making: the program at work, and the rows it has answered.
+
+use orrery_query::{
+    Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, SystemField, SystemProperties, SystemValue,
+    Val,
+};
+use orrery_store::Item;
+
+use crate::catalog::Container;
+use crate::db::now;
+use crate::error::{ErrorKind, Result};
+use crate::request::PageOptions;
+use crate::resource::ResourceKind;
+use crate::rid::Rid;
+
+/// A run with the rows it has produced.
+pub(super) struct PageRun<'p> {
+    container: &'p Container,
+    program: &'p Program,
+    context: Context<'static>,
+    run: Run<'p>,
+    rows: Rows,
+}
+
+impl<'p> PageRun<'p> {
+    pub fn start(
+        container: &'p Container,
+        program: &'p Program,
+        page: &PageOptions,
+        carry: Option<&Carry>,
+    ) -> Result<PageRun<'p>> {
+        let ticks = now() as i64;
+        let context = Context::at(ticks, ticks as u64);
+        let room = Room { rows: page.items_max, bytes: page.bytes_max };
+        let run = Run::start(program, &context, room, carry).map_err(ErrorKind::Query)?;
+        Ok(PageRun { container, program, context, run, rows: Rows::default() })
+    }
+
+    /// Says that all items fed from now on come behind all that were fed before, in the order that the program
+    /// asks for.
+    pub fn end_ties(&mut self) -> Result<Flow> {
+        Ok(self.run.end_ties(&mut self.rows).map_err(ErrorKind::Query)?)
+    }
+
+    pub fn feed(&mut self, item: &Item) -> Result<Flow> {
+        let place = item.header.rid.to_be_bytes();
+        let system = ItemProperties { container: self.container, item };
+        let row = Row { doc: item.root(), system: Some(&system), place: &place };
+        Ok(self.run.feed(&row, &mut self.rows).map_err(ErrorKind::Query)?)
+    }
+
+    /// For a program that counts: there are so many items more.
+    pub fn feed_count(&mut self, count: u64) -> Result<()> {
+        Ok(self.run.feed_shortcut(count, &Val::Undefined).map_err(ErrorKind::Query)?)
+    }
+
+    /// For MIN and MAX: the item has one of the values that decide.
+    pub fn feed_extreme(&mut self, item: &Item) -> Result<()> {
+        let system = ItemProperties { container: self.container, item };
+        let row = Row { doc: item.root(), system: Some(&system), place: &[] };
+        let value = self.program.shortcut_value(&row, &self.context).map_err(ErrorKind::Query)?;
+        Ok(self.run.feed_shortcut(0, &value).map_err(ErrorKind::Query)?)
+    }
+
+    pub fn feed_nothing(&mut self) -> Result<()> {
+        self.run.feed_nothing(&mut self.rows).map_err(ErrorKind::Query)?;
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> Result<(Rows, Option<Carry>)> {
+        let end = self.run.finish(&mut self.rows).map_err(ErrorKind::Query)?;
+        let carry = match end {
+            PageEnd::Done => None,
+            PageEnd::Continue(carry) => Some(carry),
+        };
+        Ok((self.rows, carry))
+    }
+}
+
+/// System properties of an item, rendered only when a query asks for them.
+struct ItemProperties<'a> {
+    container: &'a Container,
+    item: &'a Item,
+}
+
+impl SystemProperties for ItemProperties<'_> {
+    fn read(&self, field: SystemField) -> SystemValue {
+        let rid = || Rid::child(self.container.resource.rid, ResourceKind::Item, self.item.header.rid);
+        match field {
+            SystemField::Rid => SystemValue::Text(rid().to_string()),
+            SystemField::SelfLink => {
+                let (database, container) = (self.container.database, self.container.resource.rid);
+                SystemValue::Text(format!("dbs/{database}/colls/{container}/docs/{}/", rid()))
+            }
+            SystemField::Etag => SystemValue::Text(self.item.header.etag.to_header()),
+            SystemField::Attachments => SystemValue::Text("attachments/".into()),
+            SystemField::Ts => SystemValue::Int(self.item.header.ts() as i64),
+        }
+    }
+}

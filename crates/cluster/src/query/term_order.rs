@@ -1,0 +1,454 @@
+//! ORDER BY from the order of an index.
+//!
+//! Entries come in the order of their terms. Within a *run* of equal terms they come in key order, but rows
+//! with equal keys must come in the order in which their items were created, and a term that was cut hides which
+//! value is smaller. So a run is fed as a whole and the program sorts it; between runs the page may end.
+//!
+//! A run can be long, when many items share a value. Then its items are found the other way round: the items
+//! of the partition are walked in the order of creation, and each is looked up in the run. The longer the
+//! run, the fewer are walked in vain.
+//!
+//! Items without a value at the path have no entry. They come first, or last in a descending order, and are found
+//! by a scan, unless the number of entries shows that there are none, or the filter that none can pass.
+//!
+//! A filter may leave so few rows that the walk finds a page only after loading a good part of the items, one by
+//! one, which is dearer than scanning them all. The walk counts what it spends and gives up in time; the scan
+//! then answers the same page, because the continuation does not depend on the way.
+
+use std::time::Instant;
+
+use orrery_doc::{DocBuilder, TermOrder, Value, encode_term};
+use orrery_query::ast::Direction;
+use orrery_query::{Carry, Flow, IndexOrder, IndexPath, IndexStep, Position, Rows, Span, Val};
+use orrery_store::index::{IndexReader, ItemLoader, Places, TermRange};
+use orrery_store::keys::after_prefix;
+use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
+use orrery_store::{Item, Scan};
+
+use super::choose::{hash_of, ranges_of};
+use super::note::Method;
+use super::page::PageRun;
+use super::visit::{Visit, stored};
+use crate::error::{ErrorKind, Result};
+use crate::request::AccessChoice;
+
+/// What reading an index entry, scanning an item and fetching one cost, relative to each other.
+const ENTRY_COST: u64 = 1;
+const SCAN_COST: u64 = 4;
+const FETCH_COST: u64 = 16;
+/// The walk may always spend so much before it gives up.
+const COST_MIN: u64 = 4096;
+/// The first bytes behind the term of undefined.
+const BEHIND_UNDEFINED: [u8; 1] = [0x11];
+/// A run is fed whole up to at least so many entries.
+const RUN_COLLECTED_MIN: usize = 64;
+
+/// The way through an index.
+struct Order {
+    path_hash: u64,
+    /// For each part whether its bits are turned.
+    parts: Vec<bool>,
+    backward: bool,
+    ranges: Vec<TermRange>,
+    undefined: Undefined,
+}
+
+/// When items without a value at the path have their turn.
+enum Undefined {
+    Never,
+    First(Vec<Box<str>>),
+    Last(Vec<Box<str>>),
+}
+
+/// Whether the walk goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    More,
+    PageFull,
+    GiveUp,
+}
+
+/// Answers the page in the order of an index, if there is one and it pays off.
+pub(super) fn answer(visit: &mut Visit<'_>) -> Result<Option<(Rows, Option<Carry>)>> {
+    let Some(order) = Order::of(visit) else { return Ok(None) };
+    if !pays_off(visit, &order)? {
+        return Ok(None);
+    }
+    let mut run = visit.request.start()?;
+    let spend_max = match visit.request.page.access {
+        AccessChoice::IndexAlways => u64::MAX,
+        _ => visit.extent.items * SCAN_COST + COST_MIN,
+    };
+    let answered = walk(visit, &order, &mut Sink { run: &mut run, shared: None }, spend_max)?;
+    if answered { run.finish().map(Some) } else { Ok(None) }
+}
+
+/// Feeds the first rows of this partition to a program that merges several, if there is an order and it pays off:
+/// as many as a page may need.
+pub(super) fn feed_first_rows(visit: &mut Visit<'_>, shared: &mut PageRun<'_>) -> Result<bool> {
+    let Some(order) = Order::of(visit) else { return Ok(false) };
+    if !pays_off(visit, &order)? {
+        return Ok(false);
+    }
+    let mut run = visit.request.start()?;
+    // What was given to the shared program cannot be taken back, so this walk may not give up.
+    walk(visit, &order, &mut Sink { run: &mut run, shared: Some(shared) }, u64::MAX)
+}
+
+fn walk(visit: &mut Visit<'_>, order: &Order, sink: &mut Sink<'_, '_, '_>, spend_max: u64) -> Result<bool> {
+    let reader = visit.reader();
+    let mut walk = Walk::new(visit, &reader, spend_max);
+    let next = walk.phases(visit, sink, order)?;
+    visit.count_entries(&reader);
+    if next == Next::GiveUp {
+        return Ok(false);
+    }
+    visit.note.method = Method::Order;
+    Ok(true)
+}
+
+/// Who is given the items.
+struct Sink<'s, 'p, 'q> {
+    /// Says when the page is full.
+    run: &'s mut PageRun<'p>,
+    shared: Option<&'s mut PageRun<'q>>,
+}
+
+impl Sink<'_, '_, '_> {
+    fn feed(&mut self, visit: &mut Visit<'_>, item: &Item) -> Result<()> {
+        visit.feed(self.run, item)?;
+        if let Some(shared) = &mut self.shared {
+            shared.feed(item)?;
+        }
+        Ok(())
+    }
+}
+
+/// A filter that leaves few items is better answered by fetching and sorting those.
+fn pays_off(visit: &mut Visit<'_>, order: &Order) -> Result<bool> {
+    if visit.request.page.access == AccessChoice::IndexAlways {
+        return Ok(true);
+    }
+    // To scan for the items without a value and to sort all items of the scan is the same work.
+    let after = last_row(visit);
+    if matches!(order.undefined, Undefined::First(_)) && (after.is_none() || is_undefined(after)) {
+        return Ok(false);
+    }
+    let (items, partition) = (visit.extent.items, visit.partition_items);
+    let rows = (visit.request.page.items_max as u64).min(items);
+    // Entries of other logical partitions are read in vain.
+    let in_vain = if items == 0 { 0 } else { rows.saturating_mul(partition / items) };
+    if rows * FETCH_COST + in_vain * ENTRY_COST > items * SCAN_COST {
+        return Ok(false);
+    }
+    let reader = visit.reader();
+    let implied = visit.implied_paths();
+    let Some(access) = visit.note.access.take() else { return Ok(false) };
+    let mut chooser = visit.chooser(&reader, &implied);
+    let weighed = visit.tally.looking_up(|| chooser.weigh(&access.filter)).map_err(stored)?;
+    visit.note.leaves = chooser.notes;
+    visit.note.access = Some(access);
+    visit.count_entries(&reader);
+    Ok(weighed.is_none_or(|weighed| weighed.open || weighed.entries > rows))
+}
+
+impl Order {
+    fn of(visit: &Visit<'_>) -> Option<Order> {
+        let access = visit.note.access.as_ref()?;
+        let order = access.order.as_ref().filter(|_| visit.request.program.can_be_presorted())?;
+        Some(Order::new(visit, order, &access.order_terms))
+    }
+
+    fn new(visit: &Visit<'_>, order: &IndexOrder, terms: &[Span]) -> Order {
+        match order {
+            IndexOrder::Single { path, direction } => {
+                let backward = *direction == Direction::Descending;
+                let ranges = ranges_of(terms);
+                let path_hash = hash_of(path);
+                let all_have_it = visit.counts.get(path_hash) == Some(visit.partition_items);
+                let none_pass =
+                    ranges.first().is_none_or(|range| range.start.as_slice() >= BEHIND_UNDEFINED.as_slice());
+                let undefined = match none_pass || all_have_it {
+                    true => Undefined::Never,
+                    false if backward => Undefined::Last(names(path)),
+                    false => Undefined::First(names(path)),
+                };
+                Order { path_hash, parts: vec![false], backward, ranges, undefined }
+            }
+            IndexOrder::Composite { index, reversed } => {
+                let composite = &visit.active.composites()[*index];
+                let parts = composite.parts.iter().map(|(_, descending)| *descending).collect();
+                // Every item has an entry: what it lacks counts as undefined there.
+                let undefined = Undefined::Never;
+                Order {
+                    path_hash: composite.hash,
+                    parts,
+                    backward: *reversed,
+                    ranges: everything(),
+                    undefined,
+                }
+            }
+        }
+    }
+
+    /// The run that holds the last row of the page before.
+    fn run_of(&self, keys: &[Val<'_>]) -> Vec<u8> {
+        let mut run = Vec::new();
+        for (key, turned) in keys.iter().zip(&self.parts) {
+            let start = run.len();
+            let complete = encode_val(key, &mut run);
+            if *turned {
+                run[start..].iter_mut().for_each(|byte| *byte = !*byte);
+            }
+            if !complete {
+                break;
+            }
+        }
+        run
+    }
+
+    /// The ranges behind a run.
+    fn ranges_behind(&self, run: &[u8]) -> Vec<TermRange> {
+        let mut ranges = self.ranges.clone();
+        for range in &mut ranges {
+            if self.backward {
+                range.end = range.end.as_slice().min(run).to_vec();
+            } else if let Some(behind) = after_prefix(run) {
+                range.start = std::mem::take(&mut range.start).max(behind);
+            }
+        }
+        ranges.retain(|range| range.start < range.end);
+        ranges
+    }
+}
+
+/// A walk along an index, with what it may still spend.
+struct Walk<'r> {
+    reader: &'r IndexReader<'r>,
+    loader: ItemLoader<'r>,
+    deadline: Instant,
+    /// Above this cost, scanning would have been cheaper.
+    cost_max: u64,
+    /// Entries of a run that are collected before the order of creation is walked instead.
+    run_max: usize,
+    places: Places,
+}
+
+/// How a pass over the runs ended.
+enum Pass {
+    End,
+    Stopped(Next),
+    /// A run that is too long to be fed whole.
+    Long(Vec<u8>),
+}
+
+impl<'r> Walk<'r> {
+    fn new(visit: &Visit<'r>, reader: &'r IndexReader<'r>, cost_max: u64) -> Walk<'r> {
+        let items = visit.extent.items;
+        let balanced = items.saturating_mul(visit.request.page.items_max as u64).isqrt() / 2;
+        let run_max = usize::try_from(balanced).unwrap_or(usize::MAX).max(RUN_COLLECTED_MIN);
+        let deadline = Instant::now() + BLOCKING_QUERY_TIME_MAX;
+        let (loader, places) = (visit.view.loader(), Places::default());
+        Walk { reader, loader, deadline, cost_max, run_max, places }
+    }
+
+    /// The items without a value and those with one, in their order.
+    fn phases(&mut self, visit: &mut Visit<'_>, sink: &mut Sink<'_, '_, '_>, order: &Order) -> Result<Next> {
+        let after = last_row(visit);
+        let in_undefined = is_undefined(after);
+        match &order.undefined {
+            Undefined::First(names) => {
+                if (after.is_none() || in_undefined)
+                    && self.feed_undefined(visit, sink, names)? == Next::PageFull
+                {
+                    return Ok(Next::PageFull);
+                }
+                self.feed_runs(visit, sink, order, after.filter(|_| !in_undefined))
+            }
+            Undefined::Last(names) => {
+                if !in_undefined {
+                    let next = self.feed_runs(visit, sink, order, after)?;
+                    if next != Next::More {
+                        return Ok(next);
+                    }
+                }
+                self.feed_undefined(visit, sink, names)
+            }
+            Undefined::Never => self.feed_runs(visit, sink, order, after),
+        }
+    }
+
+    /// Feeds run after run, from the one that holds the last row of the page before.
+    fn feed_runs(
+        &mut self,
+        visit: &mut Visit<'_>,
+        sink: &mut Sink<'_, '_, '_>,
+        order: &Order,
+        after: Option<&Position>,
+    ) -> Result<Next> {
+        let first = after.map(|after| order.run_of(&after.keys));
+        let mut ranges = order.ranges.clone();
+        let mut from = first.clone();
+        loop {
+            let long = match self.feed_pass(visit, sink, order, &ranges, from.take().as_deref())? {
+                Pass::End => return Ok(Next::More),
+                Pass::Stopped(next) => return Ok(next),
+                Pass::Long(long) => long,
+            };
+            let rid = after.filter(|_| first.as_deref() == Some(long.as_slice()));
+            let rid = rid.and_then(|after| after.place.as_slice().try_into().ok()).map(u64::from_be_bytes);
+            let next = self.feed_long(visit, sink, order, &long, rid)?;
+            if next != Next::More {
+                return Ok(next);
+            }
+            ranges = order.ranges_behind(&long);
+        }
+    }
+
+    fn feed_pass(
+        &mut self,
+        visit: &mut Visit<'_>,
+        sink: &mut Sink<'_, '_, '_>,
+        order: &Order,
+        ranges: &[TermRange],
+        from: Option<&[u8]>,
+    ) -> Result<Pass> {
+        let reader = self.reader;
+        let mut cursor = reader.ordered(order.path_hash, &order.parts, ranges, from, order.backward);
+        let mut current = Vec::new();
+        self.places.clear();
+        loop {
+            let entry = cursor.next().map_err(stored)?;
+            let goes_on = entry.as_ref().is_some_and(|entry| entry.run() == current.as_slice());
+            if !goes_on && !self.places.is_empty() {
+                self.feed_collected(visit, sink)?;
+                let next = self.end_ties(sink)?;
+                if next != Next::More {
+                    return Ok(Pass::Stopped(next));
+                }
+            }
+            let Some(entry) = entry else { return Ok(Pass::End) };
+            if !goes_on {
+                current.clear();
+                current.extend_from_slice(entry.run());
+            }
+            if self.places.len() >= self.run_max && !entry.is_cut() {
+                return Ok(Pass::Long(current));
+            }
+            if !self.places.push(entry.place()) {
+                self.feed_collected(visit, sink)?;
+                self.places.push(entry.place());
+            }
+            if self.is_too_dear(visit) {
+                return Ok(Pass::Stopped(Next::GiveUp));
+            }
+        }
+    }
+
+    fn feed_collected(&mut self, visit: &mut Visit<'_>, sink: &mut Sink<'_, '_, '_>) -> Result<()> {
+        for place in self.places.iter() {
+            let item = visit.tally.loading(|| self.loader.load(place)).map_err(stored)?;
+            sink.feed(visit, &item)?;
+        }
+        self.places.clear();
+        Ok(())
+    }
+
+    /// Walks all items in the order of creation and feeds those of one run.
+    fn feed_long(
+        &mut self,
+        visit: &mut Visit<'_>,
+        sink: &mut Sink<'_, '_, '_>,
+        order: &Order,
+        terms: &[u8],
+        from: Option<u64>,
+    ) -> Result<Next> {
+        let descending = order.parts[0] != order.backward;
+        let reader = self.reader;
+        let mut rids = reader.rids(from, descending);
+        while let Some(entry) = rids.next().map_err(stored)? {
+            if reader.has(order.path_hash, terms, entry.place()).map_err(stored)? {
+                let item = visit.tally.loading(|| self.loader.load(entry.place())).map_err(stored)?;
+                sink.feed(visit, &item)?;
+                let next = self.end_ties(sink)?;
+                if next != Next::More {
+                    return Ok(next);
+                }
+            }
+            if self.is_too_dear(visit) {
+                return Ok(Next::GiveUp);
+            }
+        }
+        Ok(Next::More)
+    }
+
+    /// Scans for the items that have no value at the path.
+    fn feed_undefined(
+        &mut self,
+        visit: &mut Visit<'_>,
+        sink: &mut Sink<'_, '_, '_>,
+        names: &[Box<str>],
+    ) -> Result<Next> {
+        let (view, epk) = (visit.view, visit.extent.epk.clone());
+        let mut failure = None;
+        let scanned = view.scan_places(&epk, None, |_, item| {
+            let value = names.iter().fold(item.root().root(), |value, name| value.get(name));
+            if !matches!(value, Value::Undefined) {
+                visit.tally.loaded(&item);
+                return Scan::Continue;
+            }
+            failure = sink.feed(visit, &item).err();
+            if failure.is_some() { Scan::Stop } else { Scan::Continue }
+        });
+        scanned.map_err(stored)?;
+        failure.map_or_else(|| self.end_ties(sink), Err)
+    }
+
+    fn end_ties(&self, sink: &mut Sink<'_, '_, '_>) -> Result<Next> {
+        match sink.run.end_ties()? {
+            Flow::Full | Flow::Done => Ok(Next::PageFull),
+            Flow::More if Instant::now() >= self.deadline => Err(ErrorKind::TimedOut.into()),
+            Flow::More => Ok(Next::More),
+        }
+    }
+
+    fn is_too_dear(&self, visit: &Visit<'_>) -> bool {
+        let fetched = u64::from(visit.tally.meter.items_scanned) + self.places.len() as u64;
+        fetched * FETCH_COST + self.reader.entries_read() * ENTRY_COST > self.cost_max
+    }
+}
+
+/// The last row of the page before.
+fn last_row<'a>(visit: &Visit<'a>) -> Option<&'a Position> {
+    match visit.request.carry {
+        Some(Carry::Sorted { after, .. }) => Some(after),
+        _ => None,
+    }
+}
+
+fn is_undefined(after: Option<&Position>) -> bool {
+    after.is_some_and(|after| matches!(after.keys.as_slice(), [Val::Undefined]))
+}
+
+/// Every term; marks of types end below.
+pub(super) fn everything() -> Vec<TermRange> {
+    vec![vec![]..vec![0xff]]
+}
+
+fn names(path: &IndexPath) -> Vec<Box<str>> {
+    let name = |step: &IndexStep| match step {
+        IndexStep::Name(name) => Some(name.clone()),
+        IndexStep::Elements => None,
+    };
+    path.steps().iter().filter_map(name).collect()
+}
+
+/// Appends the term of a value and says whether it is complete.
+fn encode_val(value: &Val<'_>, out: &mut Vec<u8>) -> bool {
+    if value.is_undefined() {
+        return encode_term(Value::Undefined, TermOrder::Sql, out);
+    }
+    let mut builder = DocBuilder::new();
+    value.write_doc(&mut builder);
+    encode_term(builder.finish().root(), TermOrder::Sql, out)
+}

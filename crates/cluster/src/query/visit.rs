@@ -1,0 +1,204 @@
+//! One page's visit to one partition: what it may see, what it may use, and what it has done.
+
+use std::sync::Arc;
+
+use orrery_doc::{Epk, EpkRange, Segment, epk};
+use orrery_query::ast::Direction;
+use orrery_query::{Carry, Flow, IndexPath, IndexStep, Indexes, Program, check_order, plan_access};
+use orrery_store::engine::Snapshot;
+use orrery_store::index::IndexReader;
+use orrery_store::indexing::{Composite, Step as IndexingStep, path_hash};
+use orrery_store::{ActiveIndex, Item, Lsn, OpError, PathCounts, Position, View};
+
+use super::choose::Chooser;
+use super::note::PlanNote;
+use super::page::PageRun;
+use super::tally::Tally;
+use crate::catalog::Container;
+use crate::error::{Error, ErrorKind, Result};
+use crate::feed::Walk;
+use crate::range::Range;
+use crate::request::{AccessChoice, PageOptions, Scope};
+
+/// What the client asked for, on all of its partitions.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub container: &'a Container,
+    pub scope: &'a Scope,
+    pub program: &'a Program,
+    pub page: &'a PageOptions,
+    pub carry: Option<&'a Carry>,
+}
+
+impl<'a> Request<'a> {
+    pub fn start(&self) -> Result<PageRun<'a>> {
+        PageRun::start(self.container, self.program, self.page, self.carry)
+    }
+}
+
+/// A snapshot and the index that is whole in it.
+pub(super) struct Moment {
+    pub snapshot: Arc<Snapshot>,
+    pub index: Arc<ActiveIndex>,
+    pub lsn: Lsn,
+}
+
+pub(super) struct Visit<'a> {
+    pub request: Request<'a>,
+    pub view: View<'a>,
+    pub active: &'a ActiveIndex,
+    pub extent: Extent,
+    /// Items of the whole partition.
+    pub partition_items: u64,
+    pub counts: PathCounts,
+    pub tally: Tally,
+    pub note: PlanNote,
+}
+
+/// The part of a partition's key space that is to be visited.
+pub(super) struct Extent {
+    pub epk: EpkRange,
+    pub after: Option<Position>,
+    /// The logical partition, when it is one.
+    pub logical: Option<Epk>,
+    /// The whole partition.
+    pub is_whole: bool,
+    /// Items in it; at most so many when it is neither of the two.
+    pub items: u64,
+}
+
+impl Extent {
+    pub fn new(
+        view: &View<'_>,
+        request: Request<'_>,
+        epk: EpkRange,
+        after: Option<Position>,
+        partition_items: u64,
+    ) -> Result<Extent> {
+        let definition = &request.container.definition.key;
+        let logical = match request.scope {
+            Scope::Key(key) if key.is_full(definition) => Some(self::epk(definition, key)),
+            _ => None,
+        };
+        let is_whole = logical.is_none() && epk.contains_range(view.range());
+        let items = match &logical {
+            Some(logical) => view.logical_size(logical).map_err(stored)?.items,
+            None => partition_items,
+        };
+        Ok(Extent { epk, after, logical, is_whole, items })
+    }
+}
+
+impl<'a> Visit<'a> {
+    pub fn new(request: Request<'a>, range: &'a Range, moment: &'a Moment, walk: &Walk) -> Result<Visit<'a>> {
+        let view = View::new(&range.partition, &moment.snapshot, moment.lsn);
+        let partition_items = view.state().map_err(stored)?.items;
+        let epk = walk.epk.intersection(range.epk());
+        let extent = Extent::new(&view, request, epk, walk.after.clone(), partition_items)?;
+        let mut visit = Visit {
+            request,
+            view,
+            active: &moment.index,
+            extent,
+            partition_items,
+            counts: view.path_counts(moment.index.generation).map_err(stored)?,
+            tally: Tally::default(),
+            note: PlanNote::default(),
+        };
+        visit.plan()?;
+        Ok(visit)
+    }
+
+    /// Plans the access, unless no index may be asked. An order that no index serves is refused either way.
+    fn plan(&mut self) -> Result<()> {
+        let program = self.request.program;
+        let indexes = RangeIndexes { active: self.active };
+        check_order(program, &indexes).map_err(ErrorKind::Query)?;
+        self.note.scope_items = self.extent.items;
+        if self.request.page.access == AccessChoice::ScanOnly || !program.needs_items() {
+            return Ok(());
+        }
+        // An item that its owner kept out of the index would be missed. Every item in it has an `id`.
+        if self.counts.get(path_hash(&["id"])) == Some(self.partition_items) {
+            self.note.access = Some(plan_access(program, &indexes));
+        }
+        Ok(())
+    }
+
+    pub fn reader(&self) -> IndexReader<'a> {
+        self.view.index(self.active.generation, &self.extent.epk, self.extent.after.as_ref())
+    }
+
+    pub fn chooser<'r>(&self, reader: &'r IndexReader<'r>, implied: &'r [IndexPath]) -> Chooser<'r> {
+        Chooser {
+            reader,
+            choice: self.request.page.access,
+            scope_items: self.extent.items,
+            wanted: (!self.request.program.is_blocking()).then_some(self.request.page.items_max),
+            implied,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The paths of the partition key, when the scope is one logical partition: there they all have one value.
+    pub fn implied_paths(&self) -> Vec<IndexPath> {
+        if self.extent.logical.is_none() {
+            return Vec::new();
+        }
+        let step = |segment: &Segment| match segment {
+            Segment::Name(name) => Some(IndexStep::Name(name.as_str().into())),
+            Segment::Index(_) => None,
+        };
+        let paths = self.request.container.definition.key.paths.iter();
+        paths.filter_map(|path| path.segments().iter().map(step).collect()).map(IndexPath).collect()
+    }
+
+    /// Gives one loaded item to the program.
+    pub fn feed(&mut self, run: &mut PageRun<'_>, item: &Item) -> Result<Flow> {
+        self.tally.loaded(item);
+        self.tally.evaluating(|| run.feed(item))
+    }
+
+    /// Takes over what a reader has counted.
+    pub fn count_entries(&mut self, reader: &IndexReader<'_>) {
+        self.tally.meter.index_entries_read += reader.entries_read();
+    }
+}
+
+/// The indexes of one partition, as the planner asks for them.
+struct RangeIndexes<'a> {
+    active: &'a ActiveIndex,
+}
+
+impl Indexes for RangeIndexes<'_> {
+    fn covers(&self, path: &IndexPath) -> bool {
+        let steps = path.steps().iter().map(|step| match step {
+            IndexStep::Name(name) => IndexingStep::Name(name),
+            IndexStep::Elements => IndexingStep::Elements,
+        });
+        self.active.covers(&steps.collect::<Vec<_>>())
+    }
+
+    fn composite(&self, order: &[(IndexPath, Direction)]) -> Option<(usize, bool)> {
+        let matches = |composite: &Composite, reversed: bool| {
+            composite.parts.len() == order.len()
+                && composite.parts.iter().zip(order).all(|((names, descending), (path, direction))| {
+                    (*descending != reversed) == (*direction == Direction::Descending) && is_path(path, names)
+                })
+        };
+        let composites = self.active.composites();
+        let find = |reversed| composites.iter().position(|composite| matches(composite, reversed));
+        find(false).map(|index| (index, false)).or_else(|| find(true).map(|index| (index, true)))
+    }
+}
+
+fn is_path(path: &IndexPath, names: &[String]) -> bool {
+    let steps = path.steps();
+    steps.len() == names.len()
+        && steps.iter().zip(names).all(|(step, name)| matches!(step, IndexStep::Name(n) if **n == **name))
+}
+
+/// An error of the store while it was read.
+pub(super) fn stored(error: OpError) -> Error {
+    ErrorKind::Op { place: 0, error }.into()
+}

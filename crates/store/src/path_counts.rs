@@ -15,6 +15,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Bound;
 
 use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
+use crate::indexing::path_hash;
 use crate::item::read_u64;
 use crate::keys;
 use crate::limits::PATHS_COUNTED_MAX;
@@ -42,15 +43,15 @@ pub(crate) struct PathDeltas(ByPath<i64>);
 pub(crate) struct PathCountChange(Vec<(usize, u64, u64)>);
 
 impl PathDeltas {
-    pub fn add(&mut self, path_hash: u64, delta: i64) {
-        *self.0.entry(path_hash).or_default() += delta;
+    pub fn add(&mut self, path: u64, delta: i64) {
+        *self.0.entry(path).or_default() += delta;
     }
 }
 
 impl PathCounts {
     /// The number of items that have a term at this path; `None` when nobody counts it.
-    pub fn get(&self, path_hash: u64) -> Option<u64> {
-        self.places.get(&path_hash).map(|place| self.counts[*place].1)
+    pub fn get(&self, path: u64) -> Option<u64> {
+        self.places.get(&path).map(|place| self.counts[*place].1)
     }
 
     pub fn len(&self) -> usize {
@@ -108,20 +109,22 @@ impl PathCounts {
     ) -> PathCountChange {
         let mut changed: Vec<(usize, u64, u64)> = Vec::new();
         let mut new: Vec<(u64, u64)> = Vec::new();
-        for (&path_hash, &delta) in &deltas.0 {
-            match self.places.get(&path_hash) {
+        for (&path, &delta) in &deltas.0 {
+            match self.places.get(&path) {
                 Some(&place) if delta != 0 => {
-                    changed.push((place, path_hash, self.counts[place].1.saturating_add_signed(delta)));
+                    changed.push((place, path, self.counts[place].1.saturating_add_signed(delta)));
                 }
-                None if delta > 0 => new.push((path_hash, delta as u64)),
+                None if delta > 0 => new.push((path, delta as u64)),
                 _ => {}
             }
         }
-        // Sorted, so that every replica gives the same paths the same places.
-        new.sort_unstable();
+        // Sorted, so that every replica gives the same paths the same places. What every item has comes first: without
+        // its count nobody could tell whether all items are in the index.
+        let always = [path_hash(&["id"]), path_hash(&["_ts"])];
+        new.sort_unstable_by_key(|(path, _)| (!always.contains(path), *path));
         new.truncate(PATHS_COUNTED_MAX.saturating_sub(self.len()));
         let places = self.len()..;
-        changed.extend(places.zip(new).map(|(place, (path_hash, count))| (place, path_hash, count)));
+        changed.extend(places.zip(new).map(|(place, (path, count))| (place, path, count)));
         changed.sort_unstable();
         let pages: BTreeSet<usize> = changed.iter().map(|(place, ..)| place / PAGE_COUNTS).collect();
         for page in pages {
@@ -137,30 +140,29 @@ impl PathCounts {
         let old = self.counts.get(start..).unwrap_or_default();
         let mut counts = old[..old.len().min(PAGE_COUNTS)].to_vec();
         let first = changed.partition_point(|(place, ..)| *place < start);
-        for &(place, path_hash, count) in changed[first..].iter().take_while(|c| c.0 < start + PAGE_COUNTS) {
+        for &(place, path, count) in changed[first..].iter().take_while(|c| c.0 < start + PAGE_COUNTS) {
             // New places follow the old ones without a gap, in this order.
             match counts.get_mut(place - start) {
-                Some(slot) => *slot = (path_hash, count),
-                None => counts.push((path_hash, count)),
+                Some(slot) => *slot = (path, count),
+                None => counts.push((path, count)),
             }
         }
-        let bytes =
-            counts.iter().flat_map(|(path_hash, count)| [path_hash.to_be_bytes(), count.to_be_bytes()]);
+        let bytes = counts.iter().flat_map(|(path, count)| [path.to_be_bytes(), count.to_be_bytes()]);
         bytes.flatten().collect()
     }
 
     pub(crate) fn apply(&mut self, change: PathCountChange) {
-        for (place, path_hash, count) in change.0 {
-            self.set(place, path_hash, count);
+        for (place, path, count) in change.0 {
+            self.set(place, path, count);
         }
     }
 
-    fn set(&mut self, place: usize, path_hash: u64, count: u64) {
+    fn set(&mut self, place: usize, path: u64, count: u64) {
         match self.counts.get_mut(place) {
-            Some(slot) => *slot = (path_hash, count),
+            Some(slot) => *slot = (path, count),
             None => {
-                self.counts.push((path_hash, count));
-                self.places.insert(path_hash, place);
+                self.counts.push((path, count));
+                self.places.insert(path, place);
             }
         }
     }

@@ -388,6 +388,10 @@ fn only_so_many_paths_are_counted() {
         world.partition.path_counts_at(&world.engine.snapshot(), ACTIVE).expect("counts decode")
     };
     assert_eq!(counts(&world).len(), PATHS_COUNTED_MAX);
+    let id = PathHash::ROOT.name("id").value();
+    let mut crowded = World::new(&IndexingPolicy::default());
+    crowded.run(&[put(1, &many(0, 2 * PATHS_COUNTED_MAX)), put(2, "")]);
+    assert_eq!(counts(&crowded).get(id), Some(2), "this one is always counted");
     let known: Vec<u64> = counts(&world).iter().map(|(hash, _)| hash).collect();
     world.run(&[
         put(1, ""),

@@ -121,15 +121,9 @@ impl Range {
         &self.partition.spec.range
     }
 
-    /// The index that readers may use; see [`Range::read_point`] for the snapshot to use it with.
+    /// The index that readers may use; see [`Range::schema_point`] for the snapshot to use it with.
     pub fn index(&self) -> Arc<ActiveIndex> {
         self.schema.load().index.clone()
-    }
-
-    /// A snapshot, the index that is whole in it, and an LSN that it holds at least.
-    pub fn read_point(&self, committer: &Committer) -> (Lsn, Arc<Snapshot>, Arc<ActiveIndex>) {
-        let (lsn, snapshot, schema) = self.schema_point(committer);
-        (lsn, snapshot, schema.index.clone())
     }
 
     /// A snapshot, the schema that it follows, and an LSN that it holds at least.

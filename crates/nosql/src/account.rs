@@ -28,10 +28,15 @@ pub(crate) fn serve(call: &Call<'_>) -> Result<Reply, Refusal> {
     }
 }
 
-/// Clients dial what is advertised here, so it is what this client has just dialled.
+/// Clients dial what is advertised here, so unless the operator knows better it is what this client has just
+/// dialled.
 fn render(call: &Call<'_>) -> Vec<u8> {
     let account = call.db.account();
-    let endpoint = format!("{}://{}/", call.trace.scheme.as_str(), call.trace.host);
+    let host = match call.advertised_host {
+        Some(name) => on_port_of(name, call.trace.host),
+        None => call.trace.host.to_owned(),
+    };
+    let endpoint = format!("{}://{host}/", call.trace.scheme.as_str());
     let mut locations = b"[{\"name\":".to_vec();
     json::write_str(&account.region, &mut locations);
     push_text(&mut locations, "databaseAccountEndpoint", &endpoint);
@@ -66,6 +71,15 @@ fn render(call: &Call<'_>) -> Vec<u8> {
     out
 }
 
+/// The name with the port of another host, if that has one.
+fn on_port_of(name: &str, host: &str) -> String {
+    match host.rsplit_once(':') {
+        // The colons of an address in brackets are not before a port.
+        Some((_, port)) if !port.contains(']') => format!("{name}:{port}"),
+        _ => name.to_owned(),
+    }
+}
+
 fn consistency_name(consistency: Consistency) -> &'static str {
     match consistency {
         Consistency::Strong => "Strong",
@@ -73,5 +87,22 @@ fn consistency_name(consistency: Consistency) -> &'static str {
         Consistency::Session => "Session",
         Consistency::ConsistentPrefix => "ConsistentPrefix",
         Consistency::Eventual => "Eventual",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_advertised_name_keeps_the_port() {
+        for (host, wanted) in [
+            ("localhost:8081", "127.0.0.1:8081"),
+            ("localhost", "127.0.0.1"),
+            ("[::1]:8081", "127.0.0.1:8081"),
+            ("[::1]", "127.0.0.1"),
+        ] {
+            assert_eq!(on_port_of("127.0.0.1", host), wanted, "{host}");
+        }
     }
 }

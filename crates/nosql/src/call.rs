@@ -17,6 +17,8 @@ pub(crate) struct Call<'a> {
     pub catalog: Arc<Catalog>,
     pub headers: &'a RequestHeaders<'a>,
     pub trace: &'a Trace<'a>,
+    /// The host that clients are told to dial, when it is not the one they dialled.
+    pub advertised_host: Option<&'a str>,
 }
 
 /// What identifies a request in answers, errors and logs; known before anything is checked.

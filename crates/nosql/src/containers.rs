@@ -72,11 +72,14 @@ async fn replace(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Re
     }
     let definition = container.definition.replaced_by(&doc)?;
     let replaced = call.db.replace_container(container.resource.rid, definition, if_match(call)).await?;
-    Ok(written(call, &replaced, StatusCode::OK).header(names::INDEX_PROGRESS, INDEX_COMPLETE))
+    let progress = index_progress(&replaced);
+    Ok(written(call, &replaced, StatusCode::OK).header(names::INDEX_PROGRESS, progress))
 }
 
-/// Terms are written with the items they belong to, so an index is never behind.
-const INDEX_COMPLETE: HeaderValue = HeaderValue::from_static("100");
+/// How much of the index is there, in percent, while one is built for a changed policy.
+fn index_progress(container: &Container) -> HeaderValue {
+    HeaderValue::from(u16::from(container.index_progress()))
+}
 
 fn show(call: &Call<'_>, container: &Arc<Container>) -> Reply {
     let etag = container.resource.etag;
@@ -88,7 +91,7 @@ fn show(call: &Call<'_>, container: &Arc<Container>) -> Reply {
     if call.headers.populate_quota {
         reply = reply.usage(ResourceUsage::Container(container.usage()));
     }
-    reply = reply.header(names::INDEX_PROGRESS, INDEX_COMPLETE);
+    reply = reply.header(names::INDEX_PROGRESS, index_progress(container));
     in_owner(call, container, reply)
 }
 

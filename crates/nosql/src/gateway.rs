@@ -32,17 +32,24 @@ struct Inner {
 }
 
 /// What an operator may set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How long the body of a request may take to arrive.
     pub body_time_max: Duration,
     /// Bytes that the body of a request may have.
     pub body_bytes_max: usize,
+    /// The host name that the account document tells clients to dial, without a port. By default it is the
+    /// one that the client has just dialled, which works behind any name; the emulator always says 127.0.0.1.
+    pub advertised_host: Option<Arc<str>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { body_time_max: Duration::from_secs(30), body_bytes_max: limits::REQUEST_BYTES_MAX }
+        Options {
+            body_time_max: Duration::from_secs(30),
+            body_bytes_max: limits::REQUEST_BYTES_MAX,
+            advertised_host: None,
+        }
     }
 }
 
@@ -133,7 +140,8 @@ impl Gateway {
             true => body::read(body, inner.options.body_bytes_max, inner.options.body_time_max).await?,
             false => Bytes::new(),
         };
-        let call = Call { db: &inner.db, catalog: inner.db.catalog(), headers, trace };
+        let advertised_host = inner.options.advertised_host.as_deref();
+        let call = Call { db: &inner.db, catalog: inner.db.catalog(), headers, trace, advertised_host };
         dispatch(&call, route.endpoint, body).await
     }
 }

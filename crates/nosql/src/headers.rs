@@ -5,7 +5,7 @@
 //! that is empty counts as absent.
 
 use http::HeaderMap;
-use orrery_cluster::Consistency;
+use orrery_cluster::{AccessChoice, Consistency};
 
 use crate::errors::Refusal;
 
@@ -37,7 +37,14 @@ pub(crate) struct RequestHeaders<'a> {
     pub supported_query_features: Option<&'a str>,
     pub query_version: Option<&'a str>,
     pub populate_query_metrics: bool,
-    pub populate_index_metrics: bool,
+    pub index_metrics: IndexMetrics,
+    pub populate_query_advice: bool,
+    /// Our own: tell how the query was run.
+    pub explain: bool,
+    /// Our own: which way of finding items a query may take.
+    pub query_access: AccessChoice,
+    /// Our own: merge the answers of all partitions here and not in the client.
+    pub merge_here: bool,
 
     pub max_item_count: MaxItemCount,
     pub continuation: Option<&'a str>,
@@ -89,6 +96,15 @@ pub(crate) enum MaxItemCount {
     #[default]
     Server,
     AtMost(u32),
+}
+
+/// In which form index metrics are wanted: the first is JSON in base64, the second plain JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum IndexMetrics {
+    #[default]
+    None,
+    V1,
+    V2,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -178,6 +194,17 @@ impl<'a> RequestHeaders<'a> {
                 Ok(())
             }
             "x-orrery-explain-charge" => flag(&mut self.explain_charge, name, raw),
+            "x-orrery-explain" => flag(&mut self.explain, name, raw),
+            "x-orrery-query-merge" => flag(&mut self.merge_here, name, raw),
+            "x-orrery-query-access" => {
+                let known = [
+                    ("auto", AccessChoice::Auto),
+                    ("scan", AccessChoice::ScanOnly),
+                    ("index", AccessChoice::IndexAlways),
+                ];
+                self.query_access = one_of(name, text(name, raw)?, &known)?;
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -211,9 +238,9 @@ impl<'a> RequestHeaders<'a> {
             "is-query-plan-request" => flag(&mut self.is_query_plan, name, raw),
             "supported-query-features" => keep(&mut self.supported_query_features, name, raw),
             "query-version" => keep(&mut self.query_version, name, raw),
-            "populateindexmetrics" | "populateindexmetrics-v2" => {
-                flag(&mut self.populate_index_metrics, name, raw)
-            }
+            "populateindexmetrics" => self.ask_index_metrics(IndexMetrics::V1, name, raw),
+            "populateindexmetrics-v2" => self.ask_index_metrics(IndexMetrics::V2, name, raw),
+            "populatequeryadvice" => flag(&mut self.populate_query_advice, name, raw),
             "is-batch-request" => flag(&mut self.is_batch, name, raw),
             "batch-atomic" => flag(&mut self.batch_atomic, name, raw),
             "batch-ordered" => flag(&mut self.batch_ordered, name, raw),
@@ -254,6 +281,16 @@ impl<'a> RequestHeaders<'a> {
             },
             _ => Ok(()),
         }
+    }
+
+    /// A client that asks for both forms reads the newer one.
+    fn ask_index_metrics(&mut self, form: IndexMetrics, name: &str, raw: &[u8]) -> Result<(), Refusal> {
+        let mut wanted = false;
+        flag(&mut wanted, name, raw)?;
+        if wanted && self.index_metrics != IndexMetrics::V2 {
+            self.index_metrics = form;
+        }
+        Ok(())
     }
 
     fn take_ms(&mut self, rest: &str, name: &str, raw: &'a [u8]) -> Result<(), Refusal> {
@@ -389,6 +426,7 @@ pub(crate) mod names {
         EXPLAIN = "x-orrery-charge";
         GATEWAY_VERSION = "x-ms-gatewayversion";
         GLOBAL_COMMITTED_LSN = "x-ms-global-committed-lsn";
+        INDEX_METRICS = "x-ms-cosmos-index-utilization";
         INDEX_PROGRESS = "x-ms-documentdb-collection-index-transformation-progress";
         ITEM_COUNT = "x-ms-item-count";
         ITEM_LLSN = "x-ms-cosmos-item-llsn";
@@ -400,6 +438,8 @@ pub(crate) mod names {
         MIN_THROUGHPUT = "x-ms-cosmos-min-throughput";
         NUMBER_OF_READ_REGIONS = "x-ms-number-of-read-regions";
         OFFER_REPLACE_PENDING = "x-ms-offer-replace-pending";
+        QUERY_ACCESS = "x-orrery-query-access";
+        QUERY_ADVICE = "x-ms-cosmos-query-advice";
         QUERY_EXECUTION_INFO = "x-ms-cosmos-query-execution-info";
         QUERY_METRICS = "x-ms-documentdb-query-metrics";
         QUORUM_ACKED_LLSN = "x-ms-cosmos-quorum-acked-llsn";

@@ -21,6 +21,7 @@ mod gateway;
 mod headers;
 mod items;
 mod offers;
+mod query_spec;
 mod ranges;
 mod resource_query;
 mod respond;

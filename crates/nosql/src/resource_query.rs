@@ -8,11 +8,12 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use orrery_cluster::{Rid, limits, ru};
 use orrery_doc::{Doc, json};
-use orrery_query::{Context, Parameters, Row, compile};
+use orrery_query::{Context, Row, compile};
 
 use crate::call::Call;
 use crate::envelope::{self, invalid_continuation, page_size};
 use crate::errors::Refusal;
+use crate::query_spec::QuerySpec;
 use crate::respond::Reply;
 
 /// Runs the query in the body over rendered resources and answers with one page.
@@ -27,11 +28,8 @@ pub(crate) fn serve(
         Some(text) => text.parse::<usize>().map_err(|_| invalid_continuation())?,
         None => 0,
     };
-    let query = envelope::parse_body(body)?;
-    let text = query.root().get("query").as_str().ok_or_else(|| {
-        Refusal::bad_request("The input content is invalid because it has no 'query' text.")
-    })?;
-    let program = compile(text, &Parameters::from_value(query.root().get("parameters"))?)?;
+    let spec = QuerySpec::parse(body)?;
+    let program = compile(&spec.text, &spec.parameters)?;
     let docs: Vec<Doc> = resources
         .map(|text| json::parse(&text, limits::JSON_DEPTH_MAX + 1).expect("a rendered resource is JSON"))
         .collect();

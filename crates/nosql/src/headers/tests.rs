@@ -130,7 +130,35 @@ fn broken_utf_8_is_refused_where_it_matters() {
     assert!(RequestHeaders::parse(&map).is_ok());
 }
 
-const NAMES: [&str; 24] = [
+#[test]
+fn index_metrics_are_asked_for_in_two_forms() {
+    const V1: &str = "x-ms-cosmos-populateindexmetrics";
+    const V2: &str = "x-ms-cosmos-populateindexmetrics-v2";
+    for (pairs, wanted) in [
+        (vec![], IndexMetrics::None),
+        (vec![(V1, "True")], IndexMetrics::V1),
+        (vec![(V1, "False")], IndexMetrics::None),
+        (vec![(V2, "true")], IndexMetrics::V2),
+        (vec![(V1, "true"), (V2, "true")], IndexMetrics::V2),
+        (vec![(V1, "true"), (V2, "false")], IndexMetrics::V1),
+    ] {
+        let map = map(&pairs);
+        assert_eq!(RequestHeaders::parse(&map).expect("booleans").index_metrics, wanted, "{pairs:?}");
+    }
+}
+
+#[test]
+fn queries_may_be_told_how_to_find_items() {
+    let access = |value| one("x-orrery-query-access", value).map(|headers| headers.query_access);
+    assert_eq!(access("scan"), Ok(AccessChoice::ScanOnly));
+    assert_eq!(access("index"), Ok(AccessChoice::IndexAlways));
+    assert_eq!(access("Auto"), Ok(AccessChoice::Auto));
+    assert!(access("guess").is_err());
+    let headers = one("x-orrery-explain", "true").expect("a boolean");
+    assert!(headers.explain && !headers.explain_charge && !headers.merge_here);
+}
+
+const NAMES: [&str; 27] = [
     "authorization",
     "date",
     "host",
@@ -154,7 +182,10 @@ const NAMES: [&str; 24] = [
     "x-ms-cosmos-throughput-bucket",
     "x-ms-cosmos-supported-serialization-formats",
     "x-ms-cosmos-read-consistency-strategy",
+    "x-ms-cosmos-populateindexmetrics",
     "x-orrery-explain-charge",
+    "x-orrery-query-access",
+    "x-orrery-query-merge",
 ];
 
 proptest! {

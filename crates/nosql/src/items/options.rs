@@ -34,10 +34,23 @@ pub(crate) fn page(headers: &RequestHeaders<'_>, account: Consistency) -> Result
         items_max: headers.max_item_count.or(PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX),
         bytes_max: PAGE_BYTES_MAX,
         time_max: PAGE_TIME_MAX,
-        continuation: headers.continuation.map(str::to_owned),
+        continuation: continuation(headers),
         consistency,
         session: session(headers, consistency)?,
+        access: headers.query_access,
     })
+}
+
+/// Where to go on. A token that the service wrote (`-RID:~<rid>#RT:1#TRC:2...`) names an item of the service's
+/// own and says nothing about ours: its holder starts from the beginning, which repeats rows but loses none.
+fn continuation(headers: &RequestHeaders<'_>) -> Option<String> {
+    let token = headers.continuation?;
+    let is_the_service_s = ["+RID:~", "-RID:~"]
+        .into_iter()
+        .filter_map(|sign| token.strip_prefix(sign))
+        .filter_map(|rest| rest.split_once('#'))
+        .any(|(_, state)| state.starts_with("RT:"));
+    (!is_the_service_s).then(|| token.to_owned())
 }
 
 /// The condition of one operation. A malformed version is one that no item has.
@@ -147,6 +160,22 @@ mod tests {
             (Some("*"), Some("*"), Precondition::IfMatchAny),
         ] {
             assert_eq!(precondition(if_match, if_none_match), wanted, "{if_match:?} {if_none_match:?}");
+        }
+    }
+
+    #[test]
+    fn tokens_of_the_service_start_from_the_beginning() {
+        for (token, is_kept) in [
+            ("-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8", false),
+            ("+RID:~a0NPAOszCpOChB4AAAAAAA==#RT:2#TRC:10", false),
+            ("+RID:~05C1DFFFFFFFFC#6964", true),
+            ("+RID:~05C1#6964#QS:00ff", true),
+            ("-RID:~a0NPAOszCpOChB4AAAAAAA==", true),
+            ("#QS:00", true),
+        ] {
+            let headers = RequestHeaders { continuation: Some(token), ..Default::default() };
+            let read = page(&headers, Consistency::Session).expect("well formed").continuation;
+            assert_eq!(read.as_deref(), is_kept.then_some(token));
         }
     }
 

@@ -4,108 +4,137 @@
 //! what it filters for, goes there. Others must be allowed to visit all partitions, and then go from one to
 //! the next with each page. What cannot be answered that way, such as an order over all partitions, is left to
 //! the client: it is told to fetch a plan, sends the rewritten query to each partition and merges the results.
+//! A client that cannot do that may ask us to merge, with a header of ours.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::HeaderValue;
-use orrery_cluster::limits::JSON_DEPTH_MAX;
-use orrery_cluster::{Container, Error, ErrorKind, Scope};
-use orrery_doc::{EpkRange, Value, json, prefix_range};
-use orrery_query::{Features, Parameters, Program, compile, describe, needs_plan, partition_key_filter};
+use orrery_cluster::{Container, Error, ErrorKind, QueryPage, Scope};
+use orrery_doc::{EpkRange, prefix_range};
+use orrery_query::ast::{Direction, OrderBy, Query, SelectSpec};
+use orrery_query::{
+    Features, Program, QueryPlan, check_order, compile_with, describe_with, needs_plan, partition_key_filter,
+};
 
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
 use crate::headers::names;
+use crate::items::defined_indexes::DefinedIndexes;
+use crate::items::query_settings::{computed_properties, plan_settings};
 use crate::items::render::Renderer;
-use crate::items::{options, scope};
+use crate::items::{diagnostics, options, scope};
+use crate::query_spec::QuerySpec;
 use crate::respond::Reply;
 
-/// A query as clients send it: `{"query":"SELECT ...","parameters":[{"name":"@a","value":1}]}`.
-struct Spec {
-    text: String,
-    parameters: Parameters,
+/// A query that has been answered, for those who tell about it.
+pub(crate) struct Answered<'a> {
+    pub container: &'a Container,
+    pub scope: Scope,
+    pub program: Program,
+    pub page: QueryPage,
+    pub compile_time: Duration,
+    pub total_time: Duration,
 }
 
 pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
-    let spec = Spec::parse(body)?;
-    let compiling = Instant::now();
-    let program = compile(&spec.text, &spec.parameters)?;
-    let compiled = compiling.elapsed();
+    let started = Instant::now();
+    let spec = QuerySpec::parse(body)?;
+    let program = compile_with(&spec.text, &spec.parameters, &computed_properties(container)?)?;
+    let compile_time = started.elapsed();
     let scope = narrow(call, container, &spec, &program)?;
+    check_order(&program, &DefinedIndexes(&container.definition.indexing))?;
     let options = options::page(call.headers, call.db.account().consistency)?;
-    let page = match call.db.query(container, &scope, &program, &options).await {
+    let found = match call.headers.merge_here && !spans_one(container, &scope) && needs_plan(program.query())
+    {
+        true => call.db.query_merged(container, &scope, &program, &options).await,
+        false => call.db.query(container, &scope, &program, &options).await,
+    };
+    let page = match found {
         Ok(page) => page,
         Err(Error { kind: ErrorKind::NeedsQueryPlan, .. }) => {
             return Err(needs_plan_refusal(container, &spec));
         }
         Err(error) => return Err(error.into()),
     };
-    let reply = Reply::ok(Renderer::new(container).rows(&page.rows))
-        .header(names::QUERY_EXECUTION_INFO, HeaderValue::from_static(EXECUTION_INFO))
+    let total_time = started.elapsed();
+    let answered = Answered { container, scope, program, page, compile_time, total_time };
+    Ok(reply(call, &answered)
+        .page(answered.page.rows.len(), answered.page.continuation)
+        .receipt(answered.page.receipt)
+        .in_container(container))
+}
+
+fn reply(call: &Call<'_>, answered: &Answered<'_>) -> Reply {
+    let Answered { container, program, page, .. } = answered;
+    let renderer = Renderer::new(container);
+    let text = match call.headers.explain {
+        true => renderer.explained_rows(&page.rows, &diagnostics::explanation(page)),
+        false => renderer.rows(&page.rows),
+    };
+    let mut reply = Reply::ok(text)
+        .header(names::QUERY_EXECUTION_INFO, HeaderValue::from_static(execution_info(program.query())))
         // A logical partition is deleted before its request is answered, so none is ever half gone.
         .header(names::KEY_DELETE_PENDING, HeaderValue::from_static("false"));
-    let reply = match call.headers.populate_query_metrics {
-        true => {
-            let metrics = Metrics {
-                total_ms: compiling.elapsed().as_secs_f64() * 1e3,
-                compile_ms: compiled.as_secs_f64() * 1e3,
-                scanned: (page.meter.items_scanned, page.meter.bytes_scanned),
-                rows: page.rows.len(),
-                bytes: page.rows.byte_len(),
-            };
-            reply.header(names::QUERY_METRICS, metrics.render())
-        }
-        false => reply,
-    };
-    Ok(reply.page(page.rows.len(), page.continuation).receipt(page.receipt).in_container(container))
+    for (name, value) in diagnostics::headers(call.headers, answered) {
+        reply = reply.header(name, value);
+    }
+    reply
 }
 
 /// The plan of a query: how to rewrite it, where to send it, and how to merge what comes back.
 pub(crate) fn plan(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
-    let spec = Spec::parse(body)?;
+    let spec = QuerySpec::parse(body)?;
     let features = call.headers.supported_query_features.map_or_else(Features::all, Features::from_header);
-    let plan = describe(&spec.text, &spec.parameters, &container.definition.key, &features)?;
+    let plan = describe(container, &spec, &features)?;
     Ok(Reply::ok(plan.to_json()).charge("query plan", PLAN_CHARGE).in_container(container))
 }
 
-impl Spec {
-    fn parse(body: &[u8]) -> Result<Spec, Refusal> {
-        let doc = json::parse(body, JSON_DEPTH_MAX).map_err(|error| {
-            Refusal::bad_request(format!("The query request is not valid JSON: {error}."))
-        })?;
-        let text = match doc.root() {
-            Value::Str(text) => text,
-            root => root.get("query").as_str().unwrap_or_default(),
-        };
-        if text.trim().is_empty() {
-            return Err(Refusal::bad_request("The query request has no query text."));
-        }
-        let parameters = Parameters::from_value(doc.root().get("parameters"))?;
-        Ok(Spec { text: text.to_owned(), parameters })
-    }
+fn describe(container: &Container, spec: &QuerySpec, features: &Features) -> orrery_query::Result<QueryPlan> {
+    let settings = plan_settings(container);
+    describe_with(&spec.text, &spec.parameters, &container.definition.key, features, &settings)
 }
 
 /// Decides where a query runs, or refuses to run it.
 ///
 /// A filter for one partition key is as good as the header. Other queries over the whole container need leave to
 /// visit many partitions, whether or not there are many today: what works must not stop with a split.
-fn narrow(call: &Call<'_>, container: &Container, spec: &Spec, program: &Program) -> Result<Scope, Refusal> {
+fn narrow(
+    call: &Call<'_>,
+    container: &Container,
+    spec: &QuerySpec,
+    program: &Program,
+) -> Result<Scope, Refusal> {
     let def = &container.definition.key;
     let mut scope = scope::of_request(def, call.headers)?;
+    let (crosses, merges) = (call.headers.enable_cross_partition, call.headers.merge_here);
     if matches!(scope, Scope::Container) && program.needs_items() {
+        // Clients are to merge what they said may cross partitions, and they refuse aggregates that they
+        // could not merge: they are given the chance even where a filter happens to name one partition.
+        if crosses && !merges && aggregates_into_objects(container, spec, program) {
+            return Err(needs_plan_refusal(container, spec));
+        }
         match partition_key_filter(program, def).as_deref() {
             Some([key]) if key.is_full(def) => scope = Scope::Key(key.clone()),
-            _ if !call.headers.enable_cross_partition => return Err(Own::CrossPartitionDisabled.into()),
+            _ if !crosses => return Err(Own::CrossPartitionDisabled.into()),
             _ => {}
         }
     }
-    let is_mergeable = !needs_plan(program.query());
-    if is_mergeable || !program.needs_items() || spans_one(container, &scope) {
+    let is_served = merges || !needs_plan(program.query()) || !program.needs_items();
+    if is_served || spans_one(container, &scope) {
         return Ok(scope);
     }
     Err(needs_plan_refusal(container, spec))
+}
+
+/// `SELECT COUNT(1) FROM c`: aggregates without VALUE and without groups.
+fn aggregates_into_objects(container: &Container, spec: &QuerySpec, program: &Program) -> bool {
+    let query = program.query();
+    if !matches!(query.select.spec, SelectSpec::List(_)) || !query.group_by.is_empty() {
+        return false;
+    }
+    let plan = describe(container, spec, &Features::all());
+    plan.is_ok_and(|plan| plan.info.group_by_aliases.iter().any(|(_, kind)| kind.is_some()))
 }
 
 /// Whether one partition has all that the scope covers.
@@ -120,109 +149,26 @@ fn spans_one(container: &Container, scope: &Scope) -> bool {
 }
 
 /// The refusal carries the plan, which saves clients that look for it a request.
-fn needs_plan_refusal(container: &Container, spec: &Spec) -> Refusal {
-    let plan = describe(&spec.text, &spec.parameters, &container.definition.key, &Features::all());
-    match plan {
+fn needs_plan_refusal(container: &Container, spec: &QuerySpec) -> Refusal {
+    match describe(container, spec, &Features::all()) {
         Ok(plan) => Own::NeedsQueryPlan { plan: Some(plan.to_json()) }.into(),
         // What no client can merge is wrong as a query over many partitions.
         Err(error) => error.into(),
     }
 }
 
-/// Clients of ORDER BY ask which way the index was read: always forward.
-const EXECUTION_INFO: &str = r#"{"reverseRidEnabled":false,"reverseIndexScan":false}"#;
+/// Clients that go on in the middle of equal ORDER BY keys ask which way such rows follow each other: ours
+/// do so in the direction of the first key.
+fn execution_info(query: &Query) -> &'static str {
+    let first = match &query.order_by {
+        Some(OrderBy::Items(items)) => items.first().and_then(|item| item.direction),
+        _ => None,
+    };
+    match first {
+        Some(Direction::Descending) => r#"{"reverseRidEnabled":false,"reverseIndexScan":true}"#,
+        _ => r#"{"reverseRidEnabled":false,"reverseIndexScan":false}"#,
+    }
+}
 
 /// What a plan costs; it reads no items.
 const PLAN_CHARGE: f64 = 1.0;
-
-/// What clients may ask to know about the work of a page.
-struct Metrics {
-    total_ms: f64,
-    compile_ms: f64,
-    /// Items looked at, and their bytes.
-    scanned: (u32, u64),
-    rows: usize,
-    bytes: usize,
-}
-
-impl Metrics {
-    /// The service's form: names and values with `;` between them. Times that are not taken apart here are zero.
-    fn render(&self) -> HeaderValue {
-        let (total, compile) = (self.total_ms, self.compile_ms);
-        let mut text = format!("totalExecutionTimeInMs={total:.2};queryCompileTimeInMs={compile:.2}");
-        for name in ["queryLogicalPlanBuild", "queryPhysicalPlanBuild", "queryOptimization"] {
-            write!(text, ";{name}TimeInMs=0.00").expect("writing to a string cannot fail");
-        }
-        write!(text, ";VMExecutionTimeInMs={:.2}", (total - compile).max(0.0))
-            .expect("writing to a string cannot fail");
-        for name in ["indexLookup", "documentLoad", "systemFunctionExecute", "userFunctionExecute"] {
-            write!(text, ";{name}TimeInMs=0.00").expect("writing to a string cannot fail");
-        }
-        let ((items, scanned), rows, bytes) = (self.scanned, self.rows, self.bytes);
-        // The share of what was looked at that was also wanted.
-        let used = if items == 0 { 1.0 } else { (rows as f64 / f64::from(items)).min(1.0) };
-        write!(
-            text,
-            ";retrievedDocumentCount={items};retrievedDocumentSize={scanned};outputDocumentCount={rows};\
-             outputDocumentSize={bytes};writeOutputTimeInMs=0.00;indexUtilizationRatio={used:.2}"
-        )
-        .expect("writing to a string cannot fail");
-        HeaderValue::from_str(&text).expect("numbers and names are ASCII")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn outcome(body: &str) -> Result<String, u16> {
-        Spec::parse(body.as_bytes()).map(|spec| spec.text).map_err(|refusal| refusal.wire().status.as_u16())
-    }
-
-    #[test]
-    fn bodies_hold_text_and_parameters() {
-        for (body, wanted) in [
-            (r#"{"query":"SELECT 1"}"#, Ok("SELECT 1")),
-            (r#""SELECT 1""#, Ok("SELECT 1")),
-            (r#"{"query":"SELECT 1","parameters":null}"#, Ok("SELECT 1")),
-            (r#"{"query":"SELECT 1","parameters":[{"name":"@a","value":[1]}]}"#, Ok("SELECT 1")),
-            (r#"{"query":"SELECT 1","parameters":[{"name":"a"}]}"#, Err(400)),
-            (r#"{"query":"SELECT 1","parameters":{}}"#, Err(400)),
-            (r#"{"query":" "}"#, Err(400)),
-            (r#"{"query":1}"#, Err(400)),
-            ("{}", Err(400)),
-            ("", Err(400)),
-            ("SELECT 1", Err(400)),
-        ] {
-            assert_eq!(outcome(body).as_deref(), wanted.as_ref().map(|text| *text), "{body}");
-        }
-    }
-
-    #[test]
-    fn metrics_have_the_form_that_clients_cut() {
-        let metrics =
-            Metrics { total_ms: 1.5, compile_ms: 0.25, scanned: (6, 600), rows: 3, bytes: 90 }.render();
-        let text = metrics.to_str().expect("ASCII");
-        assert_eq!(text.split(';').count(), 16);
-        for pair in text.split(';') {
-            let (name, value) = pair.split_once('=').expect("a pair");
-            assert!(value.parse::<f64>().is_ok(), "{name}");
-        }
-        assert!(text.starts_with("totalExecutionTimeInMs=1.50;queryCompileTimeInMs=0.25;"), "{text}");
-        assert!(text.contains(";VMExecutionTimeInMs=1.25;"), "{text}");
-        assert!(
-            text.contains(";retrievedDocumentCount=6;retrievedDocumentSize=600;outputDocumentCount=3;"),
-            "{text}"
-        );
-        assert!(text.ends_with(";indexUtilizationRatio=0.50"), "{text}");
-    }
-
-    proptest! {
-        #[test]
-        fn no_body_panics(body in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let _ = Spec::parse(&body);
-        }
-    }
-}

@@ -69,6 +69,16 @@ impl Renderer {
         out
     }
 
+    /// A page of rows with one more property: `"_explain"`, JSON that says how they were found.
+    pub fn explained_rows(&self, rows: &Rows, explanation: &str) -> Vec<u8> {
+        let mut out = self.rows(rows);
+        out.pop();
+        out.extend_from_slice(b",\"_explain\":");
+        out.extend_from_slice(explanation.as_bytes());
+        out.push(b'}');
+        out
+    }
+
     pub fn write_item(&self, item: &Item, out: &mut Vec<u8>) {
         out.push(b'{');
         let body = item.doc.root().as_object();

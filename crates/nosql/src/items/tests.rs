@@ -97,7 +97,8 @@ impl World {
             started: Instant::now(),
             explain_charge: false,
         };
-        let call = Call { db: &self.db, catalog: self.db.catalog(), headers: &headers, trace: &trace };
+        let (catalog, advertised_host) = (self.db.catalog(), None);
+        let call = Call { db: &self.db, catalog, headers: &headers, trace: &trace, advertised_host };
         let found = address::container(&call.catalog, "db", "items").expect("the container");
         let at = ContainerAddress { by_rid: self.by_rid, ..found };
         let result = match item {
@@ -533,6 +534,19 @@ async fn queries_answer_within_their_scope() {
     let wrong = query(vec![(KEY, "[1]")], "SELEC * FROM c").await;
     assert_eq!(wrong.status, 400);
     assert!(wrong.body.contains("SC1001"), "{}", wrong.body);
+    // Clients that said "over all partitions" get to see aggregates that they cannot merge, filter or not.
+    for (text, wanted) in [
+        ("SELECT COUNT(1) FROM c WHERE c.pk = 2", (400, 1004)),
+        ("SELECT VALUE COUNT(1) FROM c WHERE c.pk = 2", (200, 0)),
+        ("SELECT c.n, COUNT(1) AS k FROM c WHERE c.pk = 2 GROUP BY c.n", (200, 0)),
+    ] {
+        let answer = query(vec![(CROSS, "True")], text).await;
+        assert_eq!((answer.status, answer.substatus), wanted, "{text}");
+        assert_eq!(query(vec![(KEY, "[2]")], text).await.status, 200, "{text}");
+    }
+    let foreign = "-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8";
+    let resumed = query(vec![(KEY, "[2]"), (CONTINUATION, foreign)], "SELECT * FROM c").await;
+    assert_eq!((resumed.status, resumed.count), (200, Some(2)), "{}", resumed.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -168,6 +168,13 @@ proptest! {
     }
 
     #[test]
+    fn bounds_are_neither_too_narrow_nor_too_wide(filter in simple(&["c.a"]), values in prop::collection::vec(scalar(), 6..12)) {
+        let items: Vec<String> = values.iter().map(|value| format!("{{\"a\":{value}}}")).collect();
+        check(&format!("SELECT VALUE 1 FROM c WHERE {filter}"), &items, &Ready::default())?;
+        check(&format!("SELECT VALUE 1 FROM c WHERE NOT ({filter})"), &items, &Ready::default())?;
+    }
+
+    #[test]
     fn joins_propose_all_items_that_have_rows(
         filter in combined(simple(&["t", "t.a", "c.a", "u", "t[0]"]).boxed()),
         inner in combined(simple(&["s", "s.a", "c.b"]).boxed()),

@@ -7,6 +7,7 @@
 
 mod features;
 mod json;
+mod refusals;
 mod rewrite;
 mod vectors;
 
@@ -122,6 +123,7 @@ fn describe_query(
     supported: &Features,
     settings: &PlanSettings,
 ) -> Result<QueryPlan> {
+    refusals::check(&query)?;
     let program = compile_plan(query, parameters)?;
     let query = program.query();
     refuse_compositions(&query.select)?;

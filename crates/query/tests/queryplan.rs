@@ -148,6 +148,31 @@ fn plans_equal_those_of_the_service() {
 }
 
 #[test]
+fn what_the_service_does_not_plan_has_its_code() {
+    for (text, code) in [
+        ("SELECT VALUE ARRAY(SELECT VALUE t FROM t IN c.t ORDER BY t) FROM c", 2202),
+        ("SELECT VALUE r FROM (SELECT TOP 3 VALUE c FROM c) AS r", 2203),
+        ("SELECT VALUE r FROM (SELECT VALUE c FROM c OFFSET 1 LIMIT 3) AS r", 2204),
+        ("SELECT VALUE r FROM (SELECT VALUE c FROM c ORDER BY RANK FullTextScore(c.t, 'a')) AS r", 2228),
+        ("SELECT * FROM c ORDER BY RANK LOWER(c.t)", 2221),
+        ("SELECT * FROM c ORDER BY RANK BADFUNC(c.t)", 2005),
+        ("SELECT VALUE t FROM t IN c.t ORDER BY RANK FullTextScore(t, 'a')", 2223),
+        ("SELECT VALUE t FROM c JOIN t IN c.t ORDER BY RANK FullTextScore(c.t, 'a')", 2224),
+        ("SELECT VALUE r FROM (SELECT VALUE c FROM c) AS r ORDER BY RANK FullTextScore(r.t, 'a')", 2225),
+        ("SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.t, 'a'), FullTextScore(c.u, 'b'), [1])", 2229),
+        ("SELECT FullTextScore(c.t, 'a') FROM c", 2240),
+        ("SELECT * FROM c WHERE FullTextScore(c.t, 'a') > 1", 2240),
+        (
+            "SELECT TOP 1 * FROM c ORDER BY VectorDistance(c.v, [1], true, {'searchListSizeMultiplier': 0})",
+            2213,
+        ),
+    ] {
+        let error = plan(text, &["/pk"], PartitionKeyKind::Hash).unwrap_err();
+        assert_eq!(error.sc_code(), Some(code), "{text}: {error}");
+    }
+}
+
+#[test]
 fn the_best_vectors_come_first() {
     let order = |text: &str, settings: &PlanSettings| {
         let def = definition(&["/pk"], PartitionKeyKind::Hash);

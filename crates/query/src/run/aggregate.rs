@@ -10,8 +10,12 @@ use crate::value::{Kind, Val};
 
 /// The groups of one level. Without keys there is exactly one, even over no rows.
 pub(crate) struct Groups {
-    groups: HashMap<Box<[u8]>, Group>,
+    /// The place of each group, by its keys in canonical form.
+    places: HashMap<Box<[u8]>, usize>,
+    groups: Vec<Group>,
     bytes: usize,
+    /// The keys of the row at hand; kept so that a row of a known group costs no allocation.
+    key: Vec<u8>,
 }
 
 struct Group {
@@ -24,32 +28,17 @@ pub(crate) type GroupResult = (Vec<Val<'static>>, Vec<Val<'static>>);
 
 impl Groups {
     pub fn new(grouping: &Grouping) -> Self {
-        let mut groups = HashMap::new();
-        if grouping.keys.is_empty() {
-            groups.insert(Box::default(), Group::new(grouping, Vec::new()));
-        }
-        Self { groups, bytes: 0 }
+        let groups = match grouping.keys.is_empty() {
+            true => vec![Group::new(grouping, Vec::new())],
+            false => Vec::new(),
+        };
+        Self { places: HashMap::new(), groups, bytes: 0, key: Vec::new() }
     }
 
     /// Counts the row that is bound in `env`.
     pub fn add<'a>(&mut self, grouping: &'a Grouping, env: &mut Env<'a, '_>) -> Result<()> {
-        let mut key = Vec::new();
-        let mut keys = Vec::with_capacity(grouping.keys.len());
-        for node in &grouping.keys {
-            let value = node.eval(env)?;
-            value.write_canonical(&mut key);
-            key.push(0);
-            keys.push(value);
-        }
-        if !self.groups.contains_key(key.as_slice()) {
-            self.bytes += key.len() * 2 + 64;
-            if self.groups.len() >= limits::GROUPS || self.bytes > limits::RUN_BYTES {
-                return Err(QueryError::LimitExceeded("GROUP BY meets too many groups."));
-            }
-            let keys = keys.iter().map(Val::to_owned_val).collect();
-            self.groups.insert(key.as_slice().into(), Group::new(grouping, keys));
-        }
-        let group = self.groups.get_mut(key.as_slice()).expect("the group was just made");
+        let place = if grouping.keys.is_empty() { 0 } else { self.place(grouping, env)? };
+        let group = &mut self.groups[place];
         for (state, aggregate) in group.states.iter_mut().zip(&grouping.aggregates) {
             let value = aggregate.argument.eval(env)?;
             self.bytes += state.add(&value)?;
@@ -60,9 +49,34 @@ impl Groups {
         Ok(())
     }
 
+    /// Finds the group of a row, or makes it.
+    fn place<'a>(&mut self, grouping: &'a Grouping, env: &mut Env<'a, '_>) -> Result<usize> {
+        self.key.clear();
+        let random = env.random;
+        for node in &grouping.keys {
+            node.eval(env)?.write_canonical(&mut self.key);
+            self.key.push(0);
+        }
+        if let Some(&place) = self.places.get(self.key.as_slice()) {
+            return Ok(place);
+        }
+        self.bytes += self.key.len() * 2 + 64;
+        if self.groups.len() >= limits::GROUPS || self.bytes > limits::RUN_BYTES {
+            return Err(QueryError::LimitExceeded("GROUP BY meets too many groups."));
+        }
+        // The keys are evaluated once more, and must meet the same chance.
+        env.random = random;
+        let keys = grouping.keys.iter().map(|node| Ok(node.eval(env)?.to_owned_val()));
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let place = self.groups.len();
+        self.groups.push(Group::new(grouping, keys));
+        self.places.insert(self.key.as_slice().into(), place);
+        Ok(place)
+    }
+
     /// Adds what an index knows of all rows to the only group.
     pub fn add_known(&mut self, count: u64, extreme: &Val<'_>) -> Result<()> {
-        for state in self.groups.values_mut().flat_map(|group| &mut group.states) {
+        for state in self.groups.iter_mut().flat_map(|group| &mut group.states) {
             match state {
                 Accumulator::Count(known) => *known = known.saturating_add(count),
                 other => {
@@ -75,7 +89,7 @@ impl Groups {
 
     /// All groups, ordered by their keys.
     pub fn into_results(self) -> Vec<GroupResult> {
-        let mut groups: Vec<Group> = self.groups.into_values().collect();
+        let mut groups = self.groups;
         groups.sort_by(|a, b| {
             let pairs = a.keys.iter().zip(&b.keys);
             pairs.map(|(a, b)| a.order(b)).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)

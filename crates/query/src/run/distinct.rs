@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use super::{Carry, Flow, PageEnd, Room, Rows, canonical};
+use super::{Carry, Flow, PageEnd, Room, Rows};
 use crate::error::{QueryError, Result};
 use crate::eval::{Env, expand};
 use crate::limits;
@@ -11,6 +11,8 @@ use crate::program::Level;
 
 pub(super) struct Distinct {
     seen: HashSet<Box<[u8]>>,
+    /// The row at hand in canonical form; kept so that a row seen before costs no allocation.
+    key: Vec<u8>,
     seen_bytes: usize,
     /// Rows that earlier pages answered.
     emitted_before: u64,
@@ -21,7 +23,8 @@ pub(super) struct Distinct {
 
 impl Distinct {
     pub fn new(emitted_before: u64) -> Self {
-        Self { seen: HashSet::new(), seen_bytes: 0, emitted_before, emitted: 0, full: false }
+        let (seen, key) = (HashSet::new(), Vec::new());
+        Self { seen, key, seen_bytes: 0, emitted_before, emitted: 0, full: false }
     }
 
     pub fn feed<'a>(
@@ -37,8 +40,9 @@ impl Distinct {
             if value.is_undefined() {
                 return Ok(ControlFlow::Continue(()));
             }
-            let key = canonical(&value);
-            if self.seen.contains(&key) {
+            self.key.clear();
+            value.write_canonical(&mut self.key);
+            if self.seen.contains(self.key.as_slice()) {
                 return Ok(ControlFlow::Continue(()));
             }
             let place = self.seen.len() as u64;
@@ -53,14 +57,14 @@ impl Distinct {
                     flow = Flow::Full;
                     return Ok(ControlFlow::Break(()));
                 }
-                out.push_with(|bytes| value.write_json(bytes));
+                out.push(&value)?;
                 self.emitted += 1;
             }
-            self.seen_bytes += key.len();
+            self.seen_bytes += self.key.len();
             if self.seen_bytes > limits::RUN_BYTES {
                 return Err(QueryError::LimitExceeded("DISTINCT meets too many different rows."));
             }
-            self.seen.insert(key);
+            self.seen.insert(self.key.as_slice().into());
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(flow)

@@ -1,5 +1,8 @@
 //! Result rows as JSON text, one after the other in one buffer.
 
+use crate::error::Result;
+use crate::value::Val;
+
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Rows {
     bytes: Vec<u8>,
@@ -38,8 +41,14 @@ impl Rows {
         }
     }
 
-    pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.bytes);
+    pub(crate) fn push(&mut self, value: &Val<'_>) -> Result<()> {
+        value.write_row(&mut self.bytes)?;
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+
+    pub(crate) fn push_json(&mut self, json: &[u8]) {
+        self.bytes.extend_from_slice(json);
         self.ends.push(self.bytes.len());
     }
 }

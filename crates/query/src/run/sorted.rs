@@ -96,7 +96,7 @@ impl Sorted {
             let early = self.worst.as_ref().is_none_or(|worst| compare(level, &position, worst).is_lt());
             if past && early {
                 let mut json = Vec::new();
-                value.write_json(&mut json);
+                value.write_row(&mut json)?;
                 self.push(level, SortedRow { position, json })?;
             }
             Ok(ControlFlow::Continue(()))
@@ -147,7 +147,7 @@ impl Sorted {
                 self.flow = Flow::Full;
                 break;
             }
-            out.push_with(|bytes| bytes.extend_from_slice(&row.json));
+            out.push_json(&row.json);
             self.taken += 1;
             self.last = Some(row.position);
         }

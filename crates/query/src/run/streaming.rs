@@ -74,7 +74,7 @@ impl Streaming {
                 flow = Flow::Full;
                 return Ok(ControlFlow::Break(()));
             } else {
-                out.push_with(|bytes| value.write_json(bytes));
+                out.push(&value)?;
             }
             self.taken += 1;
             if level.limit.is_some_and(|limit| self.taken >= limit) {

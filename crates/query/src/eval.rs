@@ -131,7 +131,7 @@ fn row_value<'a>(row: &'a Row<'a>) -> Val<'a> {
 impl Node {
     pub(crate) fn eval<'a>(&'a self, env: &mut Env<'a, '_>) -> Result<Val<'a>> {
         Ok(match self {
-            Node::Constant(value) => value.clone(),
+            Node::Constant(value) => value.lend(),
             Node::Slot(slot) => env.slots[*slot].clone(),
             Node::Path { slot, steps } => walk(&env.slots[*slot], steps),
             Node::Member(base, name) => base.eval(env)?.get(name),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use orrery_doc::{ArrayRef, DocBuilder, ObjectRef, Value};
 
+use crate::error::{QueryError, Result};
 use crate::limits;
 use crate::row::Row;
 
@@ -93,6 +94,14 @@ impl<'a> Val<'a> {
             }
         }
         Val::Object(Fields::Made(kept.into()))
+    }
+
+    /// A constant of the program as an operand: its text is lent, and no reference is counted.
+    pub(crate) fn lend(&'a self) -> Val<'a> {
+        match self {
+            Val::Str(text) => Val::Str(Text::Stored(text.as_str())),
+            other => other.clone(),
+        }
     }
 
     /// A number, kept as an integer when it is one that a double holds exactly. What JSON cannot
@@ -261,9 +270,20 @@ impl<'a> Val<'a> {
     /// Appends the value as JSON. Undefined has no JSON and must not be asked for.
     ///
     /// A value can name one part of an item many times and so be far larger as text than in memory.
-    /// What goes beyond `ROW_BYTES` is left out, and no longer JSON: callers refuse such rows.
+    /// What goes beyond `ROW_BYTES` is left out, and no longer JSON; `write_row` refuses such values.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         self.write_json_to(out, out.len() + limits::ROW_BYTES);
+    }
+
+    /// Appends the value as a row of an answer, unless it is too long.
+    pub(crate) fn write_row(&self, out: &mut Vec<u8>) -> Result<()> {
+        let start = out.len();
+        self.write_json(out);
+        if out.len() - start > limits::ROW_BYTES {
+            out.truncate(start);
+            return Err(QueryError::LimitExceeded("A row of the answer is too long."));
+        }
+        Ok(())
     }
 
     fn write_json_to(&self, out: &mut Vec<u8>, end: usize) {
@@ -363,33 +383,43 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// A copy that borrows nothing. Bounded as JSON is: what goes beyond becomes null.
+    /// A copy that borrows nothing.
     pub fn to_owned_val(&self) -> Val<'static> {
-        self.to_owned_within(&mut limits::ROW_BYTES.clone())
+        let mut left = usize::MAX;
+        self.copy(&mut left).unwrap_or(Val::Undefined)
     }
 
-    fn to_owned_within(&self, left: &mut usize) -> Val<'static> {
+    /// A copy to keep beyond the row that it comes from, unless it is longer than a row may be: a value
+    /// can name one part of an item many times, and a copy has them all.
+    pub(crate) fn keep(&self) -> Result<Val<'static>> {
+        let mut left = limits::ROW_BYTES;
+        let too_long = QueryError::LimitExceeded("A value of the query is too long to be kept.");
+        self.copy(&mut left).ok_or(too_long)
+    }
+
+    /// Copies as long as there are bytes left.
+    fn copy(&self, left: &mut usize) -> Option<Val<'static>> {
         let size = size_of::<Val<'_>>() + self.as_str().map_or(0, str::len);
-        match left.checked_sub(size) {
-            Some(rest) => *left = rest,
-            None => return Val::Null,
-        }
-        match self {
+        *left = left.checked_sub(size)?;
+        Some(match self {
             Val::Undefined => Val::Undefined,
             Val::Null => Val::Null,
             Val::Bool(value) => Val::Bool(*value),
             Val::Int(value) => Val::Int(*value),
             Val::Double(value) => Val::Double(*value),
             Val::Str(text) => Val::Str(text.to_made()),
-            Val::Array(list) => Val::array(list.iter().map(|item| item.to_owned_within(left)).collect()),
+            Val::Array(list) => Val::array(list.iter().map(|item| item.copy(left)).collect::<Option<_>>()?),
             Val::Object(fields) => {
                 let mut owned = Vec::new();
+                let mut whole = true;
                 fields.for_each(|name, value| {
-                    owned.push((Text::Made(name.into()), value.to_owned_within(left)));
+                    let copy = if whole { value.copy(left) } else { None };
+                    whole = copy.is_some();
+                    owned.extend(copy.map(|value| (Text::Made(name.into()), value)));
                 });
-                Val::Object(Fields::Made(owned.into()))
+                whole.then(|| Val::Object(Fields::Made(owned.into())))?
             }
-        }
+        })
     }
 }
 

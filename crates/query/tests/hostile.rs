@@ -701,6 +701,23 @@ fn values_that_hold_themselves_twice_are_refused() {
 }
 
 #[test]
+fn rows_that_are_too_long_are_refused() {
+    let item = doc(&format!(r#"{{"s":"{}"}}"#, "a".repeat(1_000_000)));
+    let copies = vec!["c"; 80].join(",");
+    for query in [
+        format!("SELECT VALUE [{copies}] FROM c"),
+        format!("SELECT DISTINCT VALUE [{copies}] FROM c"),
+        format!("SELECT VALUE [{copies}] FROM c ORDER BY c.id"),
+        format!("SELECT VALUE MAKELIST([{copies}]) FROM c"),
+    ] {
+        let error = soon("long rows", &query, "[]", &item).unwrap_err();
+        assert!(error.to_string().contains("too long"), "{error}");
+    }
+    let few = soon("rows", "SELECT VALUE [c, c, c] FROM c", "[]", &item).unwrap();
+    assert!(few.byte_len() > 3_000_000);
+}
+
+#[test]
 fn wide_queries_end_soon() {
     let item = doc(r#"{"id":"1","a":1}"#);
     let many = |n: usize, unit: &dyn Fn(usize) -> String, joint: &str| {

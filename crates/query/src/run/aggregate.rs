@@ -66,7 +66,7 @@ impl Groups {
         }
         // The keys are evaluated once more, and must meet the same chance.
         env.random = random;
-        let keys = grouping.keys.iter().map(|node| Ok(node.eval(env)?.to_owned_val()));
+        let keys = grouping.keys.iter().map(|node| node.eval(env)?.keep());
         let keys = keys.collect::<Result<Vec<_>>>()?;
         let place = self.groups.len();
         self.groups.push(Group::new(grouping, keys));
@@ -227,6 +227,6 @@ fn hold(items: &mut Vec<Val<'static>>, value: &Val<'_>) -> Result<usize> {
         return Err(QueryError::LimitExceeded("An aggregate makes a list that is too long."));
     }
     let bytes = super::canonical(value).len() * 2 + 32;
-    items.push(value.to_owned_val());
+    items.push(value.keep()?);
     Ok(bytes)
 }

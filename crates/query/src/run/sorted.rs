@@ -88,7 +88,7 @@ impl Sorted {
             }
             let mut keys = Vec::with_capacity(level.order_by.len());
             for (node, _) in &level.order_by {
-                keys.push(node.eval(env)?.to_owned_val());
+                keys.push(node.eval(env)?.keep()?);
             }
             let position = Position { keys, place: place.clone(), row_of_item };
             row_of_item += 1;

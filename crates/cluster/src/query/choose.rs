@@ -14,7 +14,7 @@
 use orrery_query::{IndexPath, IndexStep, Leaf, Proposal, Span};
 use orrery_store::OpError;
 use orrery_store::index::{
-    Candidates, INDEX_COLLECTED_MAX, INDEX_MERGED_MAX, IndexReader, TermRange, is_single_term,
+    Candidates, INDEX_COLLECTED_MAX, INDEX_MERGED_MAX, IndexReader, Places, TermRange, is_single_term,
 };
 use orrery_store::indexing::PathHash;
 
@@ -45,6 +45,8 @@ pub(super) struct Chooser<'r> {
 /// A list of candidates and what is known of its length.
 pub(super) struct Weighed {
     pub candidates: Candidates,
+    /// Which of the notes its conditions are.
+    leaves: Vec<usize>,
     /// Entries counted.
     pub entries: u64,
     /// Counting stopped at the cap: there are more.
@@ -73,7 +75,7 @@ impl Chooser<'_> {
         }
         let Some(weighed) = self.weigh(proposal)? else { return Ok(None) };
         let chosen = self.pays_off(&weighed).map(|collect_max| {
-            self.notes.iter_mut().for_each(|note| note.mark_used(&weighed.candidates));
+            weighed.leaves.iter().for_each(|&leaf| self.notes[leaf].used = true);
             Chosen { candidates: weighed.candidates, collect_max }
         });
         Ok(chosen)
@@ -115,25 +117,20 @@ impl Chooser<'_> {
     fn weigh_leaf(&mut self, leaf: &Leaf) -> Result<Weighed, OpError> {
         let path_hash = hash_of(&leaf.path);
         let ranges = ranges_of(&leaf.spans);
-        let entries = self.reader.count_up_to(path_hash, &ranges, PROBE_ENTRIES)?;
-        let open = entries == PROBE_ENTRIES;
+        let found = self.reader.find_up_to(path_hash, &ranges, PROBE_ENTRIES - 1)?;
+        let entries = found.as_ref().map_or(PROBE_ENTRIES, Places::len) as u64;
+        let open = found.is_none();
+        self.notes.push(LeafNote { path: leaf.path.clone(), path_hash, entries, more: open, used: false });
         let streams = ranges.len() <= INDEX_MERGED_MAX && ranges.iter().all(is_single_term);
-        self.notes.push(LeafNote {
-            path: leaf.path.clone(),
-            path_hash,
-            entries: entries as u64,
-            more: open,
-            used: false,
-        });
         let term = |range: TermRange| Candidates::Term { path_hash, term: range.start };
-        let candidates = if !streams {
-            Candidates::Collected { path_hash, ranges }
-        } else if ranges.len() == 1 {
-            term(ranges.into_iter().next().expect("there is one range"))
-        } else {
-            Candidates::Any(ranges.into_iter().map(term).collect())
+        let candidates = match found {
+            Some(places) => Candidates::Known(places),
+            None if !streams => Candidates::Collected { path_hash, ranges },
+            None if ranges.len() == 1 => term(ranges.into_iter().next().expect("there is one range")),
+            None => Candidates::Any(ranges.into_iter().map(term).collect()),
         };
-        Ok(Weighed { candidates, entries: entries as u64, open, streams })
+        let leaves = vec![self.notes.len() - 1];
+        Ok(Weighed { candidates, leaves, entries, open, streams: streams || !open })
     }
 
     /// All of a union's parts are needed, so one that excludes nothing spoils it.
@@ -145,6 +142,7 @@ impl Chooser<'_> {
             sum.entries += part.entries;
             sum.open |= part.open;
             sum.streams &= part.streams;
+            sum.leaves.extend(part.leaves);
             parts.push(part.candidates);
         }
         Ok((parts.len() <= INDEX_MERGED_MAX).then(|| Weighed { candidates: Candidates::Any(parts), ..sum }))
@@ -172,14 +170,21 @@ impl Chooser<'_> {
         }
         let (entries, open) = (parts[0].entries, parts[0].open);
         let streams = parts.iter().all(|part| part.streams);
+        let leaves = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
         let candidates = Candidates::All(parts.into_iter().map(|part| part.candidates).collect());
-        Ok(Some(Weighed { candidates, entries, open, streams: streams || !open }))
+        Ok(Some(Weighed { candidates, leaves, entries, open, streams: streams || !open }))
     }
 }
 
 impl Weighed {
     fn nothing() -> Weighed {
-        Weighed { candidates: Candidates::All(vec![]), entries: 0, open: false, streams: true }
+        Weighed {
+            candidates: Candidates::All(vec![]),
+            leaves: vec![],
+            entries: 0,
+            open: false,
+            streams: true,
+        }
     }
 }
 

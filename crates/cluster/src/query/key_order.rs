@@ -1,6 +1,8 @@
 //! Items in key order, by scan or by index: whichever is used, the rows and their order are the same, so each
 //! page may choose anew.
 
+use std::time::Instant;
+
 use orrery_query::Flow;
 use orrery_store::index::{IndexReader, PlaceCursor, key_at};
 use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
@@ -40,7 +42,7 @@ fn choose<'r>(visit: &mut Visit<'_>, reader: &'r IndexReader<'r>) -> Result<Opti
     let mut chooser = visit.chooser(reader, &implied);
     let cursor = visit.tally.looking_up(|| {
         Ok::<_, OpError>(match chooser.choose(&access.filter)? {
-            Some(chosen) => reader.places(&chosen.candidates, chosen.collect_max)?,
+            Some(chosen) => reader.places(chosen.candidates, chosen.collect_max)?,
             None => None,
         })
     });
@@ -71,14 +73,12 @@ fn feed_places(
 }
 
 fn scan(visit: &mut Visit<'_>, run: &mut PageRun<'_>, keeper: &mut Keeper) -> Result<()> {
-    let started = std::time::Instant::now();
-    let before = visit.tally.times.evaluation;
+    let started = Instant::now();
     let (epk, after) = (visit.extent.epk.clone(), visit.extent.after.clone());
     let view = visit.view;
-    view.scan_places(&epk, after.as_ref(), |place, item| keeper.take(visit, run, place, &item))
-        .map_err(stored)?;
-    let evaluation = visit.tally.times.evaluation - before;
-    visit.tally.times.document_load += started.elapsed().saturating_sub(evaluation);
+    let scanned = view.scan_places(&epk, after.as_ref(), |place, item| keeper.take(visit, run, place, &item));
+    scanned.map_err(stored)?;
+    visit.tally.scanned(started.elapsed());
     Ok(())
 }
 

@@ -8,11 +8,12 @@
 //! - *Term order* ([`term_order`]): an index delivers the order that the query asks for, and the page ends when
 //!   it is full. The program's state says which value came last, and that is where the next page goes on.
 //!
-//! Some answers need no items at all ([`shortcut`]). Whichever way is taken, the rows are the same, and so is the
+//! Some answers need no items at all ([`shortcut`]), or one of each group ([`groups`]). Whichever way is taken, the rows are the same, and so is the
 //! continuation: it carries a place in the key space and the program's own small state, and nothing of the
 //! way. So each page chooses anew, whatever happened to the indexes in between.
 
 mod choose;
+mod groups;
 mod key_order;
 mod merge;
 mod note;
@@ -90,7 +91,7 @@ impl Db {
         let charge = ru::query(&tally.meter, request.page.consistency);
         self.pay(request.container, range, &charge);
         page.meter.add(&tally.meter);
-        page.plan.add(note, &tally.meter, tally.times);
+        page.plan.add(note, &tally.meter, tally.times());
         page.receipt.charge.lines.extend(charge.lines);
         page.receipt.served = Some(Served { range_id: range.id, lsn, item_lsn: None });
     }
@@ -113,6 +114,10 @@ fn run_visit(visit: &mut Visit<'_>, walk: &mut Walk, range: &Range) -> Result<(R
     if shortcut::feed(visit, &mut run)? {
         walk.finish();
         return run.finish();
+    }
+    if let Some(answer) = groups::answer(visit)? {
+        walk.finish();
+        return Ok(answer);
     }
     if let Some(answer) = term_order::answer(visit)? {
         walk.finish();

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use orrery_query::{Access, Chosen, Explanation, IndexPath, explain};
 use orrery_store::Meter;
-use orrery_store::index::Candidates;
 
 use super::tally::QueryTimes;
 
@@ -24,6 +23,8 @@ pub enum Method {
     Count,
     /// The first or last entry of an index decides.
     Extreme,
+    /// The counts of equal index entries are the answer.
+    Groups,
 }
 
 impl Method {
@@ -35,6 +36,7 @@ impl Method {
             Method::Order => "index order",
             Method::Count => "index count",
             Method::Extreme => "index end",
+            Method::Groups => "index groups",
         }
     }
 }
@@ -49,19 +51,6 @@ pub struct LeafNote {
     /// Counting stopped before the end.
     pub more: bool,
     pub used: bool,
-}
-
-impl LeafNote {
-    pub(super) fn mark_used(&mut self, candidates: &Candidates) {
-        match candidates {
-            Candidates::Term { path_hash, .. } | Candidates::Collected { path_hash, .. } => {
-                self.used |= *path_hash == self.path_hash;
-            }
-            Candidates::All(list) | Candidates::Any(list) => {
-                list.iter().for_each(|part| self.mark_used(part))
-            }
-        }
-    }
 }
 
 /// The chosen plan of one page on one partition, with what it took.

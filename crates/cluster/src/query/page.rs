@@ -1,11 +1,13 @@
 //! One page in the making: the program at work, and the rows it has answered.
 
+use orrery_doc::DocBuilder;
 use orrery_query::{
     Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, SystemField, SystemProperties, SystemValue,
     Val,
 };
 use orrery_store::Item;
 
+use super::visit::Request;
 use crate::catalog::Container;
 use crate::db::now;
 use crate::error::{ErrorKind, Result};
@@ -75,6 +77,35 @@ impl<'p> PageRun<'p> {
         };
         Ok((self.rows, carry))
     }
+}
+
+/// Appends the row of one group, made from one item of it and the number of all. Without an item it is the group of
+/// those that lack the value.
+pub(super) fn push_group(
+    request: &Request<'_>,
+    item: Option<&Item>,
+    count: u64,
+    rows: &mut Rows,
+) -> orrery_query::Result<()> {
+    let ticks = now() as i64;
+    let context = Context::at(ticks, ticks as u64);
+    let mut run = Run::start(request.program, &context, Room::UNLIMITED, None)?;
+    match item {
+        Some(item) => {
+            let system = ItemProperties { container: request.container, item };
+            run.feed(&Row { doc: item.root(), system: Some(&system), place: &[] }, rows)?;
+        }
+        None => {
+            let mut empty = DocBuilder::new();
+            empty.begin_object();
+            empty.end_object();
+            run.feed(&Row::plain(empty.finish().as_ref()), rows)?;
+        }
+    }
+    // The item that was fed has been counted.
+    run.feed_shortcut(count.saturating_sub(1), &Val::Undefined)?;
+    run.finish(rows)?;
+    Ok(())
 }
 
 /// System properties of an item, rendered only when a query asks for them.

@@ -64,7 +64,7 @@ fn count_entries(reader: &IndexReader<'_>, filter: &Proposal, most: usize) -> Re
         return reader.count(hash_of(&leaf.path), &ranges_of(&leaf.spans), most.max(1024)).map_err(stored);
     }
     let Some(candidates) = candidates(filter) else { return Ok(None) };
-    let Some(mut cursor) = reader.places(&candidates, INDEX_COLLECTED_MAX).map_err(stored)? else {
+    let Some(mut cursor) = reader.places(candidates, INDEX_COLLECTED_MAX).map_err(stored)? else {
         return Ok(None);
     };
     let mut count = 0;

@@ -29,9 +29,18 @@ impl QueryTimes {
 #[derive(Default)]
 pub(super) struct Tally {
     pub meter: Meter,
-    pub times: QueryTimes,
-    loads: u32,
-    feeds: u32,
+    index_lookup: Duration,
+    /// Time of loads that was taken as a whole.
+    scanning: Duration,
+    loads: Sampled,
+    evaluations: Sampled,
+}
+
+/// Work that is done many times and measured now and then.
+#[derive(Default)]
+struct Sampled {
+    count: u32,
+    time: Duration,
 }
 
 impl Tally {
@@ -44,30 +53,49 @@ impl Tally {
     pub fn looking_up<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let found = work();
-        self.times.index_lookup += start.elapsed();
+        self.index_lookup += start.elapsed();
         found
+    }
+
+    /// Adds the time of a scan, of which some was spent on evaluation.
+    pub fn scanned(&mut self, time: Duration) {
+        self.scanning += time.saturating_sub(self.evaluations.total());
     }
 
     /// Fetches one item and takes its time, now and then.
     pub fn loading<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        self.loads += 1;
-        sampled(self.loads, &mut self.times.document_load, work)
+        self.loads.measure(work)
     }
 
     /// Evaluates one item and takes its time, now and then.
     pub fn evaluating<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        self.feeds += 1;
-        sampled(self.feeds, &mut self.times.evaluation, work)
+        self.evaluations.measure(work)
+    }
+
+    pub fn times(&self) -> QueryTimes {
+        QueryTimes {
+            index_lookup: self.index_lookup,
+            document_load: self.scanning + self.loads.total(),
+            evaluation: self.evaluations.total(),
+        }
     }
 }
 
-fn sampled<T>(number: u32, total: &mut Duration, work: impl FnOnce() -> T) -> T {
-    // The first of a page is measured too, for most pages are small.
-    if number % ITEMS_PER_SAMPLE != 1 {
-        return work();
+impl Sampled {
+    fn measure<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let number = self.count;
+        self.count += 1;
+        if !number.is_multiple_of(ITEMS_PER_SAMPLE) {
+            return work();
+        }
+        let start = Instant::now();
+        let done = work();
+        self.time += start.elapsed();
+        done
     }
-    let start = Instant::now();
-    let done = work();
-    *total += start.elapsed() * ITEMS_PER_SAMPLE;
-    done
+
+    fn total(&self) -> Duration {
+        let samples = self.count.div_ceil(ITEMS_PER_SAMPLE).max(1);
+        self.time * self.count / samples
+    }
 }

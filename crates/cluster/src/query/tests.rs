@@ -202,6 +202,9 @@ async fn rows_do_not_depend_on_the_way() {
         "SELECT VALUE MAX(c.a) FROM c WHERE IS_STRING(c.a)",
         "SELECT MIN(c.n) AS m, COUNT(c.n) AS k FROM c WHERE c.n >= 20",
         "SELECT c.a, COUNT(1) AS k FROM c WHERE c.n > 9 GROUP BY c.a",
+        "SELECT c.n, COUNT(1) AS k FROM c GROUP BY c.n",
+        "SELECT c.few, COUNT(1) AS k, COUNT('x') + 1 AS j FROM c GROUP BY c.few",
+        "SELECT COUNT(1) AS k, c.t FROM c GROUP BY c.t",
         "SELECT DISTINCT VALUE c.a FROM c",
         "SELECT DISTINCT VALUE c.n % 7 FROM c WHERE c.a = 'same' ORDER BY c.n",
     ];
@@ -274,6 +277,7 @@ async fn an_index_saves_the_work() {
         ("SELECT VALUE c.id FROM c ORDER BY c.n", Method::Order, 11, 20),
         ("SELECT VALUE c.id FROM c ORDER BY c.few", Method::Order, 12, 260),
         ("SELECT VALUE c.id FROM c WHERE c.n > 1500 ORDER BY c.n", Method::Order, 12, 160),
+        ("SELECT c.few, COUNT(1) AS k FROM c GROUP BY c.few", Method::Groups, 3, 3_010),
         ("SELECT VALUE c.id FROM c WHERE ABS(c.n) = 5", Method::Scan, 3_000, 0),
     ];
     for (text, method, documents, entries) in cases {

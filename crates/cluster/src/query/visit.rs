@@ -50,7 +50,7 @@ pub(super) struct Visit<'a> {
     pub extent: Extent,
     /// Items of the whole partition.
     pub partition_items: u64,
-    pub counts: PathCounts,
+    pub counts: Arc<PathCounts>,
     pub tally: Tally,
     pub note: PlanNote,
 }
@@ -123,6 +123,11 @@ impl<'a> Visit<'a> {
             self.note.access = Some(plan_access(program, &indexes));
         }
         Ok(())
+    }
+
+    /// Whether every value at this path is found in the index.
+    pub fn covers(&self, path: &IndexPath) -> bool {
+        RangeIndexes { active: self.active }.covers(path)
     }
 
     pub fn reader(&self) -> IndexReader<'a> {

@@ -1,8 +1,6 @@
 //! The entries of intervals of terms, brought into key order.
 
 use super::places::Places;
-use super::reader::IndexReader;
-use super::{OpResult, TermRange};
 
 pub struct Collected {
     places: Places,
@@ -10,22 +8,9 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Collects the places; `None` when that takes more than `most` entries.
-    pub fn open(
-        reader: &IndexReader<'_>,
-        path_hash: u64,
-        ranges: &[TermRange],
-        most: usize,
-    ) -> OpResult<Option<Collected>> {
-        let mut places = Places::default();
-        let mut left = most;
-        for range in ranges {
-            if !reader.visit_range(path_hash, range, &mut left, |place| places.push(place))? {
-                return Ok(None);
-            }
-        }
-        places.sort();
-        Ok(Some(Collected { places, at: 0 }))
+    /// `places` must be sorted.
+    pub fn new(places: Places) -> Collected {
+        Collected { places, at: 0 }
     }
 
     pub fn current(&self) -> Option<&[u8]> {

@@ -54,6 +54,8 @@ type OpResult<T> = Result<T, OpError>;
 pub enum Candidates {
     /// Entries of one term.
     Term { path_hash: u64, term: Vec<u8> },
+    /// Places that were found already; see [`IndexReader::find_up_to`].
+    Known(Places),
     /// Entries of intervals of terms, collected and sorted.
     Collected { path_hash: u64, ranges: Vec<TermRange> },
     /// Places that all of these have; of an empty list, none.

@@ -55,7 +55,7 @@ fn boundary(epk: &Epk) -> Vec<u8> {
 }
 
 /// Many places in one buffer.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
     bytes: Vec<u8>,
     spans: Vec<(u32, u32)>,

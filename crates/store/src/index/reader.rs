@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::Bound;
 
-use super::places::PlaceRange;
+use super::places::{PlaceRange, Places};
 use super::set::PlaceCursor;
 use super::term::{is_whole_term, measure};
 use super::{Candidates, OpResult, OrderedCursor, RidCursor, TermRange};
@@ -43,7 +43,7 @@ impl<'v> IndexReader<'v> {
     }
 
     /// Places in key order; `None` when something to be collected takes more than `most` entries.
-    pub fn places<'r>(&'r self, candidates: &Candidates, most: usize) -> OpResult<Option<PlaceCursor<'r>>> {
+    pub fn places<'r>(&'r self, candidates: Candidates, most: usize) -> OpResult<Option<PlaceCursor<'r>>> {
         PlaceCursor::open(self, candidates, most)
     }
 
@@ -64,16 +64,18 @@ impl<'v> IndexReader<'v> {
         RidCursor::open(self, from, backward)
     }
 
-    /// How many entries these terms have, counted up to `most`. Entries of single terms are counted within
-    /// the reader's scope, those of intervals in the whole partition: that many would have to be read.
-    pub fn count_up_to(&self, path_hash: u64, ranges: &[TermRange], most: usize) -> OpResult<usize> {
+    /// The places that these terms have, in key order, if finding them takes no more than `most` entries. Those of
+    /// single terms are looked for within the reader's scope only, those of intervals in the whole partition.
+    pub fn find_up_to(&self, path_hash: u64, ranges: &[TermRange], most: usize) -> OpResult<Option<Places>> {
+        let mut places = Places::default();
         let mut left = most;
         for range in ranges {
-            if !self.visit_range(path_hash, range, &mut left, |_| true)? {
-                break;
+            if !self.visit_range(path_hash, range, &mut left, |place| places.push(place))? {
+                return Ok(None);
             }
         }
-        Ok(most - left)
+        places.sort();
+        Ok(Some(places))
     }
 
     /// Counts the entries of these terms within the scope; `None` when that takes more than `most` entries. A

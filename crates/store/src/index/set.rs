@@ -19,18 +19,20 @@ impl<'r> PlaceCursor<'r> {
     /// Opens the cursor at its first place; `None` when something to be collected has more than `most` places.
     pub fn open(
         reader: &'r IndexReader<'r>,
-        candidates: &Candidates,
+        candidates: Candidates,
         most: usize,
     ) -> OpResult<Option<PlaceCursor<'r>>> {
-        let children = |list: &[Candidates]| -> OpResult<Option<Vec<PlaceCursor<'r>>>> {
-            list.iter().map(|child| PlaceCursor::open(reader, child, most)).collect()
+        let children = |list: Vec<Candidates>| -> OpResult<Option<Vec<PlaceCursor<'r>>>> {
+            list.into_iter().map(|child| PlaceCursor::open(reader, child, most)).collect()
         };
         Ok(match candidates {
             Candidates::Term { path_hash, term } => {
-                Some(PlaceCursor::Term(TermCursor::open(reader, *path_hash, term)?))
+                Some(PlaceCursor::Term(TermCursor::open(reader, path_hash, &term)?))
             }
+            Candidates::Known(places) => Some(PlaceCursor::Collected(Collected::new(places))),
             Candidates::Collected { path_hash, ranges } => {
-                Collected::open(reader, *path_hash, ranges, most)?.map(PlaceCursor::Collected)
+                let places = reader.find_up_to(path_hash, &ranges, most)?;
+                places.map(|places| PlaceCursor::Collected(Collected::new(places)))
             }
             Candidates::All(list) if list.is_empty() => Some(PlaceCursor::Nothing),
             Candidates::All(list) => match children(list)? {

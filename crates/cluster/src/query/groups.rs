@@ -1,0 +1,212 @@
+//! GROUP BY one path with nothing but counts: the index already holds the groups side by side.
+//!
+//! Entries of equal terms are counted without looking at their items. One item of each group is fetched, because
+//! a term does not give its value back; where there are almost as many groups as items, that is dearer than
+//! a scan, so the walk counts what it spends and gives up in time. Groups come in the order of their keys either
+//! way, and the continuation is how many are out.
+
+use std::time::Instant;
+
+use orrery_query::ast::{Collection, Expr, ExprKind, Literal, Query, SelectSpec};
+use orrery_query::{AggregateKind, Carry, IndexPath, IndexStep, Program, Proposal, Rows};
+use orrery_store::index::{ItemLoader, OrderedEntry};
+use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
+
+use super::choose::hash_of;
+use super::note::Method;
+use super::page::push_group;
+use super::term_order::everything;
+use super::visit::{Visit, stored};
+use crate::error::{ErrorKind, Result};
+use crate::request::AccessChoice;
+
+/// What reading an index entry, scanning an item and fetching one cost, relative to each other.
+const SCAN_COST: u64 = 4;
+const FETCH_COST: u64 = 16;
+const COST_MIN: u64 = 4096;
+const ENTRIES_PER_CLOCK_CHECK: u64 = 4096;
+
+/// Answers the page from the groups of an index, if the query asks for such and it pays off.
+pub(super) fn answer(visit: &mut Visit<'_>) -> Result<Option<(Rows, Option<Carry>)>> {
+    let Some(path) = grouped_path(visit) else { return Ok(None) };
+    let path_hash = hash_of(&path);
+    let Some(with_value) = visit.counts.get(path_hash) else { return Ok(None) };
+    let emitted = match visit.request.carry {
+        None => 0,
+        Some(Carry::Emitted(rows)) => *rows,
+        Some(_) => return Ok(None),
+    };
+    let reader = visit.reader();
+    let mut cursor = reader.ordered(path_hash, &[false], &everything(), None, false);
+    let mut page = GroupPage::new(visit, emitted);
+    let without = visit.partition_items.saturating_sub(with_value);
+    let mut next = page.add(visit, None, without)?;
+    let mut first: Option<OrderedEntry> = None;
+    let mut count = 0;
+    while next == Next::More {
+        let entry = cursor.next().map_err(stored)?;
+        if entry.as_ref().is_some_and(OrderedEntry::is_cut) || page.is_too_dear(reader.entries_read())? {
+            next = Next::GiveUp;
+            break;
+        }
+        match (&first, entry) {
+            (Some(group), Some(entry)) if group.run() == entry.run() => count += 1,
+            (_, entry) => {
+                next = page.add(visit, first.as_ref(), if first.is_some() { count } else { 0 })?;
+                let is_last = entry.is_none();
+                (first, count) = (entry, 1);
+                if is_last {
+                    break;
+                }
+            }
+        }
+    }
+    visit.count_entries(&reader);
+    if next == Next::GiveUp {
+        return Ok(None);
+    }
+    visit.note.method = Method::Groups;
+    let carry = (next == Next::PageFull).then_some(Carry::Emitted(page.emitted));
+    Ok(Some((page.rows, carry)))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    More,
+    PageFull,
+    GiveUp,
+}
+
+/// A page of groups.
+struct GroupPage<'v> {
+    loader: ItemLoader<'v>,
+    rows: Rows,
+    /// Groups that earlier pages answered and that are still to be passed over.
+    skip: u64,
+    emitted: u64,
+    fetched: u64,
+    cost_max: u64,
+    deadline: Instant,
+}
+
+impl<'v> GroupPage<'v> {
+    fn new(visit: &Visit<'v>, emitted: u64) -> GroupPage<'v> {
+        let cost_max = match visit.request.page.access {
+            AccessChoice::IndexAlways => u64::MAX,
+            _ => visit.partition_items * SCAN_COST + COST_MIN,
+        };
+        GroupPage {
+            loader: visit.view.loader(),
+            rows: Rows::default(),
+            skip: emitted,
+            emitted,
+            fetched: 0,
+            cost_max,
+            deadline: Instant::now() + BLOCKING_QUERY_TIME_MAX,
+        }
+    }
+
+    /// Adds the row of a group of so many items, one of which is at the entry.
+    fn add(&mut self, visit: &mut Visit<'_>, entry: Option<&OrderedEntry>, count: u64) -> Result<Next> {
+        if count == 0 {
+            return Ok(Next::More);
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Ok(Next::More);
+        }
+        let page = visit.request.page;
+        let is_full = self.rows.len() >= page.items_max
+            || (!self.rows.is_empty() && self.rows.byte_len() >= page.bytes_max);
+        if is_full {
+            return Ok(Next::PageFull);
+        }
+        let item = match entry {
+            Some(entry) => {
+                let item = visit.tally.loading(|| self.loader.load(entry.place())).map_err(stored)?;
+                visit.tally.loaded(&item);
+                self.fetched += 1;
+                Some(item)
+            }
+            None => None,
+        };
+        let request = visit.request;
+        let pushed = visit.tally.evaluating(|| push_group(&request, item.as_ref(), count, &mut self.rows));
+        pushed.map_err(ErrorKind::Query)?;
+        self.emitted += 1;
+        Ok(Next::More)
+    }
+
+    fn is_too_dear(&self, entries: u64) -> Result<bool> {
+        if entries.is_multiple_of(ENTRIES_PER_CLOCK_CHECK) && Instant::now() >= self.deadline {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        Ok(self.fetched * FETCH_COST + entries > self.cost_max)
+    }
+}
+
+/// The path that the program groups by, if the index can answer all of it.
+fn grouped_path(visit: &Visit<'_>) -> Option<IndexPath> {
+    let access = visit.note.access.as_ref()?;
+    // Without a filter, and with the whole partition, the groups of the index are all there are.
+    if access.filter != Proposal::Everything || !access.filter_exact || !visit.extent.is_whole {
+        return None;
+    }
+    // What looks like a path may be the name of an expression.
+    let computed = visit.request.container.definition.body.root().get("computedProperties");
+    if computed.as_array().is_some_and(|list| !list.is_empty()) {
+        return None;
+    }
+    let path = counted_groups(visit.request.program)?;
+    visit.covers(&path).then_some(path)
+}
+
+/// `SELECT c.a, COUNT(1) FROM c GROUP BY c.a`, and whatever else can be made of the two.
+fn counted_groups(program: &Program) -> Option<IndexPath> {
+    let Query {
+        select, from: Some(from), filter: None, group_by, order_by: None, offset_limit: None, ..
+    } = program.query()
+    else {
+        return None;
+    };
+    let ([source], [key]) = (from.sources.as_slice(), group_by.as_slice()) else { return None };
+    if select.distinct || select.top.is_some() {
+        return None;
+    }
+    if !matches!(&source.collection, Collection::Path { steps, .. } if steps.is_empty()) {
+        return None;
+    }
+    let path = path_of(key, source.name()?)?;
+    // A row made of names always exists, so that rows are groups.
+    let SelectSpec::List(items) = &select.spec else { return None };
+    items.iter().all(|item| only_counts(&item.expr)).then_some(IndexPath(path))
+}
+
+fn path_of(expr: &Expr, root: &str) -> Option<Vec<IndexStep>> {
+    match &expr.kind {
+        ExprKind::Name(name) if name == root => Some(Vec::new()),
+        ExprKind::Member(base, name) => {
+            let mut path = path_of(base, root)?;
+            path.push(IndexStep::Name(name.as_str().into()));
+            Some(path)
+        }
+        _ => None,
+    }
+}
+
+/// Whether all aggregates count every row of their group.
+fn only_counts(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Subquery(..) | ExprKind::Call { udf: true, .. } => false,
+        ExprKind::Call { name, arguments, .. } if AggregateKind::from_name(name).is_some() => {
+            let is_count = AggregateKind::from_name(name) == Some(AggregateKind::Count);
+            let constant = |argument: &Expr| matches!(&argument.kind, ExprKind::Literal(literal) if *literal != Literal::Undefined);
+            is_count && matches!(arguments.as_slice(), [argument] if constant(argument))
+        }
+        _ => {
+            let mut counts = true;
+            expr.operands(|operand| counts = counts && only_counts(operand));
+            counts
+        }
+    }
+}

@@ -55,7 +55,7 @@ impl Grouped {
             if room.is_full(out) {
                 return Ok(PageEnd::Continue(Carry::Emitted(emitted)));
             }
-            out.push(&row)?;
+            out.push(row)?;
             emitted += 1;
         }
         Ok(PageEnd::Done)

@@ -81,12 +81,12 @@ impl IndexWriter {
 
     fn count(
         &self,
-        counts: &HashMap<u32, PathCounts>,
+        counts: &HashMap<u32, Arc<PathCounts>>,
         partition: u32,
         batch: &mut Batch,
     ) -> (u32, PathCountChange) {
         let none = PathCounts::default();
-        let counts = counts.get(&self.generation).unwrap_or(&none);
+        let counts = counts.get(&self.generation).map_or(&none, Arc::as_ref);
         (self.generation, counts.change(&self.deltas, partition, self.generation, batch))
     }
 }
@@ -176,7 +176,7 @@ impl<'a> NetEffect<'a> {
     }
 
     /// The batch, and the new counts of each index.
-    pub fn finish(mut self, counts: &HashMap<u32, PathCounts>) -> (Batch, Vec<(u32, PathCountChange)>) {
+    pub fn finish(mut self, counts: &HashMap<u32, Arc<PathCounts>>) -> (Batch, Vec<(u32, PathCountChange)>) {
         let mut writers = vec![&self.active];
         writers.extend(self.building.as_ref().map(|(writer, ..)| writer));
         let batch = &mut self.batch;

@@ -1,6 +1,7 @@
 //! One physical partition: what identifies it, what it remembers, and how its state moves on.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
@@ -44,7 +45,7 @@ pub struct Partition {
     state: Mutex<PartitionState>,
     sizes: Mutex<HashMap<Epk, LogicalSize>>,
     /// By generation.
-    counts: Mutex<HashMap<u32, PathCounts>>,
+    counts: Mutex<HashMap<u32, Arc<PathCounts>>>,
     build: Mutex<Option<Build>>,
 }
 
@@ -80,8 +81,20 @@ impl Partition {
 
     /// How many items have a value at each counted path, as of a snapshot. Compare with the items of
     /// [`Partition::state_at`]: they differ at the path `id` when some items were kept out of the index.
-    pub fn path_counts_at(&self, snapshot: &Snapshot, generation: u32) -> Result<PathCounts, EngineError> {
-        PathCounts::read(snapshot, self.spec.number, generation)
+    pub fn path_counts_at(
+        &self,
+        snapshot: &Snapshot,
+        generation: u32,
+    ) -> Result<Arc<PathCounts>, EngineError> {
+        let stored = self.state_at(snapshot)?;
+        let state = self.state.lock();
+        // An index that readers may use changes with the LSN only, so at the same LSN it is the same.
+        let remembered = self.counts.lock().get(&generation).filter(|_| state.lsn == stored.lsn).cloned();
+        drop(state);
+        match remembered {
+            Some(counts) => Ok(counts),
+            None => PathCounts::read(snapshot, self.spec.number, generation).map(Arc::new),
+        }
     }
 
     /// How far an index that is being built has come.
@@ -90,7 +103,7 @@ impl Partition {
         build.unwrap_or_else(|| Build::start(generation))
     }
 
-    pub(crate) fn with_counts<T>(&self, read: impl FnOnce(&HashMap<u32, PathCounts>) -> T) -> T {
+    pub(crate) fn with_counts<T>(&self, read: impl FnOnce(&HashMap<u32, Arc<PathCounts>>) -> T) -> T {
         read(&self.counts.lock())
     }
 
@@ -117,7 +130,7 @@ impl Partition {
         // What is no longer kept up is no longer counted.
         counts.retain(|generation, _| prepared.counts.iter().any(|(kept, _)| kept == generation));
         for (generation, change) in prepared.counts {
-            counts.entry(generation).or_default().apply(change);
+            Arc::make_mut(counts.entry(generation).or_default()).apply(change);
         }
         if prepared.build.is_some() {
             *self.build.lock() = prepared.build;

@@ -13,6 +13,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
 use crate::indexing::path_hash;
@@ -77,8 +78,9 @@ impl PathCounts {
     pub(crate) fn read_all(
         snapshot: &Snapshot,
         partition: u32,
-    ) -> Result<HashMap<u32, PathCounts>, EngineError> {
-        PathCounts::read_prefix(snapshot, &keys::path_counts_of_all(partition))
+    ) -> Result<HashMap<u32, Arc<PathCounts>>, EngineError> {
+        let all = PathCounts::read_prefix(snapshot, &keys::path_counts_of_all(partition))?;
+        Ok(all.into_iter().map(|(generation, counts)| (generation, Arc::new(counts))).collect())
     }
 
     fn read_prefix(snapshot: &Snapshot, prefix: &[u8]) -> Result<HashMap<u32, PathCounts>, EngineError> {

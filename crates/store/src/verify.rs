@@ -144,7 +144,8 @@ impl Partition {
     ) -> Result<Vec<IndexCheck<'a>>, EngineError> {
         let check =
             |generation, policy: &'a IndexingPolicy, reached| -> Result<IndexCheck<'a>, EngineError> {
-                let stored = self.path_counts_at(snapshot, generation)?;
+                // What is stored, not what is remembered of it.
+                let stored = PathCounts::read(snapshot, self.spec.number, generation)?;
                 Ok(IndexCheck { generation, policy, reached, entries: 0, stored, counted: HashMap::new() })
             };
         let active = &schema.index;

@@ -1,6 +1,7 @@
 //! Reading a partition at one moment.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use orrery_doc::{Epk, EpkRange};
 
@@ -122,8 +123,8 @@ impl<'a> View<'a> {
     }
 
     /// How many items have a value at each path of an index, as of this view.
-    pub fn path_counts(&self, generation: u32) -> Result<PathCounts, OpError> {
-        PathCounts::read(self.snapshot, self.partition.spec.number, generation).map_err(damaged)
+    pub fn path_counts(&self, generation: u32) -> Result<Arc<PathCounts>, OpError> {
+        self.partition.path_counts_at(self.snapshot, generation).map_err(damaged)
     }
 
     /// The part of the key space that the partition holds.

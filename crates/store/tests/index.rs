@@ -13,7 +13,7 @@ use orrery_store::engine::{Engine, Keyspace, SyncMode};
 use orrery_store::indexing::{Composite, IndexingPolicy, PathHash, Step};
 use orrery_store::limits::{PATHS_COUNTED_MAX, PartitionLimits};
 use orrery_store::{
-    Action, FLAG_UNINDEXED, Group, IndexGeneration, Item, ItemKey, Op, Partition, PartitionSpec,
+    Action, FLAG_UNINDEXED, Group, IndexGeneration, Item, ItemKey, Op, Partition, PartitionSpec, PathCounts,
     Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View, keys,
 };
 use proptest::prelude::*;
@@ -163,7 +163,9 @@ impl World {
         }
         assert_eq!(self.entries(generation), entries);
         let snapshot = self.engine.snapshot();
-        let stored = self.partition.path_counts_at(&snapshot, generation).expect("counts decode");
+        let stored = PathCounts::read(&snapshot, spec().number, generation).expect("counts decode");
+        let remembered = self.partition.path_counts_at(&snapshot, generation).expect("counts decode");
+        assert_eq!(*remembered, stored);
         assert!(counts.iter().all(|(hash, count)| stored.get(*hash).unwrap_or(0) == *count));
         assert!(stored.iter().all(|(hash, count)| counts.get(&hash).copied().unwrap_or(0) == count));
     }

@@ -1,5 +1,7 @@
 //! Whole requests on items, against a database in memory.
 
+mod queries;
+
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -35,6 +37,8 @@ struct Answer {
     range: Option<u32>,
     count: Option<usize>,
     continuation: Option<String>,
+    /// Headers beyond the standard ones.
+    headers: Vec<(String, String)>,
 }
 
 impl World {
@@ -156,7 +160,15 @@ impl Answer {
             range: served.map(|served| served.range_id),
             count: reply.and_then(|reply| reply.item_count),
             continuation: reply.and_then(|reply| reply.continuation.clone()),
+            headers: reply.map_or_else(Vec::new, |reply| {
+                let text = |value: &HeaderValue| value.to_str().expect("ASCII").to_owned();
+                reply.extra.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+            }),
         }
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// The part of a batch's answer that tells what became of each operation.

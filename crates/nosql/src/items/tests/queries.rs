@@ -1,0 +1,130 @@
+//! What queries tell besides their rows, and what they are refused for.
+
+use super::*;
+
+const EXPLAIN: &str = "x-orrery-explain";
+const ACCESS: &str = "x-orrery-query-access";
+const MERGE: &str = "x-orrery-query-merge";
+
+async fn stock(definition: &str, throughput: u32) -> World {
+    let definition =
+        format!("\"partitionKey\":{{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}{definition}");
+    let world = World::new(&definition, throughput).await;
+    for n in 0..60 {
+        let (pk, name) = (n % 4, ["Ada", "Bob", "Cid"][n % 3]);
+        let body =
+            format!("{{\"id\":\"{n}\",\"pk\":{pk},\"n\":{n},\"third\":{},\"name\":\"{name}\"}}", n % 3);
+        assert_eq!(world.create(&format!("[{pk}]"), &body).await.status, 201);
+    }
+    world
+}
+
+impl World {
+    async fn query(&self, headers: &[(&str, &str)], text: &str) -> Answer {
+        let headers = [&[(QUERY, "True")], headers].concat();
+        self.send(Method::POST, None, &headers, &format!("{{\"query\":\"{text}\"}}")).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_chosen_plan_is_told_on_request() {
+    let world = stock("", 400).await;
+    let text = "SELECT VALUE c.n FROM c WHERE c.n = 5";
+    let silent = world.query(&[(KEY, "[1]")], text).await;
+    assert!(silent.header(ACCESS).is_none() && !silent.body.contains("_explain"), "{}", silent.body);
+    for (wanted, told) in [("auto", "index"), ("index", "index"), ("scan", "scan")] {
+        let answer = world.query(&[(KEY, "[1]"), (EXPLAIN, "true"), (ACCESS, wanted)], text).await;
+        assert!(answer.body.contains("\"Documents\":[5],\"_count\":1,\"_explain\":{"), "{}", answer.body);
+        assert_eq!(answer.header(ACCESS), Some(told));
+        let explained = answer.field("_explain");
+        assert!(explained.contains(&format!("\"text\":\"method: {told}")), "{explained}");
+        assert!(explained.contains("\"plan\":{"), "{explained}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_and_advice_come_in_the_forms_that_clients_read() {
+    let world = stock("", 400).await;
+    let text = "SELECT * FROM c WHERE c.n = 5 AND CONTAINS(c.name, 'd')";
+    let asked = [
+        (KEY, "[1]"),
+        ("x-ms-documentdb-populatequerymetrics", "True"),
+        ("x-ms-cosmos-populateindexmetrics-v2", "True"),
+        ("x-ms-cosmos-populatequeryadvice", "True"),
+    ];
+    let answer = world.query(&asked, text).await;
+    let metrics = answer.header("x-ms-documentdb-query-metrics").expect("metrics");
+    assert!(metrics.contains(";retrievedDocumentCount=1;"), "{metrics}");
+    let index = answer.header("x-ms-cosmos-index-utilization").expect("index metrics");
+    assert!(index.starts_with("{\"UtilizedIndexes\":{\"SingleIndexes\":["), "{index}");
+    for path in ["\"/n/?\"", "\"/pk/?\""] {
+        assert!(index.contains(path), "{index}");
+    }
+    assert_eq!(answer.header("x-ms-cosmos-query-advice"), Some(r#"[{"Id":"QA1002","Params":[]}]"#));
+    let flat = world.query(&[(KEY, "[1]"), ("x-ms-cosmos-populateindexmetrics", "True")], text).await;
+    let flat = flat.header("x-ms-cosmos-index-utilization").expect("index metrics").to_owned();
+    assert!(flat.starts_with("eyJVdGlsaXplZFNpbmdsZUluZGV4ZXMi"), "base64 of the older form: {flat}");
+    let plain = world.query(&[(KEY, "[1]")], text).await;
+    assert!(plain.headers.iter().all(|(name, _)| !name.contains("metrics") && !name.contains("advice")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_needs_an_index() {
+    let policy = r#","indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/name/?"}],
+        "compositeIndexes":[[{"path":"/third","order":"ascending"},{"path":"/n","order":"descending"}]]}"#;
+    let world = stock(policy, 400).await;
+    for (order, refusal) in [
+        ("c.n", None),
+        ("c.id DESC", None),
+        ("c._ts", None),
+        ("c.third, c.n DESC", None),
+        ("c.third DESC, c.n", None),
+        ("c.third, c.n", Some("composite index")),
+        ("c.n DESC, c.third", Some("composite index")),
+        ("c.name", Some("order-by item is excluded")),
+    ] {
+        let answer = world.query(&[(KEY, "[1]")], &format!("SELECT * FROM c ORDER BY {order}")).await;
+        assert_eq!(answer.status, if refusal.is_some() { 400 } else { 200 }, "{order}: {}", answer.body);
+        assert!(answer.body.contains(refusal.unwrap_or_default()), "{order}: {}", answer.body);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ties_of_a_descending_order_are_told_to_go_backwards() {
+    let world = stock("", 400).await;
+    for (order, backwards) in [("c.third", false), ("c.third ASC", false), ("c.third DESC", true)] {
+        let answer = world.query(&[(KEY, "[1]")], &format!("SELECT * FROM c ORDER BY {order}")).await;
+        let info = answer.header("x-ms-cosmos-query-execution-info").expect("it is always there");
+        assert_eq!(info, format!("{{\"reverseRidEnabled\":false,\"reverseIndexScan\":{backwards}}}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_merges_on_request() {
+    let world = stock("", 24_000).await;
+    for (text, rows) in [
+        ("SELECT VALUE COUNT(1) FROM c", "[60]"),
+        ("SELECT COUNT(1) AS k FROM c", r#"[{"k":60}]"#),
+        ("SELECT VALUE c.n FROM c ORDER BY c.n DESC OFFSET 1 LIMIT 3", "[58,57,56]"),
+        ("SELECT DISTINCT VALUE c.third FROM c ORDER BY c.third", "[0,1,2]"),
+    ] {
+        let refused = world.query(&[(CROSS, "True")], text).await;
+        assert_eq!((refused.status, refused.substatus), (400, 1004), "{text}");
+        let merged = world.query(&[(CROSS, "True"), (MERGE, "True")], text).await;
+        assert!(merged.body.contains(&format!("\"Documents\":{rows},")), "{text}: {}", merged.body);
+    }
+    let forbidden = world.query(&[(MERGE, "True")], "SELECT VALUE COUNT(1) FROM c").await;
+    assert_eq!(forbidden.status, 400, "merging is no leave to visit all partitions");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn computed_properties_stand_for_expressions() {
+    let computed = r#","computedProperties":[{"name":"low","query":"SELECT VALUE LOWER(c.name) FROM c"}]"#;
+    let world = stock(computed, 400).await;
+    let count = world.query(&[(KEY, "[1]")], "SELECT VALUE COUNT(1) FROM c WHERE c.low = 'ada'").await;
+    assert!(count.body.contains("\"Documents\":[5]"), "{}", count.body);
+    let shown = world.query(&[(KEY, "[1]")], "SELECT c.low FROM c WHERE c.n = 1").await;
+    assert!(shown.body.contains(r#"[{"low":"bob"}]"#), "{}", shown.body);
+    let all = world.query(&[(KEY, "[1]")], "SELECT * FROM c WHERE c.n = 1").await;
+    assert!(!all.body.contains("\"low\""), "{}", all.body);
+}

@@ -46,7 +46,8 @@ pub trait Indexes {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Access {
     pub filter: Proposal,
-    /// Whether the items that `filter` proposes are exactly those that pass the whole WHERE clause.
+    /// Whether the items that `filter` proposes are exactly those that pass the whole WHERE clause and have the
+    /// value that SELECT asks for.
     pub filter_exact: bool,
     pub order: Option<IndexOrder>,
     /// For [`IndexOrder::Single`]: the terms that the order path can have where a row passes, sorted. Undefined
@@ -69,23 +70,24 @@ pub fn plan_access(program: &Program, indexes: &dyn Indexes) -> Access {
     let level = &stage.level;
     let mut analysis = Analysis::new(indexes, stage.slots);
     let found = analysis.level(level);
-    let whole = found.exact && shortcut::is_plain_source(level);
-    let alone = program.earlier.is_empty();
-    let order = if alone { order::index_order(level, &analysis, indexes) } else { None };
-    let order_terms = order::order_terms(order.as_ref(), &found.proposal);
-    let (mut shortcut, counted) = match alone {
-        true => shortcut::shortcut(level, &analysis, indexes),
-        false => (Shortcut::None, None),
+    let exact = found.exact && shortcut::is_plain_source(level);
+    // A value that is not there makes no row and is not counted, so items without it need not be looked at.
+    let needed = match shortcut::needed_path(level, &analysis, indexes) {
+        Some(path) => Proposal::Leaf(Leaf { path, spans: vec![Span::defined()], exact: true }),
+        None => Proposal::Everything,
     };
-    let mut filter = found.proposal;
-    if let Some(path) = counted {
-        // A value that is not there is not counted, so items without it need not be looked at.
-        let leaf = Leaf { path, spans: vec![Span::defined()], exact: true };
-        filter = Proposal::all([filter, Proposal::Leaf(leaf)]);
-    }
+    let alone = program.earlier.is_empty();
+    let shortcut = if alone { shortcut::shortcut(level, &analysis, indexes) } else { Shortcut::None };
+    let filter = match shortcut {
+        // The end of an index is found without asking for more.
+        Shortcut::First { .. } if exact => found.proposal,
+        _ => Proposal::all([found.proposal, needed]),
+    };
+    let order = if alone { order::index_order(level, &analysis, indexes) } else { None };
+    let order_terms = order::order_terms(order.as_ref(), &filter);
     let of_entries = filter.clone().of_entries();
-    let filter_exact = whole && of_entries == filter;
-    shortcut = shortcut::allowed(shortcut, &of_entries, filter_exact);
+    let filter_exact = exact && of_entries == filter;
+    let shortcut = shortcut::allowed(shortcut, &of_entries, filter_exact);
     Access { filter: of_entries, filter_exact, order, order_terms, shortcut }
 }
 

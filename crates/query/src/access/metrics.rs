@@ -2,6 +2,7 @@
 //!
 //! The service has two forms for the same facts; old clients get the first in base64, newer ones the second.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use super::filter::Analysis;
@@ -47,21 +48,23 @@ pub fn index_metrics(program: &Program, indexes: &dyn Indexes, scope: &[IndexPat
         filter = Proposal::all([filter, analysis.when(&level.select, true).proposal]);
     }
     let order = order_paths(level, &analysis).unwrap_or_default();
-    let mut paths: Vec<&IndexPath> = Vec::new();
-    filter.for_each_leaf(&mut |leaf| add(&mut paths, &leaf.path));
+    let mut conditions: Vec<&IndexPath> = Vec::new();
+    filter.for_each_leaf(&mut |leaf| conditions.push(&leaf.path));
     // The last condition comes first, as the service lists them.
-    paths.reverse();
+    conditions.reverse();
+    let mut paths = conditions;
     let composite = if order.len() > 1 { indexes.composite(&order) } else { None };
     if composite.is_none() {
-        order.iter().for_each(|(path, _)| add(&mut paths, path));
+        paths.extend(order.iter().map(|(path, _)| path));
     }
-    let aggregated = match shortcut::shortcut(level, &analysis, &Ideal) {
-        (super::Shortcut::First { path, .. }, _) | (_, Some(path)) => Some(path),
-        _ => None,
+    let aggregated = match level.grouping {
+        Some(_) => shortcut::needed_path(level, &analysis, &Ideal),
+        None => None,
     };
-    aggregated.iter().chain(scope).for_each(|path| add(&mut paths, path));
+    paths.extend(aggregated.iter().chain(scope));
+    let mut seen = HashSet::new();
     let mut metrics = IndexMetrics::default();
-    for path in paths {
+    for path in paths.into_iter().filter(|path| seen.insert(*path)) {
         let known = scope.contains(path) || indexes.covers(path);
         let list = if known { &mut metrics.utilized_single } else { &mut metrics.potential_single };
         list.push(format!("{path}/?"));
@@ -74,12 +77,6 @@ pub fn index_metrics(program: &Program, indexes: &dyn Indexes, scope: &[IndexPat
         metrics.potential_composite.push(specs(&parts));
     }
     metrics
-}
-
-fn add<'p>(paths: &mut Vec<&'p IndexPath>, path: &'p IndexPath) {
-    if !paths.contains(&path) {
-        paths.push(path);
-    }
 }
 
 fn specs(parts: &[(IndexPath, Direction)]) -> Vec<String> {

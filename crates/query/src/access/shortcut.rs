@@ -42,34 +42,56 @@ enum Subject {
     Path(IndexPath),
 }
 
-/// Finds the shortcut, and what the filter must demand besides: only items with a value are counted.
-pub(super) fn shortcut(
-    level: &Level,
-    analysis: &Analysis<'_>,
-    indexes: &dyn Indexes,
-) -> (Shortcut, Option<IndexPath>) {
-    let none = (Shortcut::None, None);
-    let Some(Grouping { keys, aggregates }) = &level.grouping else { return none };
+/// Finds the shortcut for a level, if its filter proves to be exact.
+pub(super) fn shortcut(level: &Level, analysis: &Analysis<'_>, indexes: &dyn Indexes) -> Shortcut {
+    let Some(Grouping { keys, aggregates }) = &level.grouping else { return Shortcut::None };
     if !keys.is_empty() || level.offset > 0 || level.limit == Some(0) || !is_plain_source(level) {
-        return none;
+        return Shortcut::None;
     }
-    let Some((first, rest)) = aggregates.split_first() else { return none };
-    let Some(subject) = subject(first, analysis, indexes) else { return none };
-    if rest.iter().any(|other| self::subject(other, analysis, indexes).as_ref() != Some(&subject)) {
-        return none;
-    }
+    let Some(subject) = common_subject(aggregates, analysis, indexes) else { return Shortcut::None };
     let has = |kind| aggregates.iter().any(|aggregate| aggregate.kind == kind);
     let only = |kinds: &[AggregateKind]| aggregates.iter().all(|aggregate| kinds.contains(&aggregate.kind));
     use AggregateKind::{Count, Max, Min};
     match subject {
-        Subject::Rows if only(&[Count]) => (Shortcut::Count, None),
-        Subject::Path(path) if only(&[Count]) => (Shortcut::Count, Some(path)),
+        _ if only(&[Count]) => Shortcut::Count,
         Subject::Path(path) if only(&[Min, Count]) || only(&[Max, Count]) => {
             let direction = if has(Min) { Direction::Ascending } else { Direction::Descending };
-            (Shortcut::First { path, direction, counted: has(Count) }, None)
+            Shortcut::First { path, direction, counted: has(Count) }
         }
-        _ => none,
+        _ => Shortcut::None,
     }
+}
+
+/// The path without whose value an item adds nothing to the answer.
+pub(super) fn needed_path(
+    level: &Level,
+    analysis: &Analysis<'_>,
+    indexes: &dyn Indexes,
+) -> Option<IndexPath> {
+    match &level.grouping {
+        None => {
+            let place = analysis.place(&level.select)?;
+            let usable = !place.path.steps().is_empty() && indexes.covers(&place.path);
+            usable.then_some(place.path)
+        }
+        // A group of items without the value exists all the same.
+        Some(grouping) if !grouping.keys.is_empty() => None,
+        Some(grouping) => match common_subject(&grouping.aggregates, analysis, indexes)? {
+            Subject::Path(path) => Some(path),
+            Subject::Rows => None,
+        },
+    }
+}
+
+/// What all aggregates are about, if that is the same.
+fn common_subject(
+    aggregates: &[Aggregate],
+    analysis: &Analysis<'_>,
+    indexes: &dyn Indexes,
+) -> Option<Subject> {
+    let (first, rest) = aggregates.split_first()?;
+    let common = subject(first, analysis, indexes)?;
+    rest.iter().all(|other| subject(other, analysis, indexes).as_ref() == Some(&common)).then_some(common)
 }
 
 /// Whether the level has exactly one row for each item.

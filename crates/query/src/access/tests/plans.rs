@@ -122,10 +122,30 @@ fn counts_and_extremes_need_no_items() {
             "SELECT VALUE [{\"item\": MAX(c.x), \"item2\": {\"max\": MAX(c.x), \"count\": COUNT(c.x)}}] FROM c",
             first(Direction::Descending, true),
         ),
+        ("SELECT VALUE MAX(c.x) FROM c WHERE c.a LIKE '%b'", Shortcut::None),
         ("SELECT MIN(c.x) AS a, MAX(c.x) AS b FROM c", Shortcut::None),
         ("SELECT VALUE MIN(c.x[0]) FROM c", Shortcut::None),
     ] {
         assert_eq!(plan(text).shortcut, expected, "{text}");
+    }
+}
+
+#[test]
+fn items_that_add_nothing_are_not_proposed() {
+    let defined =
+        Proposal::Leaf(Leaf { path: IndexPath::of_names(&["x"]), spans: vec![Span::defined()], exact: true });
+    for (text, expected) in [
+        ("SELECT VALUE SUM(c.x) FROM c", true),
+        ("SELECT VALUE AVG(c.x) FROM c", true),
+        ("SELECT VALUE COUNT(c.x) FROM c", true),
+        ("SELECT VALUE c.x FROM c", true),
+        ("SELECT DISTINCT VALUE c.x FROM c", true),
+        ("SELECT c.x FROM c", false),
+        ("SELECT VALUE MIN(c.x) FROM c", false),
+        ("SELECT SUM(c.x) AS a, COUNT(1) AS b FROM c", false),
+        ("SELECT SUM(c.x) AS a FROM c GROUP BY c.y", false),
+    ] {
+        assert_eq!(plan(text).filter == defined, expected, "{text}");
     }
 }
 

@@ -163,6 +163,8 @@ proptest! {
     fn no_item_with_a_row_is_missed(filter in filter(), items in prop::collection::vec(item(), 1..8)) {
         check(&format!("SELECT VALUE 1 FROM c WHERE {filter}"), &items, &Ready::default())?;
         check(&format!("SELECT VALUE 1 FROM c WHERE {filter} ORDER BY c.a"), &items, &Ready::default())?;
+        check(&format!("SELECT VALUE c.a FROM c WHERE {filter} ORDER BY c.a"), &items, &Ready::default())?;
+        check(&format!("SELECT VALUE c.list[0] FROM c WHERE {filter}"), &items, &Ready::default())?;
         let excluded = vec![IndexPath::of_names(&["a"]), IndexPath::of_names(&["list"]).elements()];
         check(&format!("SELECT VALUE 1 FROM c WHERE {filter}"), &items, &Ready { excluded, ..Ready::default() })?;
     }

@@ -3,6 +3,7 @@
 
 mod clauses;
 mod computed;
+mod constructed;
 mod expressions;
 mod grouping;
 mod stages;
@@ -69,11 +70,7 @@ pub fn compile(text: &str, parameters: &Parameters) -> Result<Program> {
 }
 
 /// Compiles the text of a query over a container that has computed properties.
-pub fn compile_with(
-    text: &str,
-    parameters: &Parameters,
-    properties: &ComputedProperties,
-) -> Result<Program> {
+pub fn compile_with(text: &str, parameters: &Parameters, properties: &ComputedProperties) -> Result<Program> {
     let properties = Some(properties).filter(|properties| !properties.is_empty());
     compile_tree(parse::parse(text)?, parameters, properties, Purpose::Run)
         .map_err(|error| error.located_in(text))

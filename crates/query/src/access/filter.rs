@@ -531,7 +531,8 @@ fn is_constant(node: &Node) -> bool {
         Node::Object(fields) => fields.iter().all(|(_, node)| is_constant(node)),
         Node::Conditional(operands) => operands.iter().all(is_constant),
         Node::Call(function, arguments) => {
-            !function.uses_chance && !function.depends_on_time && arguments.iter().all(is_constant)
+            let known = !function.uses_chance && !function.depends_on_time && !function.is_spatial;
+            known && arguments.iter().all(is_constant)
         }
         _ => false,
     }

@@ -1,7 +1,7 @@
 //! Scalar expressions.
 
 use super::clauses::unresolved;
-use super::{Compiler, Purpose};
+use super::{Compiler, Purpose, constructed};
 use crate::ast::*;
 use crate::error::{QueryError, Result};
 use crate::functions;
@@ -41,13 +41,13 @@ impl Compiler<'_> {
                 value: Box::new(self.expr(value)?),
                 pattern: self.like(pattern, escape.as_deref(), expr.span)?,
             },
-            ExprKind::Array(items) => Node::Array(self.list(items)?),
+            ExprKind::Array(items) => constructed::array(self.list(items)?),
             ExprKind::Object(properties) => {
                 let mut nodes = Vec::with_capacity(properties.len());
                 for (name, value) in properties {
                     nodes.push((name.as_str().into(), self.expr(value)?));
                 }
-                Node::Object(nodes)
+                constructed::object(nodes)
             }
             ExprKind::Call { udf: true, name, arguments } => {
                 Node::Udf(name.as_str().into(), self.list(arguments)?)
@@ -135,6 +135,11 @@ impl Compiler<'_> {
                     None => Node::Constant(Val::Undefined),
                 });
             }
+        }
+        if let ("ARRAY_CONTAINS", [Node::Constant(Val::Array(list)), _]) = (function.name, nodes.as_slice()) {
+            // Clients send long lists of keys this way; IN finds its way through them.
+            let list = list.iter().map(Node::Constant).collect();
+            return Ok(contained(false, Box::new(nodes.swap_remove(1)), list));
         }
         Ok(Node::Call(function, nodes))
     }

@@ -32,7 +32,9 @@ pub(super) struct Sorted {
     most: usize,
     /// Rows behind this one have no chance any more.
     worst: Option<Position>,
+    /// For DISTINCT: the rows met so far.
     seen: HashSet<Box<[u8]>>,
+    seen_bytes: usize,
     fed: u64,
     /// Rows still to be passed over.
     skip: usize,
@@ -71,7 +73,7 @@ impl Sorted {
         let most = skip.saturating_add(wanted);
         let (rows, seen) = (Vec::new(), HashSet::new());
         let (worst, last, flow) = (None, None, Flow::More);
-        Ok(Self { after, taken, rows, bytes: 0, most, worst, seen, fed: 0, skip, last, flow })
+        Ok(Self { after, taken, rows, bytes: 0, most, worst, seen, seen_bytes: 0, fed: 0, skip, last, flow })
     }
 
     pub fn feed<'a>(&mut self, level: &'a Level, env: &mut Env<'a, '_>, place: &[u8]) -> Result<Flow> {
@@ -79,29 +81,52 @@ impl Sorted {
             return Ok(Flow::Done);
         }
         self.fed += 1;
-        let place = if place.is_empty() { self.fed.to_be_bytes().to_vec() } else { place.to_vec() };
+        let fed = self.fed.to_be_bytes();
+        let place = if place.is_empty() { &fed[..] } else { place };
         let mut row_of_item = 0;
+        let mut keys: Vec<Val<'a>> = Vec::with_capacity(level.order_by.len());
         let _ = expand(level, env, &mut |env| {
-            let value = level.select.eval(env)?;
-            if value.is_undefined() || (level.distinct && !self.seen.insert(canonical(&value))) {
+            row_of_item += 1;
+            keys.clear();
+            for (node, _) in &level.order_by {
+                keys.push(node.eval(env)?);
+            }
+            // Most rows of most pages end here: nothing of them is copied, and SELECT is not asked.
+            let here = Place { keys: &keys, place, row_of_item };
+            let wanted = self.wants(level, &here);
+            if !wanted && !level.distinct {
                 return Ok(ControlFlow::Continue(()));
             }
-            let mut keys = Vec::with_capacity(level.order_by.len());
-            for (node, _) in &level.order_by {
-                keys.push(node.eval(env)?.keep()?);
+            let value = level.select.eval(env)?;
+            if value.is_undefined() || (level.distinct && !self.is_new(&value)?) || !wanted {
+                return Ok(ControlFlow::Continue(()));
             }
-            let position = Position { keys, place: place.clone(), row_of_item };
-            row_of_item += 1;
-            let past = self.after.as_ref().is_none_or(|after| compare(level, &position, after).is_gt());
-            let early = self.worst.as_ref().is_none_or(|worst| compare(level, &position, worst).is_lt());
-            if past && early {
-                let mut json = Vec::new();
-                value.write_row(&mut json)?;
-                self.push(level, SortedRow { position, json })?;
-            }
+            let mut json = Vec::new();
+            value.write_row(&mut json)?;
+            let kept = keys.iter().map(Val::keep).collect::<Result<Vec<_>>>()?;
+            let position = Position { keys: kept, place: place.to_vec(), row_of_item };
+            self.push(level, SortedRow { position, json })?;
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(Flow::More)
+    }
+
+    /// Whether a row there comes behind the page before and has a chance in this one.
+    fn wants(&self, level: &Level, here: &Place<'_, '_>) -> bool {
+        let past = self.after.as_ref().is_none_or(|after| here.compare(level, &after.place()).is_gt());
+        past && self.worst.as_ref().is_none_or(|worst| here.compare(level, &worst.place()).is_lt())
+    }
+
+    /// Whether no equal row was met before.
+    fn is_new(&mut self, value: &Val<'_>) -> Result<bool> {
+        let key = canonical(value);
+        let length = key.len();
+        let is_new = self.seen.insert(key);
+        self.seen_bytes += if is_new { length } else { 0 };
+        if self.seen_bytes > limits::RUN_BYTES {
+            return Err(QueryError::LimitExceeded("DISTINCT meets too many different rows."));
+        }
+        Ok(is_new)
     }
 
     fn push(&mut self, level: &Level, row: SortedRow) -> Result<()> {
@@ -118,7 +143,7 @@ impl Sorted {
     }
 
     fn cut(&mut self, level: &Level) {
-        self.rows.sort_unstable_by(|a, b| compare(level, &a.position, &b.position));
+        self.rows.sort_unstable_by(|a, b| a.position.place().compare(level, &b.position.place()));
         self.rows.truncate(self.most);
         if self.rows.len() == self.most {
             self.worst = self.rows.last().map(|row| row.position.clone());
@@ -165,13 +190,28 @@ impl Sorted {
     }
 }
 
-fn compare(level: &Level, a: &Position, b: &Position) -> Ordering {
-    let ties = || {
-        let order = (&a.place, a.row_of_item).cmp(&(&b.place, b.row_of_item));
-        match level.order_by.first() {
-            Some((_, Direction::Descending)) => order.reverse(),
-            _ => order,
-        }
-    };
-    grouped::compare(level, &a.keys, &b.keys).then_with(ties)
+/// Where a row stands, without owning it.
+struct Place<'k, 'a> {
+    keys: &'k [Val<'a>],
+    place: &'k [u8],
+    row_of_item: u64,
+}
+
+impl Position {
+    fn place(&self) -> Place<'_, 'static> {
+        Place { keys: &self.keys, place: &self.place, row_of_item: self.row_of_item }
+    }
+}
+
+impl Place<'_, '_> {
+    fn compare(&self, level: &Level, other: &Place<'_, '_>) -> Ordering {
+        let ties = || {
+            let order = (self.place, self.row_of_item).cmp(&(other.place, other.row_of_item));
+            match level.order_by.first() {
+                Some((_, Direction::Descending)) => order.reverse(),
+                _ => order,
+            }
+        };
+        grouped::compare(level, self.keys, other.keys).then_with(ties)
+    }
 }

@@ -28,39 +28,64 @@ pub const PEER_INDEXES: &[&str] = &[
     "create index items_visits on items (((doc->>'visits')::int))",
 ];
 
+/// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+enum Ask {
     /// One item of a logical partition, by another property than its id.
     Lookup,
     /// One item of all, by any property; PostgreSQL answers with the index that serves any path.
-    LookupGeneral,
+    Anywhere,
     Range,
     Order,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::Lookup, Kind::LookupGeneral, Kind::Range, Kind::Order];
+/// A query, and who merges what the partitions answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    ask: Ask,
+    is_merged_by_server: bool,
+}
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Lookup => "equality in a logical partition, 1 result",
-            Kind::LookupGeneral => "equality over all partitions, 1 result",
-            Kind::Range => "range over all partitions, 100 results",
-            Kind::Order => "ORDER BY over all, first page of 100",
-        }
+impl Kind {
+    pub const ALL: [Kind; 5] = [
+        Kind { ask: Ask::Lookup, is_merged_by_server: false },
+        Kind { ask: Ask::Anywhere, is_merged_by_server: false },
+        Kind { ask: Ask::Range, is_merged_by_server: false },
+        Kind { ask: Ask::Order, is_merged_by_server: false },
+        Kind { ask: Ask::Order, is_merged_by_server: true },
+    ];
+
+    pub fn is_lookup(self) -> bool {
+        self.ask == Ask::Lookup
+    }
+
+    /// Whether every partition answers a page of which the client needs a part, as ordered queries do.
+    pub fn is_order_by_range(self) -> bool {
+        self.ask == Ask::Order && !self.is_merged_by_server
+    }
+
+    pub fn name(self) -> String {
+        let what = match self.ask {
+            Ask::Lookup => return "equality in a logical partition, 1 result".to_owned(),
+            Ask::Anywhere => "equality over all, 1 result",
+            Ask::Range => "range over all, 100 results",
+            Ask::Order => "ORDER BY over all, first page of 100",
+        };
+        if self.is_merged_by_server { format!("{what}, merged by the server") } else { what.to_owned() }
     }
 
     pub fn peer_name(self) -> &'static str {
-        match self {
-            Kind::Lookup => "equality, expression index",
-            Kind::LookupGeneral => "equality, GIN",
-            Kind::Range => "range, expression index, 100 results",
-            Kind::Order => "ORDER BY an expression index, 100 rows",
+        match self.ask {
+            Ask::Lookup => "equality, expression index",
+            Ask::Anywhere => "equality, GIN",
+            Ask::Range => "range, expression index, 100 results",
+            Ask::Order => "ORDER BY an expression index, 100 rows",
         }
     }
 
     pub fn measure(self, settings: &Settings, target: &Target<'_>) -> Result<Measured> {
-        let parts = if self == Kind::Lookup { 1 } else { target.ranges.len() as u64 };
+        let is_one = self.is_lookup() || self.is_merged_by_server;
+        let parts = if is_one { 1 } else { target.ranges.len() as u64 };
         let source = Asked { requests: Rc::new(self.requests(target)), turn: 0 };
         let mut measured = target.site.measure(target.plan(settings), source)?;
         measured.outcome.requests /= parts;
@@ -72,59 +97,68 @@ impl Kind {
         let (signer, mut requests) = (Signer::new(EMULATOR_KEY), Vec::new());
         for turn in 0..QUERIES {
             let body = self.body(turn, target.items).to_string();
-            if self == Kind::Lookup {
-                let key = item::loaded(chosen(turn, target.items)).key;
-                let place = format!("x-ms-documentdb-partitionkey: [\"{key}\"]\r\n");
-                requests.push(target.container.query(&signer, &place, &body));
-                continue;
-            }
-            for range in &target.ranges {
-                let place = format!(
-                    "x-ms-documentdb-partitionkeyrangeid: {range}\r\nx-ms-max-item-count: {PAGE}\r\n"
-                );
+            for place in self.places(turn, target) {
                 requests.push(target.container.query(&signer, &place, &body));
             }
         }
         requests
     }
 
+    /// The headers that say where the query runs, for each of its requests.
+    fn places(self, turn: u64, target: &Target<'_>) -> Vec<String> {
+        if self.is_lookup() {
+            let key = item::loaded(chosen(turn, target.items)).key;
+            return vec![format!("x-ms-documentdb-partitionkey: [\"{key}\"]\r\n")];
+        }
+        // A range finds a hundred more or less; all of them are one page.
+        let most = if self.ask == Ask::Range { 10 * PAGE } else { PAGE };
+        if self.is_merged_by_server {
+            return vec![format!(
+                "x-ms-documentdb-query-enablecrosspartition: True\r\nx-orrery-query-merge: True\r\n\
+                 x-ms-max-item-count: {most}\r\n"
+            )];
+        }
+        let place = |range| {
+            format!("x-ms-documentdb-partitionkeyrangeid: {range}\r\nx-ms-max-item-count: {most}\r\n")
+        };
+        target.ranges.iter().map(place).collect()
+    }
+
     fn body(self, turn: u64, items: u64) -> Value {
-        match self {
-            Kind::Lookup | Kind::LookupGeneral => json!({
+        match self.ask {
+            Ask::Lookup | Ask::Anywhere => json!({
                 "query": "SELECT * FROM c WHERE c.mail = @mail",
                 "parameters": [{"name": "@mail", "value": mail(chosen(turn, items))}],
             }),
-            Kind::Range => {
+            Ask::Range => {
                 let (low, high) = bounds(turn, items);
                 json!({
                     "query": "SELECT * FROM c WHERE c.visits >= @low AND c.visits < @high",
                     "parameters": [{"name": "@low", "value": low}, {"name": "@high", "value": high}],
                 })
             }
-            Kind::Order => json!({"query": "SELECT * FROM c ORDER BY c.visits", "parameters": []}),
+            Ask::Order => json!({"query": "SELECT * FROM c ORDER BY c.visits", "parameters": []}),
         }
     }
 
     pub fn measure_peer(self, settings: &Settings, peer: &Postgres, items: u64) -> Result<Measured> {
-        let statement = match self {
-            Kind::Lookup => "select doc::text from items where pk = $1 and doc->>'mail' = $2",
-            Kind::LookupGeneral => {
-                "select doc::text from items where doc @> jsonb_build_object('mail', $1::text)"
-            }
-            Kind::Range => {
+        let statement = match self.ask {
+            Ask::Lookup => "select doc::text from items where pk = $1 and doc->>'mail' = $2",
+            Ask::Anywhere => "select doc::text from items where doc @> jsonb_build_object('mail', $1::text)",
+            Ask::Range => {
                 "select doc::text from items where (doc->>'visits')::int >= $1::text::int \
                  and (doc->>'visits')::int < $2::text::int"
             }
-            Kind::Order => "select doc::text from items order by (doc->>'visits')::int limit 100",
+            Ask::Order => "select doc::text from items order by (doc->>'visits')::int limit 100",
         };
-        let arguments = move |turn: u64| match self {
-            Kind::Lookup => vec![item::loaded(chosen(turn, items)).key, mail(chosen(turn, items))],
-            Kind::LookupGeneral => vec![mail(chosen(turn, items))],
-            Kind::Range => {
+        let arguments = move |turn: u64| match self.ask {
+            Ask::Lookup => vec![item::loaded(chosen(turn, items)).key, mail(chosen(turn, items))],
+            Ask::Anywhere => vec![mail(chosen(turn, items))],
+            Ask::Range => {
                 let (low, high) = bounds(turn, items);
                 vec![low.to_string(), high.to_string()]
             }
-            Kind::Order => vec![],
+            Ask::Order => vec![],
         };
         let outcome = peer.measure_statement(statement, arguments, CLIENTS, settings.round())?;
         Ok(Measured { outcome, server_micros: 0.0 })
@@ -147,10 +181,12 @@ fn bounds(turn: u64, items: u64) -> (u64, u64) {
     (low, low + width)
 }
 
+const ORDER: Kind = Kind { ask: Ask::Order, is_merged_by_server: false };
+
 /// How many items a partition looks at for the first page of an order.
 pub fn loaded_for_a_page(target: &Target<'_>) -> Result<f64> {
     let mut client = Client::new(target.container.address.port());
-    let (count, body) = (PAGE.to_string(), Kind::Order.body(0, target.items).to_string());
+    let (count, body) = (PAGE.to_string(), ORDER.body(0, target.items).to_string());
     let mut most = 0.0;
     for range in &target.ranges {
         let headers = [

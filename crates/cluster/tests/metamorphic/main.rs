@@ -1,0 +1,148 @@
+//! Generated queries over generated documents: whatever way a query is run, its rows are the same.
+//!
+//! Each query is first answered by an oracle, which looks at every document in memory. Then it is asked in other
+//! ways that must not matter: of one, four and eight physical partitions, in pages of 1, 7 and 1,000 rows, through
+//! indexes and past them, before, while and after the indexing policy changes, of a part of the key space, by the
+//! server and by a merge as SDKs do it. Where the order decides only some of the sequence, only that is compared;
+//! see `sample::Expected`. Independent of the oracle's own opinion, the rows of a query are those for which any
+//! condition is true, false, or neither.
+//!
+//! The seed is printed; `ORRERY_SEED` repeats a run and `ORRERY_QUERIES` makes it longer.
+
+mod case;
+mod world;
+
+use std::collections::BTreeMap;
+
+use case::Case;
+use orrery_testkit::Random;
+use orrery_testkit::sample::{self, Policy};
+use world::World;
+
+/// Queries of a run, unless the environment asks for more.
+const QUERIES: usize = 10_000;
+/// Queries over one set of documents.
+const QUERIES_PER_WORLD: usize = 400;
+const DOCUMENTS: usize = 50;
+/// For the rebuild that takes a while: documents, rebuilds, and queries after the end of each.
+const DOCUMENTS_REBUILT: usize = 400;
+const REBUILDS: usize = 4;
+const QUERIES_AFTER_REBUILD: usize = 8;
+
+/// What was done, so that a run that did nothing cannot pass.
+#[derive(Debug, Default)]
+struct Tally {
+    queries: usize,
+    /// Answers with at least one row.
+    filled: usize,
+    refused: usize,
+    comparisons: usize,
+    /// Pages by the way to their items.
+    methods: BTreeMap<&'static str, usize>,
+    /// What went wrong, in words for whoever has to find out why.
+    failures: Vec<String>,
+}
+
+/// A world in which so much is wrong needs no more queries.
+const FAILURES_MAX: usize = 5;
+
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.queries += other.queries;
+        self.filled += other.filled;
+        self.refused += other.refused;
+        self.comparisons += other.comparisons;
+        self.failures.extend(other.failures);
+        self.count(other.methods);
+    }
+
+    fn count(&mut self, methods: BTreeMap<&'static str, usize>) {
+        for (method, pages) in methods {
+            *self.methods.entry(method).or_default() += pages;
+        }
+    }
+
+    fn must_be_right(&self) {
+        println!(
+            "{} queries, {} comparisons, {} refused, {} with rows; pages {:?}",
+            self.queries, self.comparisons, self.refused, self.filled, self.methods
+        );
+        assert!(
+            self.failures.is_empty(),
+            "{} answers are wrong:\n\n{}",
+            self.failures.len(),
+            self.failures.join("\n\n")
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_way_a_query_is_run_does_not_change_its_rows() {
+    let seed = Random::from_environment().seed();
+    let wanted = std::env::var("ORRERY_QUERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(QUERIES);
+    let worlds = wanted.div_ceil(QUERIES_PER_WORLD) as u64;
+    let mut tally = Tally::default();
+    // Two at a time; every world has a seed of its own, so that a failure is repeated at once.
+    for first in (0..worlds).step_by(2) {
+        let other = (first + 1 < worlds).then(|| tokio::spawn(one_world(seed + first + 1)));
+        let one = tokio::spawn(one_world(seed + first));
+        tally.add(one.await.expect("the reason is above"));
+        if let Some(other) = other {
+            tally.add(other.await.expect("the reason is above"));
+        }
+    }
+    tally.must_be_right();
+    assert!(tally.queries >= wanted, "{tally:?}");
+    for method in ["scan", "index", "index order", "index count", "index end"] {
+        assert!(tally.methods.contains_key(method), "no query was answered by {method}: {tally:?}");
+    }
+    assert!(tally.filled > tally.queries / 3, "most queries find nothing: {tally:?}");
+    assert!(tally.refused < tally.comparisons / 5, "too many orders are refused: {tally:?}");
+}
+
+/// Queries before and after, and perhaps during, a change of the indexing policy and of some documents.
+async fn one_world(seed: u64) -> Tally {
+    let (mut random, mut tally) = (Random::new(seed), Tally::default());
+    let mut world = World::start(&mut random, DOCUMENTS).await;
+    for turn in 0..QUERIES_PER_WORLD {
+        if turn == QUERIES_PER_WORLD / 2 {
+            world.change_policy(Policy::any(&mut random)).await;
+            world.disturb(&mut random, 10).await;
+        }
+        world.look_again();
+        let mut chance = Random::new(random.number());
+        let query = sample::query(&mut chance);
+        Case { world: &world, query, seed }.check(&mut chance, &mut tally).await;
+        if tally.failures.len() >= FAILURES_MAX {
+            break;
+        }
+    }
+    tally.count(world.close().await);
+    tally
+}
+
+/// A rebuild that takes a while, with writes and queries all the time, of all kinds that one world has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_in_the_making_changes_no_rows() {
+    let seed = Random::from_environment().seed();
+    let (mut random, mut tally) = (Random::new(seed), Tally::default());
+    let mut world = World::start(&mut random, DOCUMENTS_REBUILT).await;
+    let mut during = 0;
+    for _ in 0..REBUILDS {
+        world.change_policy(Policy::any(&mut random)).await;
+        let mut left = QUERIES_AFTER_REBUILD;
+        while left > 0 {
+            match world.look_again() {
+                true => left -= 1,
+                false => during += 1,
+            }
+            world.disturb(&mut random, 1).await;
+            let mut chance = Random::new(random.number());
+            let query = sample::query(&mut chance);
+            Case { world: &world, query, seed }.check(&mut chance, &mut tally).await;
+        }
+    }
+    println!("{during} queries while an index was built");
+    tally.count(world.close().await);
+    tally.must_be_right();
+}

@@ -4,6 +4,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use orrery_store::engine::{Batch, Keyspace};
 use orrery_store::keys;
 
@@ -18,6 +19,8 @@ use crate::range::{Range, WriteError};
 /// Keys that one step erases; small enough that writers do not notice.
 const KEYS_PER_STEP: usize = 2_000;
 const PAUSE: Duration = Duration::from_millis(20);
+/// Before trying again on a full disk.
+const PAUSE_FULL: Duration = Duration::from_millis(500);
 
 impl Db {
     /// Closes the ranges of a dropped container, waits until they are quiet, then erases their keys.
@@ -116,28 +119,36 @@ impl Db {
         }
     }
 
+    /// Erases what starts with `prefix`; nobody writes there any more.
     async fn erase(&self, keyspace: Keyspace, prefix: &[u8]) -> Result<(), CommitError> {
         let upper = keys::after_prefix(prefix);
+        let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        // Each step goes on behind the last: what it deleted is still in the engine's way for a while.
+        let mut from = Bound::Included(Bytes::copy_from_slice(prefix));
         loop {
             let snapshot = self.inner.committer.snapshot_owned();
-            let end = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let found = snapshot.keys(keyspace, Bound::Included(prefix), end, false).take(KEYS_PER_STEP);
-            let mut batch = Batch::new();
-            for key in found {
-                match key {
-                    Ok(key) => batch.delete(keyspace, key),
-                    Err(error) => {
-                        tracing::error!(%error, "what is to be erased could not be read");
-                        return Err(CommitError::Stopping);
-                    }
-                }
+            let lower = from.as_ref().map(Bytes::as_ref);
+            let (mut batch, mut last) = (Batch::new(), None);
+            for key in snapshot.keys(keyspace, lower, upper, false).take(KEYS_PER_STEP) {
+                let key = key.map_err(|error| {
+                    tracing::error!(%error, "what is to be erased could not be read");
+                    CommitError::Stopping
+                })?;
+                batch.delete(keyspace, key.clone());
+                last = Some(key);
             }
             drop(snapshot);
-            if batch.is_empty() {
-                return Ok(());
-            }
-            self.inner.committer.commit(batch).await?;
-            tokio::time::sleep(PAUSE).await;
+            let Some(last) = last else { return Ok(()) };
+            let pause = match self.inner.committer.commit(batch).await {
+                Ok(()) => {
+                    from = Bound::Excluded(last);
+                    PAUSE
+                }
+                // Erasing is what makes room again, so it must not give up.
+                Err(CommitError::DiskFull) => PAUSE_FULL,
+                Err(CommitError::Stopping) => return Err(CommitError::Stopping),
+            };
+            tokio::time::sleep(pause).await;
         }
     }
 }

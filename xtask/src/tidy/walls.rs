@@ -19,9 +19,10 @@ const ROOMS: &[Room] = &[
     Room { package: "orrery-doc", may_import: &[], never: NO_ASYNC },
     Room { package: "orrery-query", may_import: &["orrery-doc"], never: NO_ASYNC },
     Room { package: "orrery-store", may_import: &["orrery-doc", "orrery-query"], never: NO_ASYNC },
+    Room { package: "orrery-script", may_import: &["orrery-doc"], never: NO_ASYNC },
     Room {
         package: "orrery-cluster",
-        may_import: &["orrery-doc", "orrery-query", "orrery-store"],
+        may_import: &["orrery-doc", "orrery-query", "orrery-store", "orrery-script"],
         never: &["hyper"],
     },
     Room {
@@ -31,7 +32,14 @@ const ROOMS: &[Room] = &[
     },
     Room {
         package: "orrery",
-        may_import: &["orrery-doc", "orrery-query", "orrery-store", "orrery-cluster", "orrery-nosql"],
+        may_import: &[
+            "orrery-doc",
+            "orrery-query",
+            "orrery-store",
+            "orrery-script",
+            "orrery-cluster",
+            "orrery-nosql",
+        ],
         never: &[],
     },
     // Benchmarks measure the engine beside the server, and reach the server only as a client does.

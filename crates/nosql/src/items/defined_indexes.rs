@@ -11,10 +11,6 @@ pub(crate) struct DefinedIndexes<'a>(pub &'a IndexingPolicy);
 
 impl Indexes for DefinedIndexes<'_> {
     fn covers(&self, path: &IndexPath) -> bool {
-        let step = |step| match step {
-            &IndexStep::Name(ref name) => Step::Name(name),
-            IndexStep::Elements => Step::Elements,
-        };
         let steps: Vec<Step<'_>> = path.steps().iter().map(step).collect();
         self.0.mode != IndexingMode::None && self.0.covers(&steps)
     }
@@ -23,6 +19,13 @@ impl Indexes for DefinedIndexes<'_> {
         let composites = self.0.composites();
         let find = |reversed| composites.iter().position(|composite| serves(composite, order, reversed));
         find(false).map(|index| (index, false)).or_else(|| find(true).map(|index| (index, true)))
+    }
+}
+
+fn step(step: &IndexStep) -> Step<'_> {
+    match step {
+        IndexStep::Name(name) => Step::Name(name),
+        IndexStep::Elements => Step::Elements,
     }
 }
 

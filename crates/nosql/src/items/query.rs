@@ -57,6 +57,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         }
         Err(error) => return Err(error.into()),
     };
+    refuse_long_token(page.continuation.as_deref())?;
     let total_time = started.elapsed();
     let answered = Answered { container, scope, program, page, compile_time, total_time };
     Ok(reply(call, &answered)
@@ -157,6 +158,20 @@ fn needs_plan_refusal(container: &Container, spec: &QuerySpec) -> Refusal {
     }
 }
 
+/// A token holds the values that a query orders by. A client whose headers overflow only sees the connection
+/// break, so it is told instead; a larger page or a shorter value helps.
+fn refuse_long_token(token: Option<&str>) -> Result<(), Refusal> {
+    let bytes = token.map_or(0, str::len);
+    if bytes <= CONTINUATION_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!(
+        "The continuation token of this page would have {bytes} bytes, more than the {CONTINUATION_BYTES_MAX} that \
+         clients accept, because the query orders by long values. Ask for larger pages or order by something \
+         shorter."
+    )))
+}
+
 /// Clients that go on in the middle of equal ORDER BY keys ask which way such rows follow each other: ours
 /// do so in the direction of the first key.
 fn execution_info(query: &Query) -> &'static str {
@@ -169,6 +184,9 @@ fn execution_info(query: &Query) -> &'static str {
         _ => r#"{"reverseRidEnabled":false,"reverseIndexScan":false}"#,
     }
 }
+
+/// Some clients accept 16 KiB for all headers together.
+const CONTINUATION_BYTES_MAX: usize = 14 * 1024;
 
 /// What a plan costs; it reads no items.
 const PLAN_CHARGE: f64 = 1.0;

@@ -128,3 +128,18 @@ async fn computed_properties_stand_for_expressions() {
     let all = world.query(&[(KEY, "[1]")], "SELECT * FROM c WHERE c.n = 1").await;
     assert!(!all.body.contains("\"low\""), "{}", all.body);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_no_header_can_carry_is_refused() {
+    let world = World::simple().await;
+    for n in 0..3 {
+        let body = format!("{{\"id\":\"{n}\",\"pk\":1,\"long\":\"{n}{}\"}}", "x".repeat(20_000));
+        assert_eq!(world.create("[1]", &body).await.status, 201);
+    }
+    let text = "SELECT VALUE c.id FROM c ORDER BY c.long";
+    let refused = world.query(&[(KEY, "[1]"), (COUNT, "1")], text).await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.body.contains("orders by long values"), "{}", refused.body);
+    let whole = world.query(&[(KEY, "[1]")], text).await;
+    assert!(whole.body.contains("[\"0\",\"1\",\"2\"]"), "{}", whole.body);
+}

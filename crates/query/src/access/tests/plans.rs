@@ -233,23 +233,27 @@ fn index_metrics_name_what_is_missing() {
     assert_eq!(metrics.utilized_single, ["/a/?", "/t/?"]);
 }
 
-/// The index metrics that a client's own tests recorded.
+/// A file of vectors that live beside the project, or none where they are not.
+fn vector(name: &str) -> Option<String> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors");
+    let text = std::fs::read_to_string(folder.join(name)).ok();
+    if text.is_none() {
+        println!("not run: {name} is not on this machine");
+    }
+    text
+}
+
+fn cdata(text: &str, tag: &str) -> Vec<String> {
+    let (open, close) = (format!("<{tag}><![CDATA["), format!("]]></{tag}>"));
+    text.split(&open).skip(1).filter_map(|rest| Some(rest.split_once(&close)?.0.to_owned())).collect()
+}
+
 #[test]
 fn index_metrics_equal_the_recorded_ones() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/vectors/nosql-dotnet-baselines");
     for name in ["IndexUtilizationClientSideExistenceTest", "IndexUtilizationParse"] {
-        let Ok(text) =
-            std::fs::read_to_string(folder.join(format!("IndexMetricsParserBaselineTest.{name}.xml")))
-        else {
-            println!("not run: no recorded index metrics here");
-            return;
-        };
-        let parts = |tag: &str| -> Vec<String> {
-            let (open, close) = (format!("<{tag}><![CDATA["), format!("]]></{tag}>"));
-            text.split(&open).skip(1).filter_map(|rest| Some(rest.split_once(&close)?.0.to_owned())).collect()
-        };
-        let (queries, expected) = (parts("Query"), parts("IndexMetric"));
+        let name = format!("nosql-dotnet-baselines/IndexMetricsParserBaselineTest.{name}.xml");
+        let Some(text) = vector(&name) else { return };
+        let (queries, expected) = (cdata(&text, "Query"), cdata(&text, "IndexMetric"));
         assert!(!queries.is_empty() && queries.len() == expected.len());
         for (query, expected) in queries.iter().zip(&expected) {
             assert_eq!(
@@ -259,4 +263,62 @@ fn index_metrics_equal_the_recorded_ones() {
             );
         }
     }
+}
+
+#[test]
+fn advice_equals_the_recorded_one() {
+    let name = "nosql-dotnet-baselines/QueryAdvisorBaselineTest.QueryAdviceParse.xml";
+    let Some(text) = vector(name) else { return };
+    let (queries, expected) = (cdata(&text, "Query"), cdata(&text, "QueryAdvice"));
+    assert!(!queries.is_empty() && queries.len() == expected.len());
+    for (query, expected) in queries.iter().zip(&expected) {
+        let found: Vec<&str> = advice(&program(query)).iter().map(|advice| advice.id).collect();
+        let expected: Vec<&str> = expected.lines().filter_map(|line| Some(line.split_once(':')?.0)).collect();
+        assert_eq!(found, expected, "{query}");
+    }
+}
+
+/// Every query of the corpus can be planned, and no item that has a row is missed.
+#[test]
+fn the_corpus_is_planned_without_loss() {
+    let Some(corpus) = vector("nosql-sql-corpus/queries.jsonl") else { return };
+    let docs: Vec<Doc> = [
+        r#"{"id":"1","name":"a","age":30,"tags":["a","b"],"address":{"city":"x"},"children":[{"grade":5,"pets":[{"givenName":"f"}]}]}"#,
+        r#"{"id":"2","name":null,"age":"old","tags":[],"children":[],"isRegistered":true,"lastName":"Wakefield"}"#,
+    ]
+    .map(document)
+    .into();
+    let mut planned = 0;
+    for line in corpus.lines() {
+        let entry: serde_json::Value = serde_json::from_str(line).expect("the corpus is JSON");
+        let Some(text) = ["query", "sql", "text"].iter().find_map(|name| entry[*name].as_str()) else {
+            continue;
+        };
+        let Ok(program) = crate::compile(text, &Parameters::default()) else { continue };
+        let access = plan_access(&program, &Ready::default());
+        let metrics = index_metrics(&program, &Ready::default(), &[]);
+        for json in
+            [explain(Some(&access), &Chosen::default()).json, metrics.to_v1_json(), metrics.to_v2_json()]
+        {
+            let parsed: Result<serde_json::Value, _> = serde_json::from_str(&json);
+            assert!(parsed.is_ok(), "{text}: {json}");
+        }
+        planned += 1;
+        if program.needs_items()
+            && program.first_stage().level.grouping.is_none()
+            && program.earlier.is_empty()
+        {
+            for doc in &docs {
+                let Ok(rows) = program.run_all([Row::plain(doc.as_ref())], &Context::at(0, 0)) else {
+                    continue;
+                };
+                assert!(
+                    rows.is_empty() || holds(&access.filter, &entries(doc)),
+                    "{text}: {:?}",
+                    access.filter
+                );
+            }
+        }
+    }
+    assert!(planned > 100, "only {planned} queries of the corpus were planned");
 }

@@ -83,17 +83,11 @@ impl<'a> Val<'a> {
 
     /// An object; a name given twice keeps its first place and its last value.
     pub fn object(fields: Vec<(Text<'a>, Val<'a>)>) -> Self {
-        if fields.len() > FEW_FIELDS {
-            return Val::Object(Fields::Made(without_doubles(fields).into()));
+        let doubled = |i: usize| fields[..i].iter().any(|(name, _)| name.as_str() == fields[i].0.as_str());
+        if fields.len() <= FEW_FIELDS && !(1..fields.len()).any(doubled) {
+            return Val::Object(Fields::Made(fields.into()));
         }
-        let mut kept: Vec<(Text<'a>, Val<'a>)> = Vec::with_capacity(fields.len());
-        for (name, value) in fields {
-            match kept.iter_mut().find(|(other, _)| other.as_str() == name.as_str()) {
-                Some(place) => place.1 = value,
-                None => kept.push((name, value)),
-            }
-        }
-        Val::Object(Fields::Made(kept.into()))
+        Val::Object(Fields::Made(without_doubles(fields).into()))
     }
 
     /// A constant of the program as an operand: its text is lent, and no reference is counted.

@@ -5,6 +5,7 @@ use crate::ast::*;
 use crate::error::{QueryError, Result};
 use crate::lexer;
 use crate::token::{Keyword, Kind, Symbol};
+use crate::value::MAX_SAFE;
 
 /// Binding strengths, from loose to tight.
 mod strength {
@@ -358,7 +359,10 @@ impl Parser<'_> {
         }
         let value =
             text.parse::<f64>().ok().filter(|v| v.is_finite()).ok_or_else(|| bad_number(span, text))?;
-        Ok(Literal::Double(if negative { -value } else { value }))
+        let value = if negative { -value } else { value };
+        // `2.0` and `2` are one number, and are printed as one.
+        let whole = value.fract() == 0.0 && value.abs() <= MAX_SAFE;
+        Ok(if whole { Literal::Int(value as i64) } else { Literal::Double(value) })
     }
 }
 

@@ -27,7 +27,15 @@ QUICK_STEMS = [
     "test_partition_key",
     "test_auto_scale",
     "test_headers",
+    "test_query",
+    "test_query_cross_partition",
+    "test_query_feed_range",
+    "test_query_response_headers",
+    "test_computed_properties",
+    "test_read_items",
 ]
+# These have no asynchronous twin.
+QUICK_STEMS_SYNC = ["test_aggregate", "test_orderby", "test_multi_orderby"]
 # Files that never talk to a server.
 CLIENT_ONLY_FILES = [
     "routing/*",
@@ -86,7 +94,7 @@ def run_suite(quick):
 
 def quick_groups():
     return [
-        ("quick-sync", [f"tests/{stem}.py" for stem in QUICK_STEMS]),
+        ("quick-sync", [f"tests/{stem}.py" for stem in QUICK_STEMS + QUICK_STEMS_SYNC]),
         ("quick-async", [f"tests/{stem}_async.py" for stem in QUICK_STEMS]),
     ]
 

@@ -133,8 +133,15 @@ impl Node {
         Ok(match self {
             Node::Constant(value) => value.lend(),
             Node::Slot(slot) => env.slots[*slot].clone(),
-            Node::Path { slot, steps } => walk(&env.slots[*slot], steps),
-            Node::Member(base, name) => base.eval(env)?.get(name),
+            Node::Path { slot, steps } => {
+                env.worked(search_work(&env.slots[*slot]))?;
+                walk(&env.slots[*slot], steps)
+            }
+            Node::Member(base, name) => {
+                let base = base.eval(env)?;
+                env.worked(search_work(&base))?;
+                base.get(name)
+            }
             Node::Index(base, index) => {
                 let base = base.eval(env)?;
                 let index = index.eval(env)?;
@@ -171,6 +178,15 @@ impl Node {
             Node::GroupKey(i) => env.group_keys.get(*i).cloned().unwrap_or(Val::Undefined),
             Node::Aggregate(i) => env.aggregates.get(*i).cloned().unwrap_or(Val::Undefined),
         })
+    }
+}
+
+/// Members of stored objects are found by search; those of made ones by looking at all, which must
+/// not be forgotten when there are thousands.
+fn search_work(value: &Val<'_>) -> u64 {
+    match value {
+        Val::Object(Fields::Made(fields)) => fields.len() as u64 / 8,
+        _ => 0,
     }
 }
 

@@ -725,6 +725,14 @@ fn wide_queries_end_soon() {
     };
     for (name, query) in [
         ("properties", format!("SELECT VALUE {{{}}} FROM c", many(40_000, &|i| format!("'p{i}':1"), ","))),
+        (
+            "members",
+            format!(
+                "SELECT VALUE [{}] FROM c JOIN (SELECT VALUE {{{}}}) AS x",
+                many(12_000, &|i| format!("x.p{i}"), ","),
+                many(12_000, &|i| format!("'p{i}':c"), ",")
+            ),
+        ),
         ("same property", format!("SELECT VALUE {{{}}} FROM c", many(40_000, &|_| "'p':1".into(), ","))),
         ("columns", format!("SELECT {} FROM c", many(20_000, &|i| format!("c.a AS p{i}"), ","))),
         ("elements", format!("SELECT VALUE [{}] FROM c", many(100_000, &|_| "c.a".into(), ","))),

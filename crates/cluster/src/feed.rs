@@ -17,6 +17,9 @@ use crate::receipt::{Receipt, Served};
 use crate::request::{FeedPage, PageOptions, Scope};
 use crate::ru;
 
+/// Behind the place of an item that comes again.
+const AGAIN: &str = "*";
+
 /// The clock is asked once in so many items.
 const ITEMS_PER_CLOCK_CHECK: u32 = 16;
 
@@ -89,9 +92,7 @@ impl Db {
             meter.items_scanned += 1;
             meter.bytes_scanned += u64::from(item.header.json_bytes);
             end = visit(item);
-            if end != Step::StopBefore {
-                last = Some(key);
-            }
+            last = Some(key);
             if end == Step::Continue { Scan::Continue } else { Scan::Stop }
         });
         scanned.map_err(|error| Error::from(ErrorKind::Op { place: 0, error }))?;
@@ -105,6 +106,8 @@ pub(crate) struct Walk {
     /// What is to be visited in all.
     pub epk: EpkRange,
     pub after: Option<Position>,
+    /// The item at `after` is not done with: some of its rows did not fit into the last page.
+    pub again: bool,
     done: bool,
     /// Set when the client named a range: then no other may answer.
     only: Option<u32>,
@@ -124,8 +127,11 @@ impl Walk {
                 (epk, Some(*range_id))
             }
         };
-        let after = continuation.map(parse_position).transpose()?;
-        Ok(Walk { epk, after, done: false, only })
+        let (after, again) = match continuation.map(parse_position).transpose()? {
+            Some((after, again)) => (Some(after), again),
+            None => (None, false),
+        };
+        Ok(Walk { epk, after, again, done: false, only })
     }
 
     /// The partition that the next item can be in.
@@ -144,10 +150,11 @@ impl Walk {
 
     /// Moves the walk on after a visit to a range that ended so, with the last item that counts as seen.
     pub fn move_on(&mut self, range: &Range, end: Step, last: Option<Position>) {
+        self.again = end == Step::StopBefore;
         match end {
             Step::Continue => self.leave(range),
             Step::Finish => self.finish(),
-            Step::StopAfter | Step::StopBefore => self.stop_after(last),
+            Step::StopAfter | Step::StopBefore => self.stop_at(last),
         }
     }
 
@@ -161,8 +168,8 @@ impl Walk {
         }
     }
 
-    /// A page ended here; without a last key it ended before its first item, which then comes again.
-    fn stop_after(&mut self, last: Option<Position>) {
+    /// A page ended here; without a last key it ended before its first item.
+    fn stop_at(&mut self, last: Option<Position>) {
         self.after = last
             .or(self.after.take())
             .or_else(|| Some(Position { epk: self.epk.min.clone(), id: String::new() }));
@@ -181,16 +188,18 @@ impl Walk {
     /// What the client sends back for the next page.
     pub fn continuation(&self) -> Option<String> {
         let position = self.after.as_ref().filter(|_| !self.done)?;
-        Some(format!("+RID:~{}#{}", position.epk.to_hex(), to_hex(position.id.as_bytes())))
+        let again = if self.again { AGAIN } else { "" };
+        Some(format!("+RID:~{}#{}{again}", position.epk.to_hex(), to_hex(position.id.as_bytes())))
     }
 }
 
-fn parse_position(text: &str) -> Result<Position> {
+fn parse_position(text: &str) -> Result<(Position, bool)> {
     let wrong = || Error::invalid("Invalid Continuation Token");
     let (epk, id) = text.strip_prefix("+RID:~").and_then(|rest| rest.split_once('#')).ok_or_else(wrong)?;
     let epk = Epk::from_hex(epk).ok_or_else(wrong)?;
+    let (id, again) = id.strip_suffix(AGAIN).map_or((id, false), |id| (id, true));
     let id = from_hex(id).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
-    Ok(Position { epk, id })
+    Ok((Position { epk, id }, again))
 }
 
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
@@ -211,7 +220,7 @@ pub(crate) enum Step {
     Continue,
     /// The page is full; go on behind this item.
     StopAfter,
-    /// The page is full; this item comes again.
+    /// The page is full; this item comes again, because not all of its rows are out.
     StopBefore,
     /// No further item is wanted.
     Finish,

@@ -11,12 +11,14 @@
 //! interval must be collected first, on every page; that pays off while its entries are fewer than about
 //! twice the root of the page's rows times the items of the scope.
 
+use std::sync::Arc;
+
 use orrery_query::{IndexPath, IndexStep, Leaf, Proposal, Span};
-use orrery_store::OpError;
 use orrery_store::index::{
     Candidates, INDEX_COLLECTED_MAX, INDEX_MERGED_MAX, IndexReader, Places, TermRange, is_single_term,
 };
 use orrery_store::indexing::PathHash;
+use orrery_store::{OpError, PathCounts};
 
 use super::note::LeafNote;
 use crate::request::AccessChoice;
@@ -30,6 +32,10 @@ const SCAN_WITHOUT_ASKING: u64 = 8;
 /// Fetching an item costs as much as scanning so many.
 const FETCH_FOR_SCANS: u64 = 3;
 
+/// Terms of all values lie between these: null is the first type, objects are the last.
+const FIRST_TERM: [u8; 1] = [0x20];
+const BEHIND_TERMS: [u8; 1] = [0x90];
+
 pub(super) struct Chooser<'r> {
     pub reader: &'r IndexReader<'r>,
     pub choice: AccessChoice,
@@ -37,6 +43,9 @@ pub(super) struct Chooser<'r> {
     pub scope_items: u64,
     /// Rows that will be looked for; `None` when all items have to be seen.
     pub wanted: Option<usize>,
+    /// Items of the whole partition, and how many of them have a value at a path.
+    pub partition_items: u64,
+    pub counts: Arc<PathCounts>,
     /// Paths on which the scope already decides.
     pub implied: &'r [IndexPath],
     pub notes: Vec<LeafNote>,
@@ -107,11 +116,20 @@ impl Chooser<'_> {
         match proposal {
             Proposal::Everything => Ok(None),
             Proposal::Nothing => Ok(Some(Weighed::nothing())),
-            Proposal::Leaf(leaf) if self.implied.contains(&leaf.path) => Ok(None),
+            Proposal::Leaf(leaf) if self.implied.contains(&leaf.path) || self.holds_for_all(leaf) => Ok(None),
             Proposal::Leaf(leaf) => self.weigh_leaf(leaf).map(Some),
             Proposal::Any(list) => self.weigh_any(list),
             Proposal::All(list) => self.weigh_all(list),
         }
+    }
+
+    /// Whether the condition is that there is a value, and every item has one.
+    fn holds_for_all(&self, leaf: &Leaf) -> bool {
+        let [span] = leaf.spans.as_slice() else { return false };
+        span.lower.as_slice() <= FIRST_TERM.as_slice()
+            && span.upper.as_slice() >= BEHIND_TERMS.as_slice()
+            && leaf.path.is_single()
+            && self.counts.get(hash_of(&leaf.path)) == Some(self.partition_items)
     }
 
     fn weigh_leaf(&mut self, leaf: &Leaf) -> Result<Weighed, OpError> {

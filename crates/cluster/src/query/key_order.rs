@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use orrery_query::Flow;
-use orrery_store::index::{IndexReader, PlaceCursor, key_at};
+use orrery_store::index::{IndexReader, PlaceCursor, key_at, place_of};
 use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
 use orrery_store::{Item, OpError, Position, Scan};
 
@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{PageLimits, Step};
 use crate::request::PageOptions;
 
-/// How a visit ended: what to do next, and the last item that counts as seen.
+/// How a visit ended: what to do next, and the last item that was fed.
 pub(super) struct End {
     pub step: Step,
     pub last: Option<Position>,
@@ -23,10 +23,17 @@ pub(super) struct End {
 
 /// Feeds the items of the extent to the program until it has enough.
 pub(super) fn feed(visit: &mut Visit<'_>, run: &mut PageRun<'_>) -> Result<End> {
+    let mut keeper = Keeper::new(visit.request.page, visit.request.program.is_blocking());
+    // The item whose rows did not fit comes first, also if no index names it any more: the program has to know which
+    // item it is that some rows are out of.
+    if let Some((key, item)) = visit.resumed.take()
+        && keeper.take(visit, run, &place_of(&key), &item) == Scan::Stop
+    {
+        return keeper.end();
+    }
     let reader = visit.reader();
     let cursor = choose(visit, &reader)?;
     visit.note.method = if cursor.is_some() { Method::Index } else { Method::Scan };
-    let mut keeper = Keeper::new(visit.request.page, visit.request.program.is_blocking());
     match cursor {
         Some(cursor) => feed_places(visit, run, &mut keeper, cursor)?,
         None => scan(visit, run, &mut keeper)?,
@@ -119,10 +126,8 @@ impl Keeper {
                 Step::Finish
             }
         };
-        if self.step != Step::StopBefore {
-            self.last.clear();
-            self.last.extend_from_slice(place);
-        }
+        self.last.clear();
+        self.last.extend_from_slice(place);
         if self.step == Step::Continue { Scan::Continue } else { Scan::Stop }
     }
 

@@ -39,8 +39,9 @@ impl Db {
         program: &Program,
         page: &PageOptions,
     ) -> Result<QueryPage> {
-        let (position, carry) = token::read(page.continuation.as_deref())?;
+        let (position, mut carry) = token::read(page.continuation.as_deref())?;
         let mut walk = Walk::start(container, scope, position)?;
+        let mut resumed = self.resume(container, &walk, &mut carry)?;
         let request = Request { container, scope, program, page, carry: carry.as_ref() };
         let mut run = request.start()?;
         let mut merged = QueryPage::default();
@@ -52,6 +53,7 @@ impl Db {
             let lsn = self.admit(container, &range, page.session.as_ref())?;
             let moment = self.moment(&range);
             let mut visit = Visit::new(request, &range, &moment, &walk)?;
+            visit.resumed = resumed.take();
             let answered =
                 shortcut::feed(&mut visit, &mut run)? || term_order::feed_first_rows(&mut visit, &mut run)?;
             let (step, last) = match answered {

@@ -29,7 +29,7 @@ mod visit;
 use std::sync::Arc;
 
 use orrery_query::{Carry, Program, Rows};
-use orrery_store::Lsn;
+use orrery_store::{Item, ItemKey, Lsn, Target, View};
 
 use crate::catalog::Container;
 use crate::db::Db;
@@ -43,7 +43,7 @@ use crate::ru;
 pub use note::{LeafNote, Method, PlanNote};
 pub use tally::QueryTimes;
 
-use visit::{Moment, Request, Visit};
+use visit::{Moment, Request, Visit, stored};
 
 impl Db {
     /// One page of results. It may be empty although more follows, as the service's may.
@@ -65,8 +65,9 @@ impl Db {
         program: &Program,
         page: &PageOptions,
     ) -> Result<QueryPage> {
-        let (position, carry) = token::read(page.continuation.as_deref())?;
+        let (position, mut carry) = token::read(page.continuation.as_deref())?;
         let mut walk = Walk::start(container, scope, position)?;
+        let resumed = self.resume(container, &walk, &mut carry)?;
         let Some(range) = walk.range(container).cloned() else {
             return Ok(QueryPage::default());
         };
@@ -77,6 +78,7 @@ impl Db {
         let moment = self.moment(&range);
         let request = Request { container, scope, program, page, carry: carry.as_ref() };
         let mut visit = Visit::new(request, &range, &moment, &walk)?;
+        visit.resumed = resumed;
         let (rows, carry) = run_visit(&mut visit, &mut walk, &range)?;
         visit.tally.meter.bytes_returned = rows.byte_len() as u64;
         let mut page = QueryPage { rows, ..QueryPage::default() };
@@ -94,6 +96,29 @@ impl Db {
         page.plan.add(note, &tally.meter, tally.times());
         page.receipt.charge.lines.extend(charge.lines);
         page.receipt.served = Some(Served { range_id: range.id, lsn, item_lsn: None });
+    }
+
+    /// The item that the page before did not finish. If it is gone, so is what is known about its rows.
+    fn resume(
+        &self,
+        container: &Container,
+        walk: &Walk,
+        carry: &mut Option<Carry>,
+    ) -> Result<Option<(ItemKey, Item)>> {
+        let Some(key) = walk.after.as_ref().filter(|_| walk.again) else { return Ok(None) };
+        let found = match walk.epk.contains(&key.epk) {
+            true => {
+                let range = container.range_of(&key.epk);
+                let moment = self.moment(range);
+                let view = View::new(&range.partition, &moment.snapshot, moment.lsn);
+                view.item(&key.epk, &Target::Id(key.id.clone())).map_err(stored)?
+            }
+            false => None,
+        };
+        if let (None, Some(Carry::Streaming { done_of_item, .. })) = (&found, carry) {
+            *done_of_item = 0;
+        }
+        Ok(found.map(|item| (key.clone(), item)))
     }
 
     /// What readers see of a range now, with an index that is complete in it.

@@ -183,6 +183,7 @@ async fn rows_do_not_depend_on_the_way() {
         "SELECT VALUE c.id FROM c ORDER BY c.a, c.n DESC",
         "SELECT VALUE c.id FROM c ORDER BY c.a DESC, c.n",
         "SELECT VALUE [c.id, t] FROM c JOIN t IN c.t ORDER BY c.a DESC",
+        "SELECT VALUE [c.id, t] FROM c JOIN t IN c.t WHERE c.a = 'same'",
         "SELECT VALUE c.id FROM c WHERE c.a = 'same' ORDER BY c.id",
         "SELECT VALUE c.id FROM c WHERE c.a = 'same' AND c.n > 100",
         "SELECT VALUE c.id FROM c WHERE c.a = 'same' OR c.n < 5",
@@ -238,6 +239,38 @@ async fn the_server_merges_as_one_partition_would_answer() {
         expected.sort();
         assert_eq!(rows, expected, "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_that_vanishes_between_pages_takes_only_its_own_rows_along() {
+    let world = World::new(r#"{"includedPaths":[{"path":"/*"}]}"#, 400).await;
+    for id in ["a", "b", "c"] {
+        world.put("p", id, r#","t":[1,2,3]"#, true).await;
+    }
+    let text = "SELECT VALUE CONCAT(c.id, ToString(t)) FROM c JOIN t IN c.t";
+    for (access, next) in
+        [(AccessChoice::Auto, AccessChoice::ScanOnly), (AccessChoice::ScanOnly, AccessChoice::Auto)]
+    {
+        let first = world.page(&Scope::Key(key("p")), text, access, 4, None, false).await;
+        assert_eq!(first.rows.len(), 4);
+        world.put("p", "b", r#","t":[]"#, true).await;
+        let rest = world.page(&Scope::Key(key("p")), text, next, 10, first.continuation, false).await;
+        let rows: Vec<&[u8]> = rest.rows.iter().collect();
+        assert_eq!(rows, [b"\"c1\"", b"\"c2\"", b"\"c3\""]);
+        world.put("p", "b", r#","t":[1,2,3]"#, true).await;
+    }
+    let first = world.page(&Scope::Key(key("p")), text, AccessChoice::Auto, 4, None, false).await;
+    let op = Op {
+        target: Target::Id("b".into()),
+        action: Action::Delete,
+        precondition: Precondition::None,
+        indexed: true,
+    };
+    let deleted = world.db.write(&world.container, &key("p"), vec![op], &WriteOptions::default()).await;
+    deleted.expect("the item is there");
+    let rest =
+        world.page(&Scope::Key(key("p")), text, AccessChoice::Auto, 10, first.continuation, false).await;
+    assert_eq!(rest.rows.len(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]

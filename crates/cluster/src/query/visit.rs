@@ -8,7 +8,7 @@ use orrery_query::{Carry, Flow, IndexPath, IndexStep, Indexes, Program, check_or
 use orrery_store::engine::Snapshot;
 use orrery_store::index::IndexReader;
 use orrery_store::indexing::{Composite, Step as IndexingStep, path_hash};
-use orrery_store::{ActiveIndex, Item, Lsn, OpError, PathCounts, Position, View};
+use orrery_store::{ActiveIndex, Item, ItemKey, Lsn, OpError, PathCounts, Position, View};
 
 use super::choose::Chooser;
 use super::note::PlanNote;
@@ -48,6 +48,8 @@ pub(super) struct Visit<'a> {
     pub view: View<'a>,
     pub active: &'a ActiveIndex,
     pub extent: Extent,
+    /// The item that the page before did not finish.
+    pub resumed: Option<(ItemKey, Item)>,
     /// Items of the whole partition.
     pub partition_items: u64,
     pub counts: Arc<PathCounts>,
@@ -100,6 +102,7 @@ impl<'a> Visit<'a> {
             view,
             active: &moment.index,
             extent,
+            resumed: None,
             partition_items,
             counts: view.path_counts(moment.index.generation).map_err(stored)?,
             tally: Tally::default(),
@@ -139,6 +142,8 @@ impl<'a> Visit<'a> {
             reader,
             choice: self.request.page.access,
             scope_items: self.extent.items,
+            partition_items: self.partition_items,
+            counts: self.counts.clone(),
             wanted: (!self.request.program.is_blocking()).then_some(self.request.page.items_max),
             implied,
             notes: Vec::new(),

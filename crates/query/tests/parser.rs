@@ -40,6 +40,7 @@ fn canonical_text_has_every_operator_in_parentheses() {
     check("SELECT VALUE [2., .0, -0.0, 1e3, 1e17, 0.5e-1]", "SELECT VALUE [2, 0, 0, 1000, 1e+17, 0.05]");
     check("SELECT udf.f(1), udf.g.h()", "SELECT udf.f(1), udf.g.h()");
     check("SELECT VALUE [1.5, 1e3, .25, 'a\\u00e9\\n']", "SELECT VALUE [1.5, 1000, 0.25, \"aé\\n\"]");
+    check("SELECT VALUE x FROM (c) JOIN x IN (c.y['z'][0])", "SELECT VALUE x FROM c JOIN x IN c.y[\"z\"][0]");
     check("SELECT TOP @n c.x y FROM c", &syntax_error(18, 19, "y"));
     check("SELECT * FROM c -- all of it\nWHERE /* only */ c.x", "SELECT * FROM c WHERE c.x");
 }

@@ -114,7 +114,13 @@ impl Parser<'_> {
             return Ok(Collection::Subquery(Box::new(query)));
         }
         if !lexer::is_name(self.token().kind) || self.peek(1).kind == Kind::Symbol(Symbol::LeftParen) {
-            return Ok(Collection::Value(Box::new(self.primary()?)));
+            let value = self.primary()?;
+            let span = value.span;
+            // A path in parentheses is a path, and is printed as one.
+            return Ok(match path_of(&value) {
+                Some((root, steps)) => Collection::Path { root, steps, span },
+                None => Collection::Value(Box::new(value)),
+            });
         }
         let root = self.name()?;
         let mut steps = Vec::new();
@@ -196,6 +202,23 @@ impl Parser<'_> {
         let limit = self.count(Counted::Limit)?;
         Ok(Some(OffsetLimit { offset, limit }))
     }
+}
+
+/// A name with constant steps behind it.
+fn path_of(expr: &Expr) -> Option<(String, Vec<Step>)> {
+    let (base, step) = match &expr.kind {
+        ExprKind::Name(root) => return Some((root.clone(), Vec::new())),
+        ExprKind::Member(base, name) => (base, Step::Name(name.clone())),
+        ExprKind::Index(base, index) => match &index.kind {
+            ExprKind::Literal(Literal::String(name)) => (base, Step::Key(name.clone())),
+            ExprKind::Literal(Literal::Int(index)) => (base, Step::Index(u64::try_from(*index).ok()?)),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let (root, mut steps) = path_of(base)?;
+    steps.push(step);
+    Some((root, steps))
 }
 
 /// Which clause a row count belongs to; each has its own complaint.

@@ -115,6 +115,8 @@ impl Keeper {
         self.step = match visit.feed(run, item) {
             Ok(Flow::Done) => Step::Finish,
             Ok(Flow::Full) => Step::StopBefore,
+            // A full page ends at once. To learn whether anything follows could cost more than the page did.
+            Ok(Flow::More) if !self.blocking && run.is_full(visit.request.page) => Step::StopAfter,
             Ok(Flow::More) if !self.limits.is_late() => Step::Continue,
             Ok(Flow::More) if self.blocking => {
                 self.failure = Some(ErrorKind::TimedOut.into());

@@ -69,6 +69,11 @@ impl<'p> PageRun<'p> {
         Ok(())
     }
 
+    /// Whether no further row goes into the page.
+    pub fn is_full(&self, page: &PageOptions) -> bool {
+        self.rows.len() >= page.items_max || self.rows.byte_len() >= page.bytes_max
+    }
+
     pub fn finish(mut self) -> Result<(Rows, Option<Carry>)> {
         let end = self.run.finish(&mut self.rows).map_err(ErrorKind::Query)?;
         let carry = match end {

@@ -53,6 +53,9 @@ pub struct Access {
     /// For [`IndexOrder::Single`]: the terms that the order path can have where a row passes, sorted. Undefined
     /// counts as the term `10`, so a list that begins behind it proves that no passing row lacks the path.
     pub order_terms: Vec<Span>,
+    /// For DISTINCT in the order of an index: of all items with one term, the first gives the only row. A term
+    /// that was cut may stand for several values.
+    pub one_per_term: bool,
     pub shortcut: Shortcut,
 }
 
@@ -83,12 +86,15 @@ pub fn plan_access(program: &Program, indexes: &dyn Indexes) -> Access {
         Shortcut::First { .. } if exact => found.proposal,
         _ => Proposal::all([found.proposal, needed]),
     };
-    let order = if alone { order::index_order(level, &analysis, indexes) } else { None };
-    let order_terms = order::order_terms(order.as_ref(), &filter);
     let of_entries = filter.clone().of_entries();
     let filter_exact = exact && of_entries == filter;
+    let order = if alone { order::index_order(level, &analysis, indexes) } else { None };
+    let order =
+        order.filter(|order| !level.distinct || (filter_exact && order::is_about_order(&of_entries, order)));
+    let order_terms = order::order_terms(order.as_ref(), &filter);
+    let one_per_term = level.distinct && order.is_some();
     let shortcut = shortcut::allowed(shortcut, &of_entries, filter_exact);
-    Access { filter: of_entries, filter_exact, order, order_terms, shortcut }
+    Access { filter: of_entries, filter_exact, order, order_terms, one_per_term, shortcut }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod clauses;
 mod computed;
 mod constructed;
+mod distinct;
 mod expressions;
 mod grouping;
 mod stages;
@@ -125,7 +126,10 @@ fn compile_tree(
         }
         stages.push(Stage { level, slots: compiler.slots });
     }
-    let last = stages.remove(0);
+    let mut last = stages.remove(0);
+    if stages.is_empty() {
+        distinct::order_by_value(&mut last.level);
+    }
     stages.reverse();
     Ok(Program { earlier: stages, last, query, parameters: parameters.clone() })
 }

@@ -15,6 +15,10 @@ pub(crate) struct Level {
     pub grouping: Option<Grouping>,
     pub distinct: bool,
     pub order_by: Vec<(Node, Direction)>,
+    /// Nobody asked for the order: it only brings equal rows together.
+    pub order_is_implied: bool,
+    /// For DISTINCT: rows are equal exactly if their order keys are.
+    pub keys_are_rows: bool,
     pub offset: u64,
     pub limit: Option<u64>,
 }
@@ -144,7 +148,7 @@ pub(crate) enum LikeNode {
     Late(Box<Node>, Option<char>),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PathStep {
     Name(Box<str>),
     Index(usize),

@@ -234,7 +234,8 @@ impl Program {
     /// it answers.
     pub fn can_be_presorted(&self) -> bool {
         let level = &self.last.level;
-        self.earlier.is_empty() && level.grouping.is_none() && !level.distinct && !level.order_by.is_empty()
+        let rows_tell = !level.distinct || level.keys_are_rows;
+        self.earlier.is_empty() && level.grouping.is_none() && rows_tell && !level.order_by.is_empty()
     }
 
     /// Whether a query without FROM stands alone.

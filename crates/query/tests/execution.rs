@@ -252,7 +252,7 @@ fn order_and_distinct() {
     check("SELECT VALUE c.id FROM c ORDER BY c.s OFFSET 1 LIMIT 2", r#"["1","3"]"#);
     check("SELECT DISTINCT VALUE c.pk FROM c", r#"["a","b","c"]"#);
     check("SELECT DISTINCT VALUE c.pk FROM c ORDER BY c.pk DESC", r#"["c","b","a"]"#);
-    check("SELECT DISTINCT c.o.p FROM c", r#"[{"p":1},{"p":2},{}]"#);
+    check("SELECT DISTINCT c.o.p FROM c", r#"[{},{"p":1},{"p":2}]"#);
     check(
         r#"SELECT c._rid, [{"item": c.n}] AS orderByItems, c.id AS payload FROM c WHERE (true) ORDER BY c.n DESC OFFSET 0 LIMIT 1"#,
         r#"[{"_rid":"rid3","orderByItems":[{"item":"ten"}],"payload":"4"}]"#,

@@ -33,7 +33,7 @@ pub(super) fn index_order(
     analysis: &Analysis<'_>,
     indexes: &dyn Indexes,
 ) -> Option<IndexOrder> {
-    if level.order_by.is_empty() || level.grouping.is_some() || level.distinct {
+    if level.order_by.is_empty() || level.grouping.is_some() || (level.distinct && !level.keys_are_rows) {
         return None;
     }
     let mut order = order_paths(level, analysis)?;
@@ -43,6 +43,15 @@ pub(super) fn index_order(
             indexes.covers(&path).then_some(IndexOrder::Single { path, direction })
         }
         _ => indexes.composite(&order).map(|(index, reversed)| IndexOrder::Composite { index, reversed }),
+    }
+}
+
+/// Whether a filter asks for nothing but values of the order path.
+pub(super) fn is_about_order(filter: &Proposal, order: &IndexOrder) -> bool {
+    match (filter, order) {
+        (Proposal::Everything, _) => true,
+        (Proposal::Leaf(leaf), IndexOrder::Single { path, .. }) => leaf.path == *path,
+        _ => false,
     }
 }
 
@@ -58,7 +67,7 @@ pub(super) fn order_terms(order: Option<&IndexOrder>, filter: &Proposal) -> Vec<
 pub fn check_order(program: &Program, indexes: &dyn Indexes) -> Result<()> {
     let first = program.first_stage();
     let Stage { level, slots } = first;
-    if level.order_by.is_empty() || level.grouping.is_some() {
+    if level.order_by.is_empty() || level.order_is_implied || level.grouping.is_some() {
         return Ok(());
     }
     let mut analysis = Analysis::new(indexes, *slots);

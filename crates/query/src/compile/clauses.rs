@@ -26,7 +26,19 @@ impl Compiler<'_> {
         self.group = outer_group;
         let (offset, limit) = self.counts(query)?;
         let distinct = query.select.distinct;
-        Ok(Level { sources, filter, select, grouping, distinct, order_by, offset, limit })
+        let (order_is_implied, keys_are_rows) = (false, false);
+        Ok(Level {
+            sources,
+            filter,
+            select,
+            grouping,
+            distinct,
+            order_by,
+            order_is_implied,
+            keys_are_rows,
+            offset,
+            limit,
+        })
     }
 
     fn sources(&mut self, query: &Query) -> Result<Vec<SourceNode>> {

@@ -32,8 +32,10 @@ pub(super) struct Sorted {
     most: usize,
     /// Rows behind this one have no chance any more.
     worst: Option<Position>,
-    /// For DISTINCT: the rows met so far.
+    /// For DISTINCT: the rows met so far; those that are held, if the keys are the rows.
     seen: HashSet<Box<[u8]>>,
+    /// The keys of the row at hand, in canonical form.
+    key: Vec<u8>,
     seen_bytes: usize,
     fed: u64,
     /// Rows still to be passed over.
@@ -73,7 +75,21 @@ impl Sorted {
         let most = skip.saturating_add(wanted);
         let (rows, seen) = (Vec::new(), HashSet::new());
         let (worst, last, flow) = (None, None, Flow::More);
-        Ok(Self { after, taken, rows, bytes: 0, most, worst, seen, seen_bytes: 0, fed: 0, skip, last, flow })
+        Ok(Self {
+            after,
+            taken,
+            rows,
+            bytes: 0,
+            most,
+            worst,
+            seen,
+            key: Vec::new(),
+            seen_bytes: 0,
+            fed: 0,
+            skip,
+            last,
+            flow,
+        })
     }
 
     pub fn feed<'a>(&mut self, level: &'a Level, env: &mut Env<'a, '_>, place: &[u8]) -> Result<Flow> {
@@ -94,11 +110,15 @@ impl Sorted {
             // Most rows of most pages end here: nothing of them is copied, and SELECT is not asked.
             let here = Place { keys: &keys, place, row_of_item };
             let wanted = self.wants(level, &here);
-            if !wanted && !level.distinct {
+            let remembers = level.distinct && !level.keys_are_rows;
+            if !wanted && !remembers {
+                return Ok(ControlFlow::Continue(()));
+            }
+            if level.keys_are_rows && self.is_held(&keys) {
                 return Ok(ControlFlow::Continue(()));
             }
             let value = level.select.eval(env)?;
-            if value.is_undefined() || (level.distinct && !self.is_new(&value)?) || !wanted {
+            if value.is_undefined() || (remembers && !self.is_new(&value)?) || !wanted {
                 return Ok(ControlFlow::Continue(()));
             }
             let mut json = Vec::new();
@@ -111,10 +131,30 @@ impl Sorted {
         Ok(Flow::More)
     }
 
-    /// Whether a row there comes behind the page before and has a chance in this one.
+    /// Whether a row there comes behind the rows that are out and has a chance in this page.
     fn wants(&self, level: &Level, here: &Place<'_, '_>) -> bool {
-        let past = self.after.as_ref().is_none_or(|after| here.compare(level, &after.place()).is_gt());
-        past && self.worst.as_ref().is_none_or(|worst| here.compare(level, &worst.place()).is_lt())
+        let compare = |other: &Position| match level.keys_are_rows {
+            // A row that ties is the same row once more.
+            true => grouped::compare(level, here.keys, &other.keys),
+            false => here.compare(level, &other.place()),
+        };
+        let out = match level.keys_are_rows {
+            true => self.last.as_ref().or(self.after.as_ref()),
+            false => self.after.as_ref(),
+        };
+        out.is_none_or(|out| compare(out).is_gt())
+            && self.worst.as_ref().is_none_or(|worst| compare(worst).is_lt())
+    }
+
+    /// Whether a row with these keys, which are the row, is held already; if not, it is from now on.
+    fn is_held(&mut self, keys: &[Val<'_>]) -> bool {
+        self.key.clear();
+        keys.iter().for_each(|key| key.write_canonical(&mut self.key));
+        if self.seen.contains(self.key.as_slice()) {
+            return true;
+        }
+        self.seen.insert(self.key.as_slice().into());
+        false
     }
 
     /// Whether no equal row was met before.
@@ -144,6 +184,13 @@ impl Sorted {
 
     fn cut(&mut self, level: &Level) {
         self.rows.sort_unstable_by(|a, b| a.position.place().compare(level, &b.position.place()));
+        if level.keys_are_rows {
+            self.rows.dedup_by(|b, a| grouped::compare(level, &a.position.keys, &b.position.keys).is_eq());
+            if self.rows.len() > self.most {
+                // Rows behind the last one kept are not wanted again, so they need not be known.
+                self.seen.clear();
+            }
+        }
         self.rows.truncate(self.most);
         if self.rows.len() == self.most {
             self.worst = self.rows.last().map(|row| row.position.clone());
@@ -159,6 +206,9 @@ impl Sorted {
         self.cut(level);
         self.worst = None;
         self.bytes = 0;
+        if level.keys_are_rows {
+            self.seen.clear();
+        }
         let limit = level.limit.unwrap_or(u64::MAX);
         for row in self.rows.drain(..) {
             if self.skip > 0 {

@@ -34,7 +34,12 @@ fn page(
         }
     }
     let mut last = None;
+    let one_per_term = plan_access(program, &Ready::default()).one_per_term;
     for at in order {
+        let is_cut = term(&at).ends_with(&[0, 1]);
+        if presorted && one_per_term && !is_cut && last.as_ref() == Some(&term(&at)) {
+            continue;
+        }
         if presorted
             && last.as_ref().is_some_and(|last| *last != term(&at))
             && run.end_ties(&mut out).expect("ties end") != Flow::More
@@ -89,6 +94,10 @@ proptest! {
             "SELECT TOP 7 VALUE c.id FROM c ORDER BY c.x DESC",
             "SELECT VALUE c.id FROM c ORDER BY c.x OFFSET 3 LIMIT 5",
             "SELECT VALUE t FROM c JOIN t IN c.tags ORDER BY c.x DESC",
+            "SELECT DISTINCT VALUE c.x FROM c",
+            "SELECT DISTINCT c.x FROM c OFFSET 1 LIMIT 4",
+            "SELECT DISTINCT TOP 3 VALUE c.x FROM c ORDER BY c.x DESC",
+            "SELECT DISTINCT VALUE c.x FROM c JOIN t IN c.tags",
         ]),
     ) {
         let docs: Vec<Doc> = values.iter().enumerate().map(|(i, x)| {
@@ -97,6 +106,19 @@ proptest! {
         }).collect();
         let program = program(text);
         prop_assert!(program.can_be_presorted());
+        if text == "SELECT DISTINCT VALUE c.x FROM c" {
+            let plain = self::program("SELECT VALUE c.x FROM c");
+            let rows = plain.run_all(docs.iter().map(|doc| Row::plain(doc.as_ref())), &Context::at(0, 0));
+            let mut values: Vec<String> =
+                rows.expect("the query runs").iter().map(|row| String::from_utf8_lossy(row).into_owned()).collect();
+            values.iter_mut().for_each(|value| if value == "2.0" { *value = "2".into() });
+            values.sort();
+            values.dedup();
+            let mut found = pages(&program, &docs, size, |_| true);
+            found.iter_mut().for_each(|value| if value == "2.0" { *value = "2".into() });
+            found.sort();
+            prop_assert_eq!(found, values);
+        }
         let sorted = pages(&program, &docs, size, |_| false);
         let whole = pages(&program, &docs, 1_000, |_| false);
         prop_assert_eq!(&sorted, &whole, "pages of a sort: {}", text);

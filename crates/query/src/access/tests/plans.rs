@@ -57,13 +57,33 @@ fn ordered_queries_of_clients_use_the_index() {
     assert_eq!(access.order_terms.last().map(|span| span.upper.clone()), Some(five));
     assert!(access.order_terms[0].contains(&[0x10]));
     for text in [
-        "SELECT DISTINCT VALUE c.x FROM c ORDER BY c.x",
+        "SELECT DISTINCT VALUE c.x FROM c ORDER BY c.y",
+        "SELECT DISTINCT c.x, c.y FROM c",
+        "SELECT DISTINCT VALUE c.x FROM c WHERE c.y = 1",
+        "SELECT DISTINCT VALUE c.x FROM c JOIN t IN c.tags",
         "SELECT VALUE c.x FROM c ORDER BY c.list[0]",
         "SELECT VALUE t FROM t IN c.list ORDER BY t.x",
         "SELECT c.x, COUNT(1) AS n FROM c GROUP BY c.x ORDER BY c.x",
     ] {
         assert_eq!(plan(text).order, None, "{text}");
     }
+}
+
+#[test]
+fn distinct_values_of_a_path_come_in_its_order() {
+    for text in [
+        "SELECT DISTINCT VALUE c.x FROM c",
+        "SELECT DISTINCT c.x FROM c WHERE c.x > 1",
+        "SELECT DISTINCT VALUE c.x FROM c ORDER BY c.x",
+    ] {
+        let path = IndexPath::of_names(&["x"]);
+        let expected = Some(IndexOrder::Single { path, direction: Direction::Ascending });
+        assert_eq!(plan(text).order, expected, "{text}");
+        assert!(plan(text).one_per_term, "{text}");
+    }
+    // Nobody asked for the order, so nobody is refused.
+    let ready = Ready { excluded: vec![IndexPath::of_names(&["x"])], ..Ready::default() };
+    check_order(&program("SELECT DISTINCT VALUE c.x FROM c"), &ready).expect("no order is asked for");
 }
 
 #[test]

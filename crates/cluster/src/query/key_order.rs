@@ -9,7 +9,7 @@ use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
 use orrery_store::{Item, OpError, Position, Scan};
 
 use super::note::Method;
-use super::page::PageRun;
+use super::page::Feed;
 use super::visit::{Visit, stored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{PageLimits, Step};
@@ -22,7 +22,7 @@ pub(super) struct End {
 }
 
 /// Feeds the items of the extent to the program until it has enough.
-pub(super) fn feed(visit: &mut Visit<'_>, run: &mut PageRun<'_>) -> Result<End> {
+pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<End> {
     let mut keeper = Keeper::new(visit.request.page, visit.request.program.is_blocking());
     // The item whose rows did not fit comes first, also if no index names it any more: the program has to know which
     // item it is that some rows are out of.
@@ -64,7 +64,7 @@ fn choose<'r>(visit: &mut Visit<'_>, reader: &'r IndexReader<'r>) -> Result<Opti
 
 fn feed_places(
     visit: &mut Visit<'_>,
-    run: &mut PageRun<'_>,
+    run: &mut dyn Feed,
     keeper: &mut Keeper,
     mut cursor: PlaceCursor<'_>,
 ) -> Result<()> {
@@ -79,7 +79,7 @@ fn feed_places(
     Ok(())
 }
 
-fn scan(visit: &mut Visit<'_>, run: &mut PageRun<'_>, keeper: &mut Keeper) -> Result<()> {
+fn scan(visit: &mut Visit<'_>, run: &mut dyn Feed, keeper: &mut Keeper) -> Result<()> {
     let started = Instant::now();
     let (epk, after) = (visit.extent.epk.clone(), visit.extent.after.clone());
     let view = visit.view;
@@ -111,7 +111,7 @@ impl Keeper {
         }
     }
 
-    fn take(&mut self, visit: &mut Visit<'_>, run: &mut PageRun<'_>, place: &[u8], item: &Item) -> Scan {
+    fn take(&mut self, visit: &mut Visit<'_>, run: &mut dyn Feed, place: &[u8], item: &Item) -> Scan {
         self.step = match visit.feed(run, item) {
             Ok(Flow::Done) => Step::Finish,
             Ok(Flow::Full) => Step::StopBefore,

@@ -43,7 +43,7 @@ use crate::ru;
 pub use note::{LeafNote, Method, PlanNote};
 pub use tally::QueryTimes;
 
-use visit::{Moment, Request, Visit, stored};
+use visit::{Moment, Request, Visit, Work, stored};
 
 impl Db {
     /// One page of results. It may be empty although more follows, as the service's may.
@@ -82,14 +82,14 @@ impl Db {
         let (rows, carry) = run_visit(&mut visit, &mut walk, &range)?;
         visit.tally.meter.bytes_returned = rows.byte_len() as u64;
         let mut page = QueryPage { rows, ..QueryPage::default() };
-        self.settle(visit, &range, lsn, &mut page);
+        self.settle(request, &range, lsn, visit.into_work(), &mut page);
         page.continuation = token::write(program, &walk, carry);
         Ok(page)
     }
 
     /// Charges for a visit and adds what it did to the page.
-    fn settle(&self, visit: Visit<'_>, range: &Range, lsn: Lsn, page: &mut QueryPage) {
-        let Visit { request, tally, note, .. } = visit;
+    fn settle(&self, request: Request<'_>, range: &Range, lsn: Lsn, work: Work, page: &mut QueryPage) {
+        let Work { tally, note } = work;
         let charge = ru::query(&tally.meter, request.page.consistency);
         self.pay(request.container, range, &charge);
         page.meter.add(&tally.meter);

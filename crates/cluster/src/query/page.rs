@@ -15,6 +15,20 @@ use crate::request::PageOptions;
 use crate::resource::ResourceKind;
 use crate::rid::Rid;
 
+/// Who is given what was found.
+pub(super) trait Feed {
+    fn feed(&mut self, item: &Item) -> Result<Flow>;
+
+    /// For a program that counts: there are so many items more.
+    fn feed_count(&mut self, count: u64) -> Result<()>;
+
+    /// For MIN and MAX: the item has one of the values that decide.
+    fn feed_extreme(&mut self, item: &Item) -> Result<()>;
+
+    /// Whether the page has no room for another row.
+    fn is_full(&self, page: &PageOptions) -> bool;
+}
+
 /// A run with the rows it has produced.
 pub(super) struct PageRun<'p> {
     container: &'p Container,
@@ -31,8 +45,7 @@ impl<'p> PageRun<'p> {
         page: &PageOptions,
         carry: Option<&Carry>,
     ) -> Result<PageRun<'p>> {
-        let ticks = now() as i64;
-        let context = Context::at(ticks, ticks as u64);
+        let context = context_now();
         let room = Room { rows: page.items_max, bytes: page.bytes_max };
         let run = Run::start(program, &context, room, carry).map_err(ErrorKind::Query)?;
         Ok(PageRun { container, program, context, run, rows: Rows::default() })
@@ -44,34 +57,9 @@ impl<'p> PageRun<'p> {
         Ok(self.run.end_ties(&mut self.rows).map_err(ErrorKind::Query)?)
     }
 
-    pub fn feed(&mut self, item: &Item) -> Result<Flow> {
-        let place = item.header.rid.to_be_bytes();
-        let system = ItemProperties { container: self.container, item };
-        let row = Row { doc: item.root(), system: Some(&system), place: &place };
-        Ok(self.run.feed(&row, &mut self.rows).map_err(ErrorKind::Query)?)
-    }
-
-    /// For a program that counts: there are so many items more.
-    pub fn feed_count(&mut self, count: u64) -> Result<()> {
-        Ok(self.run.feed_shortcut(count, &Val::Undefined).map_err(ErrorKind::Query)?)
-    }
-
-    /// For MIN and MAX: the item has one of the values that decide.
-    pub fn feed_extreme(&mut self, item: &Item) -> Result<()> {
-        let system = ItemProperties { container: self.container, item };
-        let row = Row { doc: item.root(), system: Some(&system), place: &[] };
-        let value = self.program.shortcut_value(&row, &self.context).map_err(ErrorKind::Query)?;
-        Ok(self.run.feed_shortcut(0, &value).map_err(ErrorKind::Query)?)
-    }
-
     pub fn feed_nothing(&mut self) -> Result<()> {
         self.run.feed_nothing(&mut self.rows).map_err(ErrorKind::Query)?;
         Ok(())
-    }
-
-    /// Whether no further row goes into the page.
-    pub fn is_full(&self, page: &PageOptions) -> bool {
-        self.rows.len() >= page.items_max || self.rows.byte_len() >= page.bytes_max
     }
 
     pub fn finish(mut self) -> Result<(Rows, Option<Carry>)> {
@@ -84,6 +72,30 @@ impl<'p> PageRun<'p> {
     }
 }
 
+impl Feed for PageRun<'_> {
+    fn feed(&mut self, item: &Item) -> Result<Flow> {
+        let place = item.header.rid.to_be_bytes();
+        let system = ItemProperties { container: self.container, item };
+        let row = Row { doc: item.root(), system: Some(&system), place: &place };
+        Ok(self.run.feed(&row, &mut self.rows).map_err(ErrorKind::Query)?)
+    }
+
+    fn feed_count(&mut self, count: u64) -> Result<()> {
+        Ok(self.run.feed_shortcut(count, &Val::Undefined).map_err(ErrorKind::Query)?)
+    }
+
+    fn feed_extreme(&mut self, item: &Item) -> Result<()> {
+        let system = ItemProperties { container: self.container, item };
+        let row = Row { doc: item.root(), system: Some(&system), place: &[] };
+        let value = self.program.shortcut_value(&row, &self.context).map_err(ErrorKind::Query)?;
+        Ok(self.run.feed_shortcut(0, &value).map_err(ErrorKind::Query)?)
+    }
+
+    fn is_full(&self, page: &PageOptions) -> bool {
+        self.rows.len() >= page.items_max || self.rows.byte_len() >= page.bytes_max
+    }
+}
+
 /// Appends the row of one group, made from one item of it and the number of all. Without an item it is the group of
 /// those that lack the value.
 pub(super) fn push_group(
@@ -92,8 +104,7 @@ pub(super) fn push_group(
     count: u64,
     rows: &mut Rows,
 ) -> orrery_query::Result<()> {
-    let ticks = now() as i64;
-    let context = Context::at(ticks, ticks as u64);
+    let context = context_now();
     let mut run = Run::start(request.program, &context, Room::UNLIMITED, None)?;
     match item {
         Some(item) => {
@@ -111,6 +122,19 @@ pub(super) fn push_group(
     run.feed_shortcut(count.saturating_sub(1), &Val::Undefined)?;
     run.finish(rows)?;
     Ok(())
+}
+
+/// What a program may know of the world.
+pub(super) fn context_now() -> Context<'static> {
+    let ticks = now() as i64;
+    Context::at(ticks, ticks as u64)
+}
+
+/// Whether any row of the item passes the filter. A program whose first level is not its last cannot tell.
+pub(super) fn accepts(request: &Request<'_>, context: &Context<'_>, item: &Item) -> bool {
+    let system = ItemProperties { container: request.container, item };
+    let row = Row { doc: item.root(), system: Some(&system), place: &[] };
+    request.program.accepts(&row, context).unwrap_or(true)
 }
 
 /// System properties of an item, rendered only when a query asks for them.

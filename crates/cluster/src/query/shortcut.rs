@@ -8,7 +8,7 @@ use orrery_store::index::{
 
 use super::choose::{hash_of, ranges_of};
 use super::note::Method;
-use super::page::PageRun;
+use super::page::Feed;
 use super::term_order::everything;
 use super::visit::{Visit, stored};
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::error::Result;
 const CONTAINERS: u8 = 0x70;
 
 /// Gives the program its answer without visiting the items, if that is possible.
-pub(super) fn feed(visit: &mut Visit<'_>, run: &mut PageRun<'_>) -> Result<bool> {
+pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<bool> {
     let Some(access) = visit.note.access.take() else { return Ok(false) };
     let answered = match &access.shortcut {
         Shortcut::None => false,
@@ -31,7 +31,7 @@ pub(super) fn feed(visit: &mut Visit<'_>, run: &mut PageRun<'_>) -> Result<bool>
     Ok(answered)
 }
 
-fn count(visit: &mut Visit<'_>, run: &mut PageRun<'_>, filter: &Proposal) -> Result<bool> {
+fn count(visit: &mut Visit<'_>, run: &mut dyn Feed, filter: &Proposal) -> Result<bool> {
     let Some(count) = count_items(visit, filter)? else { return Ok(false) };
     visit.note.method = Method::Count;
     run.feed_count(count)?;
@@ -106,7 +106,7 @@ struct End<'a> {
 }
 
 /// MIN or MAX of a path: the first or last value decides, unless an array or object makes the answer undefined.
-fn extreme(visit: &mut Visit<'_>, run: &mut PageRun<'_>, filter: &Proposal, end: &End<'_>) -> Result<bool> {
+fn extreme(visit: &mut Visit<'_>, run: &mut dyn Feed, filter: &Proposal, end: &End<'_>) -> Result<bool> {
     let ranges = match filter {
         Proposal::Everything => everything(),
         Proposal::Leaf(leaf) if leaf.path == *end.path => ranges_of(&leaf.spans),
@@ -141,7 +141,7 @@ fn extreme(visit: &mut Visit<'_>, run: &mut PageRun<'_>, filter: &Proposal, end:
 }
 
 /// Feeds the first item of a walk, and all that share its term if that does not tell their values apart.
-fn feed_first(visit: &mut Visit<'_>, run: &mut PageRun<'_>, mut cursor: OrderedCursor<'_>) -> Result<()> {
+fn feed_first(visit: &mut Visit<'_>, run: &mut dyn Feed, mut cursor: OrderedCursor<'_>) -> Result<()> {
     let mut loader = visit.view.loader();
     let mut first: Option<OrderedEntry> = None;
     while let Some(entry) = visit.tally.looking_up(|| cursor.next()).map_err(stored)? {

@@ -27,7 +27,7 @@ use orrery_store::{Item, Scan};
 
 use super::choose::{hash_of, ranges_of};
 use super::note::Method;
-use super::page::PageRun;
+use super::page::{Feed, PageRun};
 use super::visit::{Visit, stored};
 use crate::error::{ErrorKind, Result};
 use crate::request::AccessChoice;
@@ -85,7 +85,7 @@ pub(super) fn answer(visit: &mut Visit<'_>) -> Result<Option<(Rows, Option<Carry
 
 /// Feeds the first rows of this partition to a program that merges several, if there is an order and it pays off:
 /// as many as a page may need.
-pub(super) fn feed_first_rows(visit: &mut Visit<'_>, shared: &mut PageRun<'_>) -> Result<bool> {
+pub(super) fn feed_first_rows(visit: &mut Visit<'_>, shared: &mut dyn Feed) -> Result<bool> {
     let Some(order) = Order::of(visit) else { return Ok(false) };
     if !pays_off(visit, &order)? {
         return Ok(false);
@@ -95,7 +95,7 @@ pub(super) fn feed_first_rows(visit: &mut Visit<'_>, shared: &mut PageRun<'_>) -
     walk(visit, &order, &mut Sink { run: &mut run, shared: Some(shared) }, u64::MAX)
 }
 
-fn walk(visit: &mut Visit<'_>, order: &Order, sink: &mut Sink<'_, '_, '_>, spend_max: u64) -> Result<bool> {
+fn walk(visit: &mut Visit<'_>, order: &Order, sink: &mut Sink<'_, '_>, spend_max: u64) -> Result<bool> {
     let reader = visit.reader();
     let mut walk = Walk::new(visit, &reader, spend_max);
     let next = walk.phases(visit, sink, order)?;
@@ -108,13 +108,13 @@ fn walk(visit: &mut Visit<'_>, order: &Order, sink: &mut Sink<'_, '_, '_>, spend
 }
 
 /// Who is given the items.
-struct Sink<'s, 'p, 'q> {
+struct Sink<'s, 'p> {
     /// Says when the page is full.
     run: &'s mut PageRun<'p>,
-    shared: Option<&'s mut PageRun<'q>>,
+    shared: Option<&'s mut dyn Feed>,
 }
 
-impl Sink<'_, '_, '_> {
+impl Sink<'_, '_> {
     fn feed(&mut self, visit: &mut Visit<'_>, item: &Item) -> Result<()> {
         visit.feed(self.run, item)?;
         if let Some(shared) = &mut self.shared {
@@ -253,7 +253,7 @@ impl<'r> Walk<'r> {
     }
 
     /// The items without a value and those with one, in their order.
-    fn phases(&mut self, visit: &mut Visit<'_>, sink: &mut Sink<'_, '_, '_>, order: &Order) -> Result<Next> {
+    fn phases(&mut self, visit: &mut Visit<'_>, sink: &mut Sink<'_, '_>, order: &Order) -> Result<Next> {
         let after = last_row(visit);
         let in_undefined = is_undefined(after);
         match &order.undefined {
@@ -282,7 +282,7 @@ impl<'r> Walk<'r> {
     fn feed_runs(
         &mut self,
         visit: &mut Visit<'_>,
-        sink: &mut Sink<'_, '_, '_>,
+        sink: &mut Sink<'_, '_>,
         order: &Order,
         after: Option<&Position>,
     ) -> Result<Next> {
@@ -308,7 +308,7 @@ impl<'r> Walk<'r> {
     fn feed_pass(
         &mut self,
         visit: &mut Visit<'_>,
-        sink: &mut Sink<'_, '_, '_>,
+        sink: &mut Sink<'_, '_>,
         order: &Order,
         ranges: &[TermRange],
         from: Option<&[u8]>,
@@ -345,7 +345,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    fn feed_collected(&mut self, visit: &mut Visit<'_>, sink: &mut Sink<'_, '_, '_>) -> Result<()> {
+    fn feed_collected(&mut self, visit: &mut Visit<'_>, sink: &mut Sink<'_, '_>) -> Result<()> {
         for place in self.places.iter() {
             let item = visit.tally.loading(|| self.loader.load(place)).map_err(stored)?;
             sink.feed(visit, &item)?;
@@ -358,7 +358,7 @@ impl<'r> Walk<'r> {
     fn feed_long(
         &mut self,
         visit: &mut Visit<'_>,
-        sink: &mut Sink<'_, '_, '_>,
+        sink: &mut Sink<'_, '_>,
         order: &Order,
         terms: &[u8],
         from: Option<u64>,
@@ -386,7 +386,7 @@ impl<'r> Walk<'r> {
     fn feed_undefined(
         &mut self,
         visit: &mut Visit<'_>,
-        sink: &mut Sink<'_, '_, '_>,
+        sink: &mut Sink<'_, '_>,
         names: &[Box<str>],
     ) -> Result<Next> {
         let (view, epk) = (visit.view, visit.extent.epk.clone());
@@ -404,7 +404,7 @@ impl<'r> Walk<'r> {
         failure.map_or_else(|| self.end_ties(sink), Err)
     }
 
-    fn end_ties(&self, sink: &mut Sink<'_, '_, '_>) -> Result<Next> {
+    fn end_ties(&self, sink: &mut Sink<'_, '_>) -> Result<Next> {
         match sink.run.end_ties()? {
             Flow::Full | Flow::Done => Ok(Next::PageFull),
             Flow::More if Instant::now() >= self.deadline => Err(ErrorKind::TimedOut.into()),

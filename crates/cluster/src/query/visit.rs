@@ -12,7 +12,7 @@ use orrery_store::{ActiveIndex, Item, ItemKey, Lsn, OpError, PathCounts, Positio
 
 use super::choose::Chooser;
 use super::note::PlanNote;
-use super::page::PageRun;
+use super::page::{Feed, PageRun};
 use super::tally::Tally;
 use crate::catalog::Container;
 use crate::error::{Error, ErrorKind, Result};
@@ -53,6 +53,12 @@ pub(super) struct Visit<'a> {
     /// Items of the whole partition.
     pub partition_items: u64,
     pub counts: Arc<PathCounts>,
+    pub tally: Tally,
+    pub note: PlanNote,
+}
+
+/// What a visit did.
+pub(super) struct Work {
     pub tally: Tally,
     pub note: PlanNote,
 }
@@ -164,9 +170,13 @@ impl<'a> Visit<'a> {
     }
 
     /// Gives one loaded item to the program.
-    pub fn feed(&mut self, run: &mut PageRun<'_>, item: &Item) -> Result<Flow> {
+    pub fn feed(&mut self, run: &mut dyn Feed, item: &Item) -> Result<Flow> {
         self.tally.loaded(item);
         self.tally.evaluating(|| run.feed(item))
+    }
+
+    pub fn into_work(self) -> Work {
+        Work { tally: self.tally, note: self.note }
     }
 
     /// Takes over what a reader has counted.

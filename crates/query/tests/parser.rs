@@ -41,6 +41,7 @@ fn canonical_text_has_every_operator_in_parentheses() {
     check("SELECT udf.f(1), udf.g.h()", "SELECT udf.f(1), udf.g.h()");
     check("SELECT VALUE [1.5, 1e3, .25, 'a\\u00e9\\n']", "SELECT VALUE [1.5, 1000, 0.25, \"aé\\n\"]");
     check("SELECT VALUE x FROM (c) JOIN x IN (c.y['z'][0])", "SELECT VALUE x FROM c JOIN x IN c.y[\"z\"][0]");
+    check("SELECT VALUE x FROM x IN ((SELECT c.y))", "SELECT VALUE x FROM x IN (SELECT c.y)");
     check("SELECT TOP @n c.x y FROM c", &syntax_error(18, 19, "y"));
     check("SELECT * FROM c -- all of it\nWHERE /* only */ c.x", "SELECT * FROM c WHERE c.x");
 }

@@ -116,10 +116,13 @@ impl Parser<'_> {
         if !lexer::is_name(self.token().kind) || self.peek(1).kind == Kind::Symbol(Symbol::LeftParen) {
             let value = self.primary()?;
             let span = value.span;
-            // A path in parentheses is a path, and is printed as one.
-            return Ok(match path_of(&value) {
-                Some((root, steps)) => Collection::Path { root, steps, span },
-                None => Collection::Value(Box::new(value)),
+            // More parentheses than needed change nothing: a path is a path, a query a query.
+            if let Some((root, steps)) = path_of(&value) {
+                return Ok(Collection::Path { root, steps, span });
+            }
+            return Ok(match value.kind {
+                ExprKind::Subquery(SubqueryKind::Scalar, query) => Collection::Subquery(query),
+                kind => Collection::Value(Box::new(Expr::new(kind, span))),
             });
         }
         let root = self.name()?;

@@ -90,8 +90,9 @@ impl Expected {
             let end = self.groups.iter().rposition(|other| other == group).map_or(first, |last| last + 1);
             let until = (end - self.offset).min(answer.len());
             if let Some(row) = surplus(&answer[place..until], &self.rows[first..end]) {
+                let right = surplus(&self.rows[first..end], &answer[place..until]).unwrap_or_default();
                 return Err(format!(
-                    "rows {place} to {until} of the answer hold {row}, which is not among {group}"
+                    "rows {place} to {until} hold {row} and not {right}; their keys are {group}"
                 ));
             }
             place = until;

@@ -46,7 +46,8 @@ impl Writer<'_> {
         if depth == DEPTH_MAX || self.random.one_in(2) {
             return self.leaf();
         }
-        match self.random.below(5) {
+        match self.random.below(6) {
+            5 => self.frequent(),
             0 => format!("NOT ({})", self.nested(depth + 1)),
             1 | 2 => format!("({} AND {})", self.nested(depth + 1), self.nested(depth + 1)),
             3 => format!("({} OR {})", self.nested(depth + 1), self.nested(depth + 1)),
@@ -55,6 +56,27 @@ impl Writer<'_> {
                 format!("({})", parts.join(if self.random.one_in(2) { " AND " } else { " OR " }))
             }
         }
+    }
+
+    /// Conditions that each hold for many documents, so that an index has long lists to intersect or unite.
+    fn frequent(&mut self) -> String {
+        let count = 2 + self.random.below(2);
+        let parts: Vec<String> = (0..count)
+            .map(|_| match self.random.below(7) {
+                0 => format!("c.b = {}", place::flag(self.random)),
+                1 => format!("ARRAY_CONTAINS(c.tags, \"t{}\")", self.random.below(6)),
+                2 => {
+                    format!("EXISTS(SELECT VALUE x FROM x IN c.es WHERE x.k = {})", place::word(self.random))
+                }
+                3 => format!("c.pk = {}", place::key(self.random)),
+                4 => format!("c.n >= {}", place::tame(self.random)),
+                5 => {
+                    format!("c.s IN ({}, {}, \"abc\")", place::short(self.random), place::short(self.random))
+                }
+                _ => format!("IS_DEFINED(c{})", self.random.pick(&place::PLACES).path),
+            })
+            .collect();
+        format!("({})", parts.join(if self.random.one_in(4) { " OR " } else { " AND " }))
     }
 
     fn leaf(&mut self) -> String {

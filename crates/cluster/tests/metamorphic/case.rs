@@ -43,7 +43,7 @@ impl Case<'_> {
         let text = self.query.text();
         let whole = self.world.ask(0, &self.query, &text, &Scope::Container, &Paging::scan(1_000)).await;
         let Some(whole) = self.judge("one partition, scanned", expected, whole, tally) else { return };
-        let paging = Paging::any(random);
+        let paging = self.world.any_paging(random);
         let paged = self.world.ask(0, &self.query, &text, &Scope::Container, &paging).await;
         let name = format!("one partition, {paging:?}");
         let Some(paged) = self.judge(&name, expected, paged, tally) else { return };
@@ -53,7 +53,7 @@ impl Case<'_> {
     }
 
     async fn many_partitions(&self, random: &mut Random, expected: &Expected, tally: &mut Tally) {
-        let (place, paging) = (1 + random.below(2), Paging::any(random));
+        let (place, paging) = (1 + random.below(2), self.world.any_paging(random));
         let merged = self.world.ask_as_client(place, &self.query, &paging).await;
         self.judge(&format!("merged by the client, container {place}, {paging:?}"), expected, merged, tally);
         let text = self.query.text();
@@ -65,14 +65,14 @@ impl Case<'_> {
                 self.judge(&name, expected, direct, tally);
             }
         }
-        let paging = Paging { is_merged: true, ..Paging::any(random) };
+        let paging = Paging { is_merged: true, ..self.world.any_paging(random) };
         let merged = self.world.ask(place, &self.query, &text, &Scope::Container, &paging).await;
         self.judge(&format!("merged by the server, container {place}, {paging:?}"), expected, merged, tally);
     }
 
     /// One logical partition, or all on one side of a place in the key space.
     async fn part_of_the_keys(&self, random: &mut Random, tally: &mut Tally) {
-        let (place, paging) = (random.below(3), Paging::any(random));
+        let (place, paging) = (random.below(3), self.world.any_paging(random));
         let (scope, expected) = if random.one_in(2) {
             let key = self.world.any_key(random);
             (Scope::Key(key.clone()), self.expect(&|other| *other == key, tally))
@@ -97,7 +97,7 @@ impl Case<'_> {
         let found = Expected::behind(&self.query, chosen, &mut oracle);
         let found = found.map_err(|error| self.fail("the oracle", &error, tally));
         let Ok(Some((filter, expected))) = found else { return };
-        let (place, paging) = (random.below(3), Paging::any(random));
+        let (place, paging) = (random.below(3), self.world.any_paging(random));
         let rest = self.world.resume_as_client(place, &self.query, &filter, &paging).await;
         self.judge(&format!("resumed with {filter}, container {place}, {paging:?}"), &expected, rest, tally);
     }
@@ -106,7 +106,7 @@ impl Case<'_> {
     async fn thirds(&self, random: &mut Random, tally: &mut Tally) {
         let condition = sample::condition(random);
         let Some(thirds) = self.query.thirds(&condition) else { return };
-        let (paging, name) = (Paging::any(random), format!("rows split by {condition}"));
+        let (paging, name) = (self.world.any_paging(random), format!("rows split by {condition}"));
         let (mut whole, mut rows) = (Vec::new(), Vec::new());
         for (place, part) in [self.query.clone()].iter().chain(&thirds).enumerate() {
             match self.world.ask(0, part, &part.text(), &Scope::Container, &paging).await {

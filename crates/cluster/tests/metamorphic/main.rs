@@ -7,6 +7,10 @@
 //! see `sample::Expected`. Independent of the oracle's own opinion, the rows of a query are those for which any
 //! condition is true, false, or neither.
 //!
+//! That the test finds what it is made to find was tried with bugs planted in a copy: terms that were cut taken for
+//! whole ones, items without the property left out of a descending order, and a cursor that leaps one entry too far.
+//! All were found within a few hundred queries, the last one in the large world only.
+//!
 //! The seed is printed; `ORRERY_SEED` repeats a run and `ORRERY_QUERIES` makes it longer.
 
 mod case;
@@ -23,7 +27,11 @@ use world::World;
 const QUERIES: usize = 10_000;
 /// Queries over one set of documents.
 const QUERIES_PER_WORLD: usize = 400;
-const DOCUMENTS: usize = 50;
+/// Most worlds are small, so that many queries fit into a run.
+const DOCUMENTS: usize = 40;
+/// For the large world, in which indexes have long lists and the cost of each way differs.
+const DOCUMENTS_LARGE: usize = 1_500;
+const QUERIES_LARGE: usize = 200;
 /// For the rebuild that takes a while: documents, rebuilds, and queries after the end of each.
 const DOCUMENTS_REBUILT: usize = 400;
 const REBUILDS: usize = 4;
@@ -62,6 +70,15 @@ impl Tally {
         }
     }
 
+    /// A run of empty answers, or past all indexes, would prove nothing.
+    fn must_be_worth_it(&self) {
+        for method in ["scan", "index", "index order", "index count", "index end"] {
+            assert!(self.methods.contains_key(method), "no query was answered by {method}: {self:?}");
+        }
+        assert!(self.filled > self.queries / 3, "most queries find nothing: {self:?}");
+        assert!(self.refused < self.comparisons / 5, "too many orders are refused: {self:?}");
+    }
+
     fn must_be_right(&self) {
         println!(
             "{} queries, {} comparisons, {} refused, {} with rows; pages {:?}",
@@ -80,32 +97,34 @@ impl Tally {
 async fn the_way_a_query_is_run_does_not_change_its_rows() {
     let seed = Random::from_environment().seed();
     let wanted = std::env::var("ORRERY_QUERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(QUERIES);
-    let worlds = wanted.div_ceil(QUERIES_PER_WORLD) as u64;
-    let mut tally = Tally::default();
+    let (mut tally, mut seed) = (Tally::default(), seed);
     // Two at a time; every world has a seed of its own, so that a failure is repeated at once.
-    for first in (0..worlds).step_by(2) {
-        let other = (first + 1 < worlds).then(|| tokio::spawn(one_world(seed + first + 1)));
-        let one = tokio::spawn(one_world(seed + first));
-        tally.add(one.await.expect("the reason is above"));
-        if let Some(other) = other {
-            tally.add(other.await.expect("the reason is above"));
+    while tally.queries < wanted && tally.failures.len() < 4 * FAILURES_MAX {
+        let worlds = [seed, seed + 1].map(|seed| tokio::spawn(one_world(seed, DOCUMENTS, QUERIES_PER_WORLD)));
+        for world in worlds {
+            tally.add(world.await.expect("the reason is above"));
         }
+        seed += 2;
     }
     tally.must_be_right();
-    assert!(tally.queries >= wanted, "{tally:?}");
-    for method in ["scan", "index", "index order", "index count", "index end"] {
-        assert!(tally.methods.contains_key(method), "no query was answered by {method}: {tally:?}");
+    if wanted >= QUERIES {
+        tally.must_be_worth_it();
     }
-    assert!(tally.filled > tally.queries / 3, "most queries find nothing: {tally:?}");
-    assert!(tally.refused < tally.comparisons / 5, "too many orders are refused: {tally:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_documents_change_nothing() {
+    let seed = Random::from_environment().seed();
+    let tally = tokio::spawn(one_world(seed, DOCUMENTS_LARGE, QUERIES_LARGE)).await;
+    tally.expect("the reason is above").must_be_right();
 }
 
 /// Queries before and after, and perhaps during, a change of the indexing policy and of some documents.
-async fn one_world(seed: u64) -> Tally {
+async fn one_world(seed: u64, documents: usize, queries: usize) -> Tally {
     let (mut random, mut tally) = (Random::new(seed), Tally::default());
-    let mut world = World::start(&mut random, DOCUMENTS).await;
-    for turn in 0..QUERIES_PER_WORLD {
-        if turn == QUERIES_PER_WORLD / 2 {
+    let mut world = World::start(&mut random, documents).await;
+    for turn in 0..queries {
+        if turn == queries / 2 {
             world.change_policy(Policy::any(&mut random)).await;
             world.disturb(&mut random, 10).await;
         }

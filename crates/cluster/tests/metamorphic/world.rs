@@ -35,13 +35,16 @@ impl Paging {
         Paging { sizes: vec![size], accesses: vec![AccessChoice::ScanOnly], is_merged: false }
     }
 
-    pub fn any(random: &mut Random) -> Paging {
-        const SIZES: [usize; 3] = [1, 7, 1_000];
+    fn any(random: &mut Random, sizes: &[usize]) -> Paging {
         const ACCESSES: [AccessChoice; 3] =
             [AccessChoice::Auto, AccessChoice::IndexAlways, AccessChoice::ScanOnly];
-        let size = *random.pick(&SIZES);
+        let size = *random.pick(sizes);
         if random.one_in(8) {
-            return Paging { sizes: vec![size, 2, 5], accesses: ACCESSES.to_vec(), is_merged: false };
+            return Paging {
+                sizes: vec![size, 2 * size, 5 * size],
+                accesses: ACCESSES.to_vec(),
+                is_merged: false,
+            };
         }
         // Mostly through an index: that a scan is right is seen soon enough.
         let access = ACCESSES[random.below(5) % 3];
@@ -123,12 +126,11 @@ impl World {
 
     /// Replaces the indexing policy of all containers; the new index is built while queries go on.
     pub async fn change_policy(&mut self, policy: Policy) {
-        for place in 0..self.containers.len() {
-            let current = &self.containers[place];
-            let definition = current.definition.replaced_by(&body(THROUGHPUTS[place], &policy));
+        for (container, units) in self.containers.iter_mut().zip(THROUGHPUTS) {
+            let definition = container.definition.replaced_by(&body(units, &policy));
             let definition = definition.expect("an indexing policy may change");
-            let replaced = self.db.replace_container(current.resource.rid, definition, None).await;
-            self.containers[place] = replaced.expect("the container is there");
+            let replaced = self.db.replace_container(container.resource.rid, definition, None).await;
+            *container = replaced.expect("the container is there");
         }
         self.replaced = Some(std::mem::replace(&mut self.policy, policy));
     }
@@ -192,6 +194,13 @@ impl World {
             documents.map(|stored| Row { doc: stored.doc.as_ref(), system: Some(&system), place: &[] });
         let rows = program.run_all(rows, &Context::at(0, 0)).map_err(|error| error.to_string())?;
         Ok(parse_rows(&rows))
+    }
+
+    /// Pages of a row each cost the square of what there is for a query that looks at everything, so only small
+    /// worlds have them.
+    pub fn any_paging(&self, random: &mut Random) -> Paging {
+        let sizes = if self.documents.len() < 100 { [1, 7, 1_000] } else { [30, 100, 1_000] };
+        Paging::any(random, &sizes)
     }
 
     pub fn any_key(&self, random: &mut Random) -> PartitionKey {

@@ -143,3 +143,16 @@ async fn a_token_that_no_header_can_carry_is_refused() {
     let whole = world.query(&[(KEY, "[1]")], text).await;
     assert!(whole.body.contains("[\"0\",\"1\",\"2\"]"), "{}", whole.body);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_last_page_is_followed_by_an_empty_one() {
+    let world = stock("", 400).await;
+    let text = "SELECT * FROM c WHERE c.n < 8";
+    let full = world.query(&[(KEY, "[1]"), (COUNT, "2")], text).await;
+    assert_eq!((full.count, full.continuation.is_some()), (Some(2), true));
+    let token = full.continuation.expect("more may follow");
+    let last = world.query(&[(KEY, "[1]"), (COUNT, "2"), (CONTINUATION, &token)], text).await;
+    assert_eq!((last.count, last.continuation), (Some(0), None));
+    let top = world.query(&[(KEY, "[1]"), (COUNT, "2")], "SELECT TOP 2 * FROM c").await;
+    assert_eq!((top.count, top.continuation), (Some(2), None), "TOP knows its end");
+}

@@ -163,7 +163,7 @@ impl Chooser<'_> {
             sum.leaves.extend(part.leaves);
             parts.push(part.candidates);
         }
-        Ok((parts.len() <= INDEX_MERGED_MAX).then(|| Weighed { candidates: Candidates::Any(parts), ..sum }))
+        Ok((parts.len() <= INDEX_MERGED_MAX).then_some(Weighed { candidates: Candidates::Any(parts), ..sum }))
     }
 
     /// Of an intersection's parts any will do, so those that cost much and exclude little are left out.

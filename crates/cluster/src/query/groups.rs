@@ -44,7 +44,7 @@ pub(super) fn answer(visit: &mut Visit<'_>) -> Result<Option<(Rows, Option<Carry
     let mut first: Option<OrderedEntry> = None;
     let mut count = 0;
     while next == Next::More {
-        let entry = cursor.next().map_err(stored)?;
+        let entry = cursor.next_entry().map_err(stored)?;
         if entry.as_ref().is_some_and(OrderedEntry::is_cut) || page.is_too_dear(reader.entries_read())? {
             next = Next::GiveUp;
             break;

@@ -144,7 +144,7 @@ fn extreme(visit: &mut Visit<'_>, run: &mut dyn Feed, filter: &Proposal, end: &E
 fn feed_first(visit: &mut Visit<'_>, run: &mut dyn Feed, mut cursor: OrderedCursor<'_>) -> Result<()> {
     let mut loader = visit.view.loader();
     let mut first: Option<OrderedEntry> = None;
-    while let Some(entry) = visit.tally.looking_up(|| cursor.next()).map_err(stored)? {
+    while let Some(entry) = visit.tally.looking_up(|| cursor.next_entry()).map_err(stored)? {
         if first.as_ref().is_some_and(|first| first.run() != entry.run()) {
             break;
         }

@@ -40,6 +40,8 @@ const FETCH_COST: u64 = 16;
 const COST_MIN: u64 = 4096;
 /// The first bytes behind the term of undefined.
 const BEHIND_UNDEFINED: [u8; 1] = [0x11];
+/// Entries of a run to step over before the rest of it is skipped.
+const STEPS_BEFORE_SKIP: u32 = 8;
 /// A run is fed whole up to at least so many entries.
 const RUN_COLLECTED_MIN: usize = 64;
 
@@ -51,6 +53,8 @@ struct Order {
     backward: bool,
     ranges: Vec<TermRange>,
     undefined: Undefined,
+    /// For DISTINCT: all items of a run give the same row, so the first will do.
+    one_per_run: bool,
 }
 
 /// When items without a value at the path have their turn.
@@ -137,7 +141,7 @@ fn pays_off(visit: &mut Visit<'_>, order: &Order) -> Result<bool> {
     let (items, partition) = (visit.extent.items, visit.partition_items);
     let rows = (visit.request.page.items_max as u64).min(items);
     // Entries of other logical partitions are read in vain.
-    let in_vain = if items == 0 { 0 } else { rows.saturating_mul(partition / items) };
+    let in_vain = rows.saturating_mul(partition / items.max(1));
     if rows * FETCH_COST + in_vain * ENTRY_COST > items * SCAN_COST {
         return Ok(false);
     }
@@ -156,7 +160,8 @@ impl Order {
     fn of(visit: &Visit<'_>) -> Option<Order> {
         let access = visit.note.access.as_ref()?;
         let order = access.order.as_ref().filter(|_| visit.request.program.can_be_presorted())?;
-        Some(Order::new(visit, order, &access.order_terms))
+        let one_per_run = access.one_per_term;
+        Some(Order { one_per_run, ..Order::new(visit, order, &access.order_terms) })
     }
 
     fn new(visit: &Visit<'_>, order: &IndexOrder, terms: &[Span]) -> Order {
@@ -173,7 +178,7 @@ impl Order {
                     false if backward => Undefined::Last(names(path)),
                     false => Undefined::First(names(path)),
                 };
-                Order { path_hash, parts: vec![false], backward, ranges, undefined }
+                Order { path_hash, parts: vec![false], backward, ranges, undefined, one_per_run: false }
             }
             IndexOrder::Composite { index, reversed } => {
                 let composite = &visit.active.composites()[*index];
@@ -186,6 +191,7 @@ impl Order {
                     backward: *reversed,
                     ranges: everything(),
                     undefined,
+                    one_per_run: false,
                 }
             }
         }
@@ -316,9 +322,10 @@ impl<'r> Walk<'r> {
         let reader = self.reader;
         let mut cursor = reader.ordered(order.path_hash, &order.parts, ranges, from, order.backward);
         let mut current = Vec::new();
+        let mut passed_over = 0;
         self.places.clear();
         loop {
-            let entry = cursor.next().map_err(stored)?;
+            let entry = cursor.next_entry().map_err(stored)?;
             let goes_on = entry.as_ref().is_some_and(|entry| entry.run() == current.as_slice());
             if !goes_on && !self.places.is_empty() {
                 self.feed_collected(visit, sink)?;
@@ -332,6 +339,14 @@ impl<'r> Walk<'r> {
                 current.clear();
                 current.extend_from_slice(entry.run());
             }
+            if goes_on && order.one_per_run && !entry.is_cut() {
+                passed_over += 1;
+                if passed_over == STEPS_BEFORE_SKIP {
+                    cursor.skip_run(&entry);
+                }
+                continue;
+            }
+            passed_over = 0;
             if self.places.len() >= self.run_max && !entry.is_cut() {
                 return Ok(Pass::Long(current));
             }
@@ -366,7 +381,7 @@ impl<'r> Walk<'r> {
         let descending = order.parts[0] != order.backward;
         let reader = self.reader;
         let mut rids = reader.rids(from, descending);
-        while let Some(entry) = rids.next().map_err(stored)? {
+        while let Some(entry) = rids.next_entry().map_err(stored)? {
             if reader.has(order.path_hash, terms, entry.place()).map_err(stored)? {
                 let item = visit.tally.loading(|| self.loader.load(entry.place())).map_err(stored)?;
                 sink.feed(visit, &item)?;

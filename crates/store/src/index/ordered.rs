@@ -86,7 +86,7 @@ impl<'r> OrderedCursor<'r> {
     }
 
     /// The next entry within the reader's scope.
-    pub fn next(&mut self) -> OpResult<Option<OrderedEntry>> {
+    pub fn next_entry(&mut self) -> OpResult<Option<OrderedEntry>> {
         loop {
             let Some(entries) = &mut self.entries else {
                 let Some(range) = self.ranges.next() else { return Ok(None) };
@@ -111,6 +111,17 @@ impl<'r> OrderedCursor<'r> {
                 self.leap(&entry);
             }
         }
+    }
+
+    /// Leaves out the rest of the run that the entry is in.
+    pub fn skip_run(&mut self, entry: &OrderedEntry) {
+        let head = &entry.key[..HEAD_BYTES + entry.terms.bytes];
+        if self.backward {
+            self.range.end = head.to_vec();
+        } else if let Some(behind) = keys::after_prefix(head) {
+            self.range.start = behind;
+        }
+        self.entries = Some(self.reader.entries(&self.range.start, &self.range.end, self.backward));
     }
 
     /// Goes on where the scope begins, within these terms or behind them.

@@ -46,7 +46,7 @@ impl<'r> RidCursor<'r> {
         RidCursor { reader, entries: reader.entries(&lower, &upper, backward) }
     }
 
-    pub fn next(&mut self) -> OpResult<Option<RidEntry>> {
+    pub fn next_entry(&mut self) -> OpResult<Option<RidEntry>> {
         while let Some(key) = self.entries.next().transpose().map_err(damaged)? {
             self.reader.touched(1);
             let entry = RidEntry { key };

@@ -245,10 +245,19 @@ proptest! {
         let start = from.map(term);
         let mut cursor = reader.ordered(path, &[false], &ranges, start.as_deref(), backward);
         let mut found = Vec::new();
-        while let Some(entry) = cursor.next().unwrap() {
+        while let Some(entry) = cursor.next_entry().unwrap() {
             found.push((entry.run().to_vec(), entry.place().to_vec()));
             prop_assert_eq!(entry.is_cut(), entry.run() == term(VALUES - 1).as_slice());
         }
+        let mut runs = Vec::new();
+        let mut cursor = reader.ordered(path, &[false], &ranges, start.as_deref(), backward);
+        while let Some(entry) = cursor.next_entry().unwrap() {
+            runs.push(entry.run().to_vec());
+            cursor.skip_run(&entry);
+        }
+        let mut distinct: Vec<_> = found.iter().map(|(run, _)| run.clone()).collect();
+        distinct.dedup();
+        prop_assert_eq!(runs, distinct);
         let mut expected: Vec<_> = entries
             .iter()
             .filter(|(p, value, item)| {
@@ -300,7 +309,7 @@ fn rids_come_in_the_order_of_creation() {
     let rids = |from: Option<u8>, backward: bool| {
         let mut cursor = reader.rids(from.map(|item| stored_item(item).header.rid), backward);
         let mut found = Vec::new();
-        while let Some(entry) = cursor.next().unwrap() {
+        while let Some(entry) = cursor.next_entry().unwrap() {
             found.push((1000 - entry.rid()) as u8);
         }
         found

@@ -42,8 +42,13 @@ impl Bench {
         let mut options = DiskOptions::new(folder);
         options.cache_bytes = CACHE_BYTES;
         let (disk, memory) = (Engine::open(options)?, Engine::in_memory());
-        let spec =
-            PartitionSpec { number: 1, container: 1, rid_generation: 1, range: EpkRange::full(), rid_prefix: 1 };
+        let spec = PartitionSpec {
+            number: 1,
+            container: 1,
+            rid_generation: 1,
+            range: EpkRange::full(),
+            rid_prefix: 1,
+        };
         let partition = Partition::open(spec, &memory.snapshot())?;
         let path = orrery_doc::Path::parse_property("/pk")?;
         let key = PartitionKeyDef {

@@ -42,6 +42,8 @@ const COST_MIN: u64 = 4096;
 const BEHIND_UNDEFINED: [u8; 1] = [0x11];
 /// Entries of a run to step over before the rest of it is skipped.
 const STEPS_BEFORE_SKIP: u32 = 8;
+/// The clock is asked once in so many items of a scan.
+const ITEMS_PER_CLOCK_CHECK: u32 = 256;
 /// A run is fed whole up to at least so many entries.
 const RUN_COLLECTED_MIN: usize = 64;
 
@@ -406,7 +408,14 @@ impl<'r> Walk<'r> {
     ) -> Result<Next> {
         let (view, epk) = (visit.view, visit.extent.epk.clone());
         let mut failure = None;
+        let mut seen = 0u32;
+        let deadline = self.deadline;
         let scanned = view.scan_places(&epk, None, |_, item| {
+            seen += 1;
+            if seen.is_multiple_of(ITEMS_PER_CLOCK_CHECK) && Instant::now() >= deadline {
+                failure = Some(ErrorKind::TimedOut.into());
+                return Scan::Stop;
+            }
             let value = names.iter().fold(item.root().root(), |value, name| value.get(name));
             if !matches!(value, Value::Undefined) {
                 visit.tally.loaded(&item);

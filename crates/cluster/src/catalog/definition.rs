@@ -12,6 +12,7 @@ mod replace;
 mod vectors;
 
 use orrery_doc::{Doc, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path};
+use orrery_query::Geospatial;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{KEY_LEVELS_MAX, NAME_CHARS_MAX};
 use serde_json::{Map, Value, json};
@@ -64,6 +65,14 @@ const OPTIONAL_PROPERTIES: [&str; 13] = [
 ];
 
 impl ContainerDefinition {
+    /// Whether spatial functions measure on the globe or on a plane.
+    pub fn geospatial(&self) -> Geospatial {
+        match self.body.root().get("geospatialConfig").get("type").as_str() {
+            Some(kind) if kind.eq_ignore_ascii_case("Geometry") => Geospatial::Geometry,
+            _ => Geospatial::Geography,
+        }
+    }
+
     /// Checks every property and fills in the defaults.
     pub fn parse(body: &Doc) -> Result<ContainerDefinition> {
         let Value::Object(object) = to_json(body)? else {

@@ -149,7 +149,7 @@ impl Db {
         let moment = self.moment(range);
         let walk = Walk::start(request.container, request.scope, None)?;
         let mut visit = Visit::new(request, range, &moment, &walk)?;
-        let context = context_now();
+        let context = context_now(request.container);
         let mut messenger = Messenger { request, context, listener, batch: Vec::new(), bytes: 0 };
         let answered = shortcut::feed(&mut visit, &mut messenger)?
             || term_order::feed_first_rows(&mut visit, &mut messenger)?;

@@ -45,7 +45,7 @@ impl<'p> PageRun<'p> {
         page: &PageOptions,
         carry: Option<&Carry>,
     ) -> Result<PageRun<'p>> {
-        let context = context_now();
+        let context = context_now(container);
         let room = Room { rows: page.items_max, bytes: page.bytes_max };
         let run = Run::start(program, &context, room, carry).map_err(ErrorKind::Query)?;
         Ok(PageRun { container, program, context, run, rows: Rows::default() })
@@ -104,7 +104,7 @@ pub(super) fn push_group(
     count: u64,
     rows: &mut Rows,
 ) -> orrery_query::Result<()> {
-    let context = context_now();
+    let context = context_now(request.container);
     let mut run = Run::start(request.program, &context, Room::UNLIMITED, None)?;
     match item {
         Some(item) => {
@@ -125,9 +125,9 @@ pub(super) fn push_group(
 }
 
 /// What a program may know of the world.
-pub(super) fn context_now() -> Context<'static> {
+pub(super) fn context_now(container: &Container) -> Context<'static> {
     let ticks = now() as i64;
-    Context::at(ticks, ticks as u64)
+    Context { geospatial: container.definition.geospatial(), ..Context::at(ticks, ticks as u64) }
 }
 
 /// Whether any row of the item passes the filter. A program whose first level is not its last cannot tell.

@@ -329,3 +329,14 @@ async fn an_index_saves_the_work() {
     let page = world.page(&scope, text, AccessChoice::Auto, 10, None, false).await;
     assert_eq!((page.plan.documents_loaded, page.rows.iter().next()), (0, Some(b"60".as_slice())));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_of_plane_geometry_measures_on_a_plane() {
+    let world = World::new(r#"{},"geospatialConfig":{"type":"Geometry"}"#, 400).await;
+    world.put("p", "1", r#","at":{"type":"Point","coordinates":[3,4]}"#, true).await;
+    let text = "SELECT VALUE ST_DISTANCE(c.at, {'type':'Point','coordinates':[0,0]}) FROM c";
+    for merged in [false, true] {
+        let rows = world.rows(&Scope::Container, text, &[AccessChoice::Auto], 10, merged).await;
+        assert_eq!(rows, ["5"]);
+    }
+}

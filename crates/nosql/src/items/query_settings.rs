@@ -2,7 +2,7 @@
 
 use orrery_cluster::Container;
 use orrery_doc::{Path, Segment, Value};
-use orrery_query::{ComputedProperties, Geospatial, PlanSettings, VectorDistance, VectorPath};
+use orrery_query::{ComputedProperties, PlanSettings, VectorDistance, VectorPath};
 
 use crate::errors::Refusal;
 
@@ -23,10 +23,7 @@ pub(crate) fn computed_properties(container: &Container) -> Result<ComputedPrope
 /// What plans depend on.
 pub(crate) fn plan_settings(container: &Container) -> PlanSettings {
     let body = container.definition.body.root();
-    let geospatial = match body.get("geospatialConfig").get("type").as_str() {
-        Some(kind) if kind.eq_ignore_ascii_case("Geometry") => Geospatial::Geometry,
-        _ => Geospatial::Geography,
-    };
+    let geospatial = container.definition.geospatial();
     let policy = body.get("vectorEmbeddingPolicy").get("vectorEmbeddings").as_array();
     let vectors = policy.into_iter().flat_map(|list| list.iter()).filter_map(vector_path).collect();
     PlanSettings { geospatial: Some(geospatial), vectors }

@@ -1,0 +1,192 @@
+//! One script, checked.
+//!
+//! Scripts are stored as the text of one function: a declaration, an expression or an arrow. Some have helpers
+//! beside it or a semicolon behind it; then the first function declared at the top is the script.
+
+use crate::engine::{Engine, evaluate, own_frames};
+use crate::{Limits, ScriptError};
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The name of the file in stacks.
+    file: String,
+    /// The text whose value is the function.
+    text: String,
+    source_bytes: usize,
+}
+
+impl Program {
+    /// Checks that the text is a program. It does not run.
+    pub fn compile(id: &str, source: &str, limits: &Limits) -> Result<Program, ScriptError> {
+        if source.len() > limits.source_bytes {
+            return Err(ScriptError::TooLarge { what: "text", limit: limits.source_bytes });
+        }
+        let file = file_name(id);
+        let engine = Engine::new(limits)?;
+        // A function around the text is compiled but never called. The text stays on its lines.
+        let expression = check(&engine, &file, &format!("(function(){{return({source}\n)}})"));
+        let text = match expression {
+            Ok(()) => format!("({source}\n)"),
+            Err(first) => {
+                check(&engine, &file, &format!("(function(){{{source}\n}})")).map_err(|_| first.clone())?;
+                let name = first_declared(source).ok_or(ScriptError::NotAFunction)?;
+                format!("(function(){{{source}\n;return {name};}})()")
+            }
+        };
+        Ok(Program { file, text, source_bytes: source.len() })
+    }
+
+    pub fn source_bytes(&self) -> usize {
+        self.source_bytes
+    }
+
+    pub(crate) fn file(&self) -> &str {
+        &self.file
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+fn file_name(id: &str) -> String {
+    let plain: String = id.chars().filter(|c| !c.is_control()).take(255).collect();
+    format!("{plain}.js")
+}
+
+fn check(engine: &Engine, file: &str, text: &str) -> Result<(), ScriptError> {
+    engine.context.with(|ctx| {
+        let Err(error) = evaluate::<()>(&ctx, file, text) else {
+            return Ok(());
+        };
+        let thrown = ctx.catch();
+        let mut message = match thrown.as_exception() {
+            Some(exception) => format!("SyntaxError: {}", exception.message().unwrap_or_default()),
+            None => error.to_string(),
+        };
+        let stack = thrown.as_exception().and_then(|exception| exception.stack());
+        if let Some(at) = stack.as_deref().map(own_frames).filter(|at| !at.is_empty()) {
+            message.push('\n');
+            message.push_str(&at);
+        }
+        Err(ScriptError::Syntax(message))
+    })
+}
+
+/// The name of the first function declared outside of all brackets, strings and comments.
+fn first_declared(source: &str) -> Option<&str> {
+    let bytes = source.as_bytes();
+    let mut at = 0;
+    let mut depth = 0usize;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'/' if bytes.get(at + 1) == Some(&b'/') => at += until(&source[at..], "\n"),
+            b'/' if bytes.get(at + 1) == Some(&b'*') => at += 2 + until(&source[at + 2..], "*/"),
+            quote @ (b'"' | b'\'' | b'`') => at += string_length(&bytes[at..], quote),
+            b'{' | b'(' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b')' | b']' => {
+                depth = depth.saturating_sub(1);
+                at += 1;
+            }
+            byte if is_word(byte) => {
+                let length = bytes[at..].iter().position(|byte| !is_word(*byte)).unwrap_or(bytes.len() - at);
+                if depth == 0
+                    && &source[at..at + length] == "function"
+                    && let Some(name) = declared_name(&source[at + length..])
+                {
+                    return Some(name);
+                }
+                at += length;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+fn declared_name(after: &str) -> Option<&str> {
+    let after = after.trim_start().trim_start_matches('*').trim_start();
+    let length = after.bytes().position(|byte| !is_word(byte)).unwrap_or(after.len());
+    Some(&after[..length]).filter(|name| !name.is_empty())
+}
+
+/// Letters outside ASCII are taken as parts of names, which is right for all names.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
+}
+
+/// The length up to the end of the mark, or to the end of the text.
+fn until(text: &str, mark: &str) -> usize {
+    text.find(mark).map_or(text.len(), |found| found + mark.len())
+}
+
+fn string_length(bytes: &[u8], quote: u8) -> usize {
+    let mut at = 1;
+    while at < bytes.len() && bytes[at] != quote {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    (at + 1).min(bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compile(source: &str) -> Result<Program, ScriptError> {
+        Program::compile("p", source, &Limits::default())
+    }
+
+    #[test]
+    fn the_first_function_at_the_top_is_found() {
+        for (source, expected) in [
+            ("function a(){} function b(){}", Some("a")),
+            ("// function no(){}\n/* function no(){} */ async function yes(){};", Some("yes")),
+            ("var x = 'function no(){}', y = (function no(){}); function* yes(){}", Some("yes")),
+            ("var f = function(){};", None),
+            ("'unclosed", None),
+            ("function", None),
+            ("/* unclosed", None),
+        ] {
+            assert_eq!(first_declared(source), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn every_common_form_of_a_function_is_a_program() {
+        for source in [
+            "function f(a) { return a }",
+            "function () { }",
+            "() => 1",
+            "async (x) => { await x }",
+            "(function () { })",
+            "// said before\nfunction f() { } // said after",
+            "function f() { };",
+            "function f() { return g() } function g() { }",
+            "'use strict'; const two = 2; function f() { return two }",
+        ] {
+            compile(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+        }
+    }
+
+    #[test]
+    fn texts_that_are_no_programs_are_refused_and_say_where() {
+        let error = compile("function f() {\n  var = 1;\n}").expect_err("this is no JavaScript");
+        let ScriptError::Syntax(message) = &error else { panic!("{error:?}") };
+        assert!(message.starts_with("SyntaxError: ") && message.contains("p.js:2"), "{message}");
+        assert_eq!(compile("var f = 1; f + f"), Err(ScriptError::NotAFunction));
+        assert!(matches!(compile("function f() { \0"), Err(ScriptError::Syntax(_))));
+        assert!(matches!(compile("import x from 'y'"), Err(ScriptError::Syntax(_))));
+        let deep = "(".repeat(500_000);
+        assert!(matches!(compile(&deep), Err(ScriptError::Syntax(_))));
+        let long = " ".repeat((1 << 20) + 1);
+        assert_eq!(compile(&long), Err(ScriptError::TooLarge { what: "text", limit: 1 << 20 }));
+    }
+
+    #[test]
+    fn checking_does_not_run_the_text() {
+        compile("(function () { for (;;) { } })()").expect("it is a program, though not a useful one");
+    }
+}

@@ -33,8 +33,8 @@ pub use query::{LeafNote, Method, PlanNote, QueryTimes};
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{
-    AccessChoice, Consistency, FeedPage, PageOptions, QueryPage, ReadOptions, ReadReply, Scope, SessionToken, Throughput,
-    WriteOptions, WriteReply,
+    AccessChoice, Consistency, FeedPage, PageOptions, QueryPage, ReadOptions, ReadReply, Scope, SessionToken,
+    Throughput, WriteOptions, WriteReply,
 };
 pub use resource::{Resource, ResourceKind};
 pub use rid::Rid;

@@ -57,8 +57,8 @@ impl Site {
             documents: Vec::new(),
         };
         site.must(201, "POST", "/dbs", &[], &json!({"id": "db"}));
-        for place in 0..THROUGHPUTS.len() {
-            let headers = [("x-ms-offer-throughput", THROUGHPUTS[place])];
+        for (place, throughput) in THROUGHPUTS.into_iter().enumerate() {
+            let headers = [("x-ms-offer-throughput", throughput)];
             let body = site.definition(place);
             site.must(201, "POST", "/dbs/db/colls", &headers, &body);
         }

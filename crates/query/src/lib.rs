@@ -25,13 +25,13 @@ mod token;
 mod value;
 
 pub use access::{
-    Access, Advice, Chosen, Explanation, IndexMetrics, IndexOrder, IndexPath, IndexStep, Indexes, Leaf, Proposal,
-    Shortcut, Span, advice, advice_json, check_order, explain, index_metrics, plan_access,
+    Access, Advice, Chosen, Explanation, IndexMetrics, IndexOrder, IndexPath, IndexStep, Indexes, Leaf,
+    Proposal, Shortcut, Span, advice, advice_json, check_order, explain, index_metrics, plan_access,
 };
 pub use compile::{ComputedProperties, Program, compile, compile_condition, compile_with};
 pub use describe::{
-    DistinctType, Features, PlanRange, PlanSettings, QueryInfo, QueryPlan, VectorDistance, VectorPath, describe,
-    describe_with, needs_plan,
+    DistinctType, Features, PlanRange, PlanSettings, QueryInfo, QueryPlan, VectorDistance, VectorPath,
+    describe, describe_with, needs_plan,
 };
 pub use error::{Code, Diagnostic, QueryError, Result};
 pub use eval::{Context, UserFunctions};

@@ -92,7 +92,9 @@ impl<'js> Judge<'js> {
         }
         let out_of_memory = ScriptError::OutOfMemory { limit_bytes: limits.memory_bytes };
         match error {
-            rquickjs::Error::Exception if thrown.type_of() != Type::Uninitialized => {}
+            // When not even the error can be allocated, the engine throws null. A script that throws null itself
+            // is told the same, which is the lesser evil.
+            rquickjs::Error::Exception if !matches!(thrown.type_of(), Type::Uninitialized | Type::Null) => {}
             rquickjs::Error::Exception | rquickjs::Error::Allocation | rquickjs::Error::Unknown => {
                 return out_of_memory;
             }

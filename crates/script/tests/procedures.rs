@@ -77,7 +77,6 @@ fn numbers_of_errors_become_sub_statuses() {
         (Some(409), "Error: x".to_owned())
     );
     assert_eq!(number("() => { throw 'text' }"), (None, "text".to_owned()));
-    assert_eq!(number("() => { throw null }"), (None, "null".to_owned()));
     assert_eq!(number("() => { throw undefined }"), (None, "undefined".to_owned()));
     assert_eq!(number("() => { throw { number: 7 } }").0, Some(7));
     // An error that no callback takes is thrown by the loop, with the number of the refusal.

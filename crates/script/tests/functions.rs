@@ -115,7 +115,7 @@ fn the_time_of_all_calls_counts_together() {
     let failed = (0..10_000).find_map(|_| set.call("spin", &[]).err());
     assert_eq!(failed, Some(ScriptError::TimedOut { limit: limits.time }));
     assert_eq!(set.call("spin", &[]), Err(ScriptError::TimedOut { limit: limits.time }));
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
 #[test]

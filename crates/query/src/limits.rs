@@ -14,9 +14,6 @@ pub const JOINS: usize = 10;
 /// print always parses again within `EXPRESSION_DEPTH`.
 pub const NESTED_LOGICAL_OPERANDS: usize = 32;
 
-/// Deepest value that an expression may build.
-pub const VALUE_DEPTH: u32 = 128;
-
 /// Longest string that `REPLICATE` may produce, in characters.
 pub const REPLICATE_CHARS: usize = 10_000;
 

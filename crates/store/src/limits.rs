@@ -46,6 +46,12 @@ pub const INDEX_BUILD_ITEMS: usize = 256;
 pub const INDEX_BUILD_BYTES: usize = 1024 * 1024;
 /// Containers whose index may be built at once.
 pub const INDEX_BUILDS_MAX: usize = 2;
+/// Places that one query may collect to bring them into key order.
+pub const INDEX_COLLECTED_MAX: usize = 100_000;
+/// Bytes that such a collection may have; ids may be long.
+pub const INDEX_COLLECTED_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Terms that are merged without being collected first.
+pub const INDEX_MERGED_MAX: usize = 64;
 pub const COMPUTED_PROPERTIES_MAX: usize = 20;
 /// Containers that may share one database's throughput.
 pub const SHARED_THROUGHPUT_CONTAINERS_MAX: usize = 25;

@@ -14,10 +14,9 @@
 use std::sync::Arc;
 
 use orrery_query::{IndexPath, IndexStep, Leaf, Proposal, Span};
-use orrery_store::index::{
-    Candidates, INDEX_COLLECTED_MAX, INDEX_MERGED_MAX, IndexReader, Places, TermRange, is_single_term,
-};
+use orrery_store::index::{Candidates, IndexReader, Places, TermRange, is_single_term};
 use orrery_store::indexing::PathHash;
+use orrery_store::limits::{INDEX_COLLECTED_MAX, INDEX_MERGED_MAX};
 use orrery_store::{OpError, PathCounts};
 
 use super::note::LeafNote;

@@ -2,9 +2,8 @@
 
 use orrery_query::ast::Direction;
 use orrery_query::{IndexPath, Leaf, Proposal, Shortcut};
-use orrery_store::index::{
-    Candidates, INDEX_COLLECTED_MAX, IndexReader, OrderedCursor, OrderedEntry, TermRange, is_single_term,
-};
+use orrery_store::index::{Candidates, IndexReader, OrderedCursor, OrderedEntry, TermRange, is_single_term};
+use orrery_store::limits::INDEX_COLLECTED_MAX;
 
 use super::choose::{hash_of, ranges_of};
 use super::note::Method;

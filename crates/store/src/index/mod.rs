@@ -37,13 +37,6 @@ pub use rids::{RidCursor, RidEntry};
 pub use set::PlaceCursor;
 pub use term::is_whole_term;
 
-/// Places that one query may collect to bring them into key order.
-pub const INDEX_COLLECTED_MAX: usize = 100_000;
-/// Bytes that such a collection may have; ids may be long.
-pub const INDEX_COLLECTED_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Terms that are merged without being collected first.
-pub const INDEX_MERGED_MAX: usize = 64;
-
 /// Terms from the first, inclusive, to the second, exclusive.
 pub type TermRange = Range<Vec<u8>>;
 

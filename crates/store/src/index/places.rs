@@ -2,8 +2,8 @@
 
 use orrery_doc::{Epk, EpkRange};
 
-use super::{INDEX_COLLECTED_BYTES_MAX, INDEX_COLLECTED_MAX};
 use crate::ItemKey;
+use crate::limits::{INDEX_COLLECTED_BYTES_MAX, INDEX_COLLECTED_MAX};
 
 /// The encoded place of an item.
 pub fn place_of(key: &ItemKey) -> Vec<u8> {

@@ -7,8 +7,9 @@ use proptest::prelude::*;
 
 use super::places::{PlaceRange, place_of};
 use super::reader::IndexReader;
-use super::{Candidates, INDEX_COLLECTED_MAX, ItemLoader, TermRange};
+use super::{Candidates, ItemLoader, TermRange};
 use crate::engine::{Batch, Engine, Keyspace, SyncMode};
+use crate::limits::INDEX_COLLECTED_MAX;
 use crate::{Etag, Item, ItemHeader, ItemKey, Lsn, keys};
 
 const GENERATION: u32 = 7;

@@ -3,11 +3,12 @@
 //! Everything here is pure and synchronous. A [`Doc`] owns one document in the binary format of
 //! `format`, a [`DocRef`] borrows it, and a [`Value`] is a view of any part of it that costs no
 //! allocation. [`json`] turns text into documents and back, [`term`] gives values an order in bytes,
-//! and [`epk`] places a partition key in the key space.
+//! [`epk`] places a partition key in the key space, and [`geo`] shapes on the globe.
 
 mod builder;
 pub mod epk;
 mod format;
+pub mod geo;
 pub mod json;
 mod murmur3;
 pub mod partition_key;

@@ -34,7 +34,7 @@ pub const REGEX_STEPS: u64 = 200_000_000;
 pub const LIKE_WILD_PARTS: usize = 256;
 
 /// Most points of a shape, as of the service.
-pub const SHAPE_POINTS: usize = 4_096;
+pub const SHAPE_POINTS: usize = orrery_doc::geo::SHAPE_POINTS;
 
 /// Rows that the expansion of one document (JOINs, subqueries) may visit.
 pub const STEPS_PER_DOCUMENT: u64 = 1_000_000;

@@ -4,6 +4,8 @@
 
 use std::f64::consts::PI;
 
+use orrery_doc::geo::sphere::{self, Vector, cross, dot, steradians};
+
 use super::geodesic;
 use super::shape::Place;
 
@@ -41,8 +43,6 @@ pub(super) trait Surface {
 
 pub(super) struct Globe;
 
-type Vector = [f64; 3];
-
 /// Sine of the angle under which things are the same: some micrometres on the Earth.
 const SAME: f64 = 1e-12;
 
@@ -50,9 +50,7 @@ impl Surface for Globe {
     type Point = Vector;
 
     fn point(place: Place) -> Vector {
-        let ((sin_lon, cos_lon), (sin_lat, cos_lat)) =
-            (place[0].to_radians().sin_cos(), place[1].to_radians().sin_cos());
-        [cos_lat * cos_lon, cos_lat * sin_lon, sin_lat]
+        sphere::point(place)
     }
 
     fn touches(p: Vector, a: Vector, b: Vector) -> bool {
@@ -123,26 +121,6 @@ impl Surface for Globe {
         let ring: Vec<Vector> = ring.iter().map(|place| Self::point(geodesic::equal_area(*place))).collect();
         steradians(&ring) * geodesic::square_metres()
     }
-}
-
-/// The area to the left of a ring on the unit sphere, from 0 to 4 pi: the sum of the triangles
-/// between its first corner and its edges.
-fn steradians(ring: &[Vector]) -> f64 {
-    let Some(first) = ring.first() else { return 0.0 };
-    let triangle = |edge: &[Vector]| {
-        let (b, c) = (edge[0], edge[1]);
-        2.0 * dot(*first, cross(b, c)).atan2(1.0 + dot(*first, b) + dot(b, c) + dot(c, *first))
-    };
-    let sum: f64 = ring.windows(2).map(triangle).sum();
-    if sum >= 0.0 { sum } else { 4.0 * PI + sum }
-}
-
-fn dot(a: Vector, b: Vector) -> f64 {
-    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-}
-
-fn cross(a: Vector, b: Vector) -> Vector {
-    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 
 pub(super) struct Plane;

@@ -15,6 +15,12 @@ pub struct LogicalSize {
 }
 
 impl LogicalSize {
+    /// Changes with every write, but for one thing: empty is empty. Nothing is stored of an empty logical partition,
+    /// so when it was last written is not known, and does not matter.
+    pub fn version(&self) -> Lsn {
+        if self.items == 0 { Lsn(0) } else { self.lsn }
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(24);
         for number in [self.bytes, self.items, self.lsn.0] {

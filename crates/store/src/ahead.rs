@@ -1,0 +1,149 @@
+//! Transactions that are worked out beside the write path.
+//!
+//! A script may run for seconds, and the leader of a partition must not wait for it. So a script works on a
+//! [`Workbench`]: a snapshot and its own writes on top, evaluated by the same [`Group`] that the leader uses, one
+//! operation at a time. What it did becomes an [`Ahead`]: the operations, the rids and versions that the script has
+//! already seen of its items, and the version of the logical partition that everything was read from. The leader
+//! runs it like any transaction, unless the logical partition has another version by then. All that the script read
+//! lies in that logical partition, so what commits is as if the script had run at that moment, alone.
+//!
+//! The versions (ETags) are those of the LSN that would follow the snapshot. No other version of the same item can
+//! have them: earlier versions have smaller LSNs, the check excludes others in between, and later ones are larger.
+
+use std::sync::Arc;
+
+use orrery_doc::Epk;
+
+use crate::engine::Snapshot;
+use crate::group::Progress;
+use crate::limits::PartitionLimits;
+use crate::{
+    Action, Etag, Group, Item, ItemKey, Lsn, Meter, Op, OpError, Outcome, Partition, Schema,
+    TICKS_PER_SECOND, Txn, TxnError,
+};
+
+/// A transaction that was worked out, and what it depends on.
+#[derive(Clone, Debug)]
+pub struct Ahead {
+    pub txn: Txn,
+    /// The version of the logical partition that it was worked out from; none if that does not matter.
+    pub base: Option<Lsn>,
+    /// For each operation, what it has been told.
+    pub stamps: Vec<Stamp>,
+}
+
+/// What an item was shown with before it was committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    pub etag: Etag,
+    pub rid: u64,
+}
+
+/// One logical partition as a transaction in the making sees it.
+pub struct Workbench {
+    snapshot: Arc<Snapshot>,
+    schema: Arc<Schema>,
+    limits: PartitionLimits,
+    scope: Epk,
+    now: u64,
+    base: Lsn,
+    /// The LSN that would follow the snapshot's.
+    lsn: Lsn,
+    progress: Option<Progress>,
+    ops: Vec<Op>,
+    stamps: Vec<Stamp>,
+}
+
+impl Workbench {
+    /// `snapshot` and `schema` must belong together, and `now` is in units of 100 ns since 1970.
+    pub fn new(
+        partition: &Partition,
+        snapshot: Arc<Snapshot>,
+        schema: Arc<Schema>,
+        limits: PartitionLimits,
+        scope: Epk,
+        now: u64,
+    ) -> Result<Workbench, OpError> {
+        let state = partition.state_at(&snapshot).map_err(crate::view::damaged)?;
+        let view = crate::View::new(partition, &snapshot, state.lsn, schema.lifetimes(now));
+        let size = view.logical_size(&scope)?;
+        let progress = Progress {
+            state,
+            changes: Default::default(),
+            created: Default::default(),
+            sizes: [(scope.clone(), size)].into(),
+            entries: Default::default(),
+        };
+        Ok(Workbench {
+            snapshot,
+            schema,
+            limits,
+            scope,
+            now,
+            base: size.version(),
+            lsn: Lsn(state.lsn.0 + 1),
+            progress: Some(progress),
+            ops: Vec::new(),
+            stamps: Vec::new(),
+        })
+    }
+
+    /// Runs one operation. A refused one did nothing, and the next may follow.
+    pub fn run(&mut self, partition: &Partition, op: Op) -> Result<Outcome, (OpError, Meter)> {
+        let etag = Etag::of(self.lsn.0, self.ops.len() as u16, self.now / TICKS_PER_SECOND);
+        let is_write = !matches!(op.action, Action::Read);
+        let stamp = Stamp { etag, rid: 0 };
+        let creates = matches!(op.action, Action::Create(_) | Action::Upsert(_));
+        let stamp = Stamp { rid: if creates { partition.next_rid() } else { 0 }, ..stamp };
+        let txn = Txn { scope: self.scope.clone(), ops: vec![op], now: self.now };
+        let progress = self.progress.take().expect("a bench has its progress between two operations");
+        let group = Group::new(partition, &self.snapshot, &self.schema, self.limits);
+        let mut group = group.resume(progress);
+        let result = group.run_stamped(&txn, &[stamp]);
+        self.progress = Some(group.pause());
+        match result {
+            Ok(mut done) => {
+                let outcome = done.outcomes.pop().expect("one operation has one outcome");
+                if is_write {
+                    let rid = outcome.item.header.rid;
+                    self.ops.extend(txn.ops);
+                    self.stamps.push(Stamp { rid, ..stamp });
+                }
+                Ok(outcome)
+            }
+            Err(refusal) => {
+                let TxnError { error, meter, .. } = *refusal;
+                Err((error, meter))
+            }
+        }
+    }
+
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    pub fn scope(&self) -> &Epk {
+        &self.scope
+    }
+
+    /// How many writes were accepted.
+    pub fn writes(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// The items that differ from the snapshot; none stands for one that was deleted.
+    pub fn changes(&self) -> impl Iterator<Item = (&ItemKey, Option<&Item>)> {
+        let changes = self.progress.iter().flat_map(|progress| &progress.changes);
+        changes.map(|(key, change)| (key, change.after.as_ref().map(|version| version.item())))
+    }
+
+    /// What is to be committed. If nothing was written, there is nothing to commit.
+    pub fn finish(self) -> Ahead {
+        let txn = Txn { scope: self.scope, ops: self.ops, now: self.now };
+        Ahead { txn, base: Some(self.base), stamps: self.stamps }
+    }
+}

@@ -8,7 +8,8 @@ use rquickjs::{Array, Ctx, Function, Value};
 
 use crate::clock::Clock;
 use crate::desk::{self, Desk};
-use crate::engine::{Engine, Judge, evaluate, evaluate_prelude};
+use crate::engine::{Engine, Judge, evaluate};
+use crate::prelude;
 use crate::{Collection, Host, Limits, Program, ScriptError};
 
 /// The host comes back in every case: its effects are committed only when the result says so.
@@ -161,7 +162,7 @@ fn enter_context<'js, H: Host + 'static>(
     desk: &Rc<Desk<H>>,
 ) -> Result<rquickjs::Result<Entries<'js>>, ScriptError> {
     let setup = setup(&desk.collection(), invocation)?;
-    let install: Function = evaluate_prelude(ctx, "context.js", include_str!("prelude/context.js"))?;
+    let install: Function = prelude::load(ctx, prelude::CONTEXT)?;
     let made = || -> rquickjs::Result<Entries<'js>> {
         let call = Function::new(ctx.clone(), desk::call(desk, clock))?;
         let log = Function::new(ctx.clone(), desk::log(desk))?;

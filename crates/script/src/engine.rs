@@ -7,10 +7,8 @@ use rquickjs::context::intrinsic;
 use rquickjs::{Context, Ctx, FromJs, Function, Runtime, Type, Value};
 
 use crate::clock::Clock;
+use crate::prelude;
 use crate::{Limits, ScriptError};
-
-/// Frames of these files are ours and not shown to users.
-const PRELUDE: &str = "orrery:";
 
 /// What scripts may use of the language. Weak references would make the garbage collector visible, and the
 /// clocks and exceptions of browsers are not part of the service.
@@ -45,18 +43,6 @@ impl Engine {
     }
 }
 
-/// Evaluates one of our own files.
-pub(crate) fn evaluate_prelude<'js, T: FromJs<'js>>(
-    ctx: &Ctx<'js>,
-    name: &str,
-    text: &str,
-) -> Result<T, ScriptError> {
-    evaluate(ctx, &format!("{PRELUDE}{name}"), text).map_err(|error| {
-        let thrown = matches!(error, rquickjs::Error::Exception).then(|| ctx.catch());
-        ScriptError::Engine(format!("{error} {thrown:?}"))
-    })
-}
-
 /// Evaluates a text in the global scope. Scripts are not strict unless they say so.
 pub(crate) fn evaluate<'js, T: FromJs<'js>>(ctx: &Ctx<'js>, name: &str, text: &str) -> rquickjs::Result<T> {
     let mut options = EvalOptions::default();
@@ -74,7 +60,7 @@ pub(crate) struct Judge<'js> {
 impl<'js> Judge<'js> {
     /// Hardens the globals of the context.
     pub fn harden(ctx: &Ctx<'js>) -> Result<Judge<'js>, ScriptError> {
-        let describe = evaluate_prelude(ctx, "harden.js", include_str!("prelude/harden.js"))?;
+        let describe = prelude::load(ctx, prelude::HARDEN)?;
         Ok(Judge { describe })
     }
 
@@ -125,6 +111,6 @@ impl<'js> Judge<'js> {
 /// The frames of the user's own text, in the form of the service.
 pub(crate) fn own_frames(stack: &str) -> String {
     let frames = stack.lines().map(str::trim).filter(|frame| !frame.is_empty());
-    let own = frames.filter(|frame| !frame.contains(PRELUDE) && !frame.contains("(native)"));
+    let own = frames.filter(|frame| !frame.contains(prelude::SCHEME) && !frame.contains("(native)"));
     own.map(|frame| format!("   {frame}")).collect::<Vec<_>>().join("\n")
 }

@@ -24,6 +24,7 @@ mod error;
 mod function;
 mod host;
 mod limits;
+mod prelude;
 mod program;
 
 pub use cache::Programs;

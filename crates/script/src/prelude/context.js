@@ -4,8 +4,7 @@
 //
 // `call(operation, link, body, options, reply)` reaches the host and answers false when it does not accept the
 // operation. `log(text)` keeps a line. `setup` is JSON. It answers [enter, step, finish].
-(function (call, log, setup) {
-  'use strict';
+export default (function (call, log, setup) {
   const { apply } = Reflect;
   const { defineProperty, freeze } = Object;
   const { isArray } = Array;
@@ -533,4 +532,4 @@
     return stringify(which === 'request' ? requestValues.Body : responseValues.Body);
   };
   return [enter, step, finish];
-})
+});

@@ -4,8 +4,7 @@
 //
 // Everything it needs later it keeps in constants: scripts may change any prototype they like. Descriptors and
 // records have no prototype for the same reason. It answers a function that puts whatever was thrown into words.
-(function () {
-  'use strict';
+export default (function () {
   const { apply, construct, getPrototypeOf, setPrototypeOf } = Reflect;
   const { defineProperty } = Object;
   const { isArray } = Array;
@@ -156,4 +155,4 @@
     }
     return `${number}\u0000${text}\u0000${stack}`;
   };
-})()
+})();

@@ -69,6 +69,8 @@ pub enum ErrorKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaKind {
     SharedThroughputContainers,
+    /// Users, permissions, scripts.
+    Children,
 }
 
 impl From<ErrorKind> for Error {

@@ -21,7 +21,7 @@ pub mod stats;
 mod throttle;
 pub mod verify;
 
-pub use catalog::{Catalog, Container, ContainerDefinition, Database, Usage};
+pub use catalog::{Catalog, Child, ChildKind, Container, ContainerDefinition, Database, Usage};
 pub use changes::{ChangePage, ChangesFrom};
 pub use db::Db;
 pub use error::{Error, ErrorKind, QuotaKind, Result};

@@ -3,6 +3,7 @@
 use orrery_doc::Doc;
 use orrery_store::{Etag, Lsn};
 
+use crate::catalog::ChildKind;
 use crate::rid::Rid;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,6 +13,7 @@ pub enum ResourceKind {
     Offer,
     PartitionKeyRange,
     Item,
+    Child(ChildKind),
 }
 
 /// What every stored resource carries; the rest of its JSON is `body`, without system properties.

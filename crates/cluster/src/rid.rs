@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use crate::catalog::ChildKind;
 use crate::resource::ResourceKind;
 
 /// The id of any resource, at most 16 bytes.
@@ -46,6 +47,14 @@ impl Rid {
         Rid::from_slice(&number.to_be_bytes()[1..])
     }
 
+    /// What lives in a database beside containers: the high bit of byte 4 stays clear.
+    pub fn user(database: Rid, number: u32) -> Rid {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&database.bytes[..4]);
+        bytes[4..].copy_from_slice(&(number & 0x7FFF_FFFF).to_be_bytes());
+        Rid::from_slice(&bytes)
+    }
+
     /// What lives in a container: `number` fills 60 bits, the kind the last 4.
     pub fn child(container: Rid, kind: ResourceKind, number: u64) -> Rid {
         let mut bytes = [0; 16];
@@ -62,6 +71,18 @@ impl Rid {
             bytes[7] &= 0x0F;
             u64::from_le_bytes(bytes)
         })
+    }
+
+    /// The number of something that lies directly below `owner`.
+    pub fn number_below(&self, owner: Rid) -> Option<u32> {
+        if owner.len == 0 || !self.as_bytes().starts_with(owner.as_bytes()) {
+            return None;
+        }
+        match (owner.len, self.len) {
+            (4, 8) => Some(u32::from_be_bytes(self.bytes[4..8].try_into().ok()?) & 0x7FFF_FFFF),
+            (8, 16) => u32::try_from(self.child_number()?).ok(),
+            _ => None,
+        }
     }
 
     /// The first 4 bytes: the database that all of this belongs to.
@@ -143,6 +164,9 @@ impl fmt::Debug for Rid {
 fn child_tag(kind: ResourceKind) -> u8 {
     match kind {
         ResourceKind::PartitionKeyRange => 0x5,
+        ResourceKind::Child(ChildKind::Function) => 0x6,
+        ResourceKind::Child(ChildKind::Trigger) => 0x7,
+        ResourceKind::Child(ChildKind::Procedure) => 0x8,
         _ => 0x0,
     }
 }

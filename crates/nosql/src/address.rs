@@ -43,7 +43,8 @@ pub(crate) fn owner_container(
     container(catalog, database, text).map_err(|_| Own::OwnerNotFound.into())
 }
 
-fn find_database(catalog: &Catalog, text: &str) -> Option<(Arc<Database>, bool)> {
+/// The database, and whether the client named it by RID.
+pub(crate) fn find_database(catalog: &Catalog, text: &str) -> Option<(Arc<Database>, bool)> {
     if let Some(database) = catalog.database(text) {
         return Some((database.clone(), false));
     }

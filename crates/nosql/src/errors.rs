@@ -280,6 +280,7 @@ const OVERLOADED_RETRY_MS: u32 = 50;
 fn quota_substatus(quota: orrery_cluster::QuotaKind) -> u32 {
     match quota {
         orrery_cluster::QuotaKind::SharedThroughputContainers => 1019,
+        orrery_cluster::QuotaKind::Children => 0,
     }
 }
 

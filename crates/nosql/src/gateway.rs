@@ -14,6 +14,7 @@ use orrery_cluster::{Db, limits};
 use crate::activity::ActivityId;
 use crate::auth::{self, Access, Keys};
 use crate::call::{Call, Trace};
+use crate::children::{self, Branch};
 use crate::errors::{Own, Refusal};
 use crate::headers::RequestHeaders;
 use crate::respond::{Reply, Responder};
@@ -188,6 +189,30 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
         Endpoint::Conflicts { database, container, conflict } => {
             let at = address::owner_container(catalog, &database, &container)?;
             conflicts::serve(call, &at.container, conflict.as_deref())
+        }
+        Endpoint::DatabaseChildren { kind, database } => {
+            let branch = Branch::in_database(catalog, kind, &database)?;
+            Box::pin(children::feed(call, &branch, body)).await
+        }
+        Endpoint::DatabaseChild { kind, database, child } => {
+            let branch = Branch::in_database(catalog, kind, &database)?;
+            Box::pin(children::one(call, &branch, &child, body)).await
+        }
+        Endpoint::Permissions { database, user } => {
+            let branch = Branch::of_user(catalog, &database, &user)?;
+            Box::pin(children::feed(call, &branch, body)).await
+        }
+        Endpoint::Permission { database, user, permission } => {
+            let branch = Branch::of_user(catalog, &database, &user)?;
+            Box::pin(children::one(call, &branch, &permission, body)).await
+        }
+        Endpoint::Scripts { kind, database, container } => {
+            let at = address::owner_container(catalog, &database, &container)?;
+            Box::pin(children::feed(call, &Branch::in_container(kind, &at), body)).await
+        }
+        Endpoint::Script { kind, database, container, script } => {
+            let at = address::owner_container(catalog, &database, &container)?;
+            Box::pin(children::one(call, &Branch::in_container(kind, &at), &script, body)).await
         }
         Endpoint::Offers => Box::pin(offers::feed(call, body)).await,
         Endpoint::Offer { offer } => Box::pin(offers::one(call, &offer, body)).await,

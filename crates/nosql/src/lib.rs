@@ -12,6 +12,7 @@ mod auth;
 mod binary_json;
 mod body;
 mod call;
+mod children;
 mod conflicts;
 mod containers;
 mod databases;

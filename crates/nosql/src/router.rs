@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use orrery_cluster::ChildKind;
+
 use crate::errors::{Own, Refusal};
 
 /// Bytes of a path: three names of 255 characters and an item id, all percent-encoded, fit.
@@ -50,6 +52,37 @@ pub(crate) enum Endpoint<'p> {
     KeyDelete {
         database: Cow<'p, str>,
         container: Cow<'p, str>,
+    },
+    /// Users or client encryption keys.
+    DatabaseChildren {
+        kind: ChildKind,
+        database: Cow<'p, str>,
+    },
+    DatabaseChild {
+        kind: ChildKind,
+        database: Cow<'p, str>,
+        child: Cow<'p, str>,
+    },
+    Permissions {
+        database: Cow<'p, str>,
+        user: Cow<'p, str>,
+    },
+    Permission {
+        database: Cow<'p, str>,
+        user: Cow<'p, str>,
+        permission: Cow<'p, str>,
+    },
+    /// Stored procedures, triggers or functions.
+    Scripts {
+        kind: ChildKind,
+        database: Cow<'p, str>,
+        container: Cow<'p, str>,
+    },
+    Script {
+        kind: ChildKind,
+        database: Cow<'p, str>,
+        container: Cow<'p, str>,
+        script: Cow<'p, str>,
     },
     Offers,
     Offer {
@@ -128,9 +161,13 @@ fn endpoint<'p>(segments: &[Segment<'p>]) -> Result<Endpoint<'p>, Refusal> {
             ("colls", 3) => Endpoint::Containers { database: name(1) },
             ("colls", 4) => Endpoint::Container { database: name(1), container: name(3) },
             ("colls", _) => in_container(segments)?,
-            ("users", 3 | 4) => Endpoint::Unsupported { feature: "Users" },
-            ("users", 5 | 6) if word(4) == "permissions" => Endpoint::Unsupported { feature: "Permissions" },
-            ("clientencryptionkeys", 3 | 4) => Endpoint::Unsupported { feature: "Client encryption keys" },
+            ("users" | "clientencryptionkeys", 3 | 4) => in_database(segments),
+            ("users", 5) if word(4) == "permissions" => {
+                Endpoint::Permissions { database: name(1), user: name(3) }
+            }
+            ("users", 6) if word(4) == "permissions" => {
+                Endpoint::Permission { database: name(1), user: name(3), permission: name(5) }
+            }
             _ => return Err(Own::NoSuchPath.into()),
         },
         ("offers", 1) => Endpoint::Offers,
@@ -143,6 +180,16 @@ fn endpoint<'p>(segments: &[Segment<'p>]) -> Result<Endpoint<'p>, Refusal> {
         }
         _ => return Err(Own::NoSuchPath.into()),
     })
+}
+
+/// What a database has beside containers: three or four segments.
+fn in_database<'p>(segments: &[Segment<'p>]) -> Endpoint<'p> {
+    let database = segments[1].text.clone();
+    let kind = if segments[2].raw == "users" { ChildKind::User } else { ChildKind::EncryptionKey };
+    match segments.get(3) {
+        None => Endpoint::DatabaseChildren { kind, database },
+        Some(child) => Endpoint::DatabaseChild { kind, database, child: child.text.clone() },
+    }
 }
 
 /// What lives in a container: at least five segments.
@@ -163,9 +210,17 @@ fn in_container<'p>(segments: &[Segment<'p>]) -> Result<Endpoint<'p>, Refusal> {
             Endpoint::KeyDelete { database, container }
         }
         ("operations", _) => Endpoint::Unsupported { feature: "Container operations" },
-        ("sprocs", 5 | 6) => Endpoint::Unsupported { feature: "Stored procedures" },
-        ("triggers", 5 | 6) => Endpoint::Unsupported { feature: "Triggers" },
-        ("udfs", 5 | 6) => Endpoint::Unsupported { feature: "User defined functions" },
+        ("sprocs" | "triggers" | "udfs", 5 | 6) => {
+            let kind = match segments[4].raw {
+                "sprocs" => ChildKind::Procedure,
+                "triggers" => ChildKind::Trigger,
+                _ => ChildKind::Function,
+            };
+            match segments.get(5) {
+                None => Endpoint::Scripts { kind, database, container },
+                Some(script) => Endpoint::Script { kind, database, container, script: script.text.clone() },
+            }
+        }
         ("schemas", _) => Endpoint::Unsupported { feature: "Schemas" },
         ("systemdocuments", _) => Endpoint::Unsupported { feature: "System documents" },
         _ => return Err(Own::NoSuchPath.into()),

@@ -55,6 +55,18 @@ pub const INDEX_MERGED_MAX: usize = 64;
 pub const COMPUTED_PROPERTIES_MAX: usize = 20;
 /// Containers that may share one database's throughput.
 pub const SHARED_THROUGHPUT_CONTAINERS_MAX: usize = 25;
+/// Users of a database and permissions of all its users. The service allows 500,000 and 2,000,000 for an account;
+/// here each change copies the list that it changes, and a database takes all of them along when it goes.
+pub const USERS_MAX: usize = 10_000;
+pub const PERMISSIONS_MAX: usize = 20_000;
+pub const ENCRYPTION_KEYS_MAX: usize = 20;
+/// Scripts of a container.
+pub const PROCEDURES_MAX: usize = 100;
+pub const TRIGGERS_MAX: usize = 25;
+pub const FUNCTIONS_MAX: usize = 50;
+/// Bytes of the JSON of a script, and of a user, permission or encryption key.
+pub const SCRIPT_BYTES_MAX: usize = 512 * 1024;
+pub const CHILD_BYTES_MAX: usize = 16 * 1024;
 /// Lowest manual throughput, its step, and the lowest autoscale ceiling and its step, all in RU/s.
 pub const THROUGHPUT_MIN: u32 = 400;
 pub const THROUGHPUT_STEP: u32 = 100;

@@ -64,6 +64,7 @@ impl Db {
         let containers: Vec<Arc<Container>> = database.containers().cloned().collect();
         let mut gone = vec![format!("database:{rid}")];
         gone.extend(catalog.offer_of(rid).map(|offer| format!("offer:{}", offer.rid)));
+        gone.extend(catalog.child_records(rid));
         containers.iter().for_each(|container| gone.extend(removed_ids(container, &catalog)));
         let dropped = containers.iter().map(|container| Record::Dropped(dropped(container))).collect();
         let next = counters.clone();
@@ -330,7 +331,7 @@ fn new_offer(next: &mut Counters, target: Rid, throughput: Throughput) -> OfferR
     record
 }
 
-fn check_version(if_match: Option<Etag>, current: Etag) -> Result<()> {
+pub(super) fn check_version(if_match: Option<Etag>, current: Etag) -> Result<()> {
     match if_match {
         Some(etag) if etag != current => Err(ErrorKind::PreconditionFailed.into()),
         _ => Ok(()),
@@ -363,6 +364,7 @@ fn removed_ids(container: &Container, catalog: &Catalog) -> Vec<String> {
     let rid = container.resource.rid;
     let mut ids = vec![format!("container:{rid}"), format!("index:{rid}")];
     ids.extend(catalog.offer_of(rid).map(|offer| format!("offer:{}", offer.rid)));
+    ids.extend(catalog.child_records(rid));
     ids
 }
 

@@ -8,10 +8,11 @@ use orrery_doc::{Doc, EpkRange};
 use orrery_store::engine::Snapshot;
 use orrery_store::{ItemHeader, Partition, PartitionSpec, Scan, View};
 
+use super::children::load_child;
 use super::indexes::Policies;
 use super::record::{
-    ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, IndexRecord, OfferRecord, Record,
-    RetiredRecord, to_doc,
+    ChildRecord, ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, IndexRecord, OfferRecord,
+    Record, RetiredRecord, to_doc,
 };
 use super::{Catalog, Container, ContainerDefinition, Database};
 use crate::offer::{self, Offer};
@@ -44,6 +45,7 @@ struct Records {
     containers: Stored<ContainerRecord>,
     indexes: HashMap<Rid, IndexRecord>,
     offers: Stored<OfferRecord>,
+    children: Stored<ChildRecord>,
     unfinished: Unfinished,
 }
 
@@ -77,6 +79,9 @@ impl Loaded {
         for (record, header) in records.offers {
             catalog.put_offer(make_offer(&record, &header, &catalog));
         }
+        for (record, header) in records.children {
+            catalog.put_child(load_child(&record, &header).map_err(OpenError::Catalog)?);
+        }
         Ok(Loaded { catalog, counters, unfinished: records.unfinished })
     }
 }
@@ -109,6 +114,7 @@ impl Records {
             Record::Index(record) => drop(self.indexes.insert(record.rid, record)),
             Record::Retired(record) => self.unfinished.retired.push(record),
             Record::Offer(record) => self.offers.push((record, header)),
+            Record::Child(record) => self.children.push((record, header)),
             Record::Dropped(record) => self.unfinished.dropped.push(record),
         }
     }

@@ -4,6 +4,7 @@
 //! which is an ordinary partition like all others.
 
 mod changes;
+mod children;
 mod definition;
 mod indexes;
 mod load;
@@ -21,6 +22,7 @@ use crate::resource::Resource;
 use crate::rid::Rid;
 use crate::throttle::Budget;
 
+pub use children::{Child, ChildKind};
 pub use definition::{ContainerDefinition, check_name};
 pub(crate) use load::{Loaded, catalog_spec};
 pub(crate) use record::Counters;
@@ -33,6 +35,8 @@ pub struct Catalog {
     containers: HashMap<Rid, Arc<Container>>,
     offers: BTreeMap<Rid, Arc<Offer>>,
     offers_by_target: HashMap<Rid, Rid>,
+    /// What is below an owner, by kind.
+    families: HashMap<(Rid, ChildKind), Arc<children::Family>>,
 }
 
 #[derive(Clone)]
@@ -132,6 +136,7 @@ impl Catalog {
     fn remove_database(&mut self, rid: Rid) {
         if let Some(database) = self.databases.remove(&rid) {
             self.names.remove(&database.resource.id);
+            self.remove_children(rid);
             database.containers.keys().for_each(|container| self.remove_container(*container));
             self.remove_offer(rid);
         }
@@ -144,6 +149,7 @@ impl Catalog {
                 database.names.remove(&container.resource.id);
                 database.containers.remove(&rid);
             }
+            self.remove_children(rid);
             self.remove_offer(rid);
         }
     }

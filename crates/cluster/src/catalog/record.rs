@@ -4,6 +4,7 @@ use orrery_doc::{Doc, Epk, EpkRange, json};
 use orrery_store::limits::RESOURCE_DEPTH_MAX;
 use serde::{Deserialize, Serialize};
 
+use super::children::{self, ChildKind};
 use crate::error::Error;
 use crate::request::Throughput;
 use crate::rid::Rid;
@@ -23,6 +24,7 @@ pub enum Record {
     Index(IndexRecord),
     Retired(RetiredRecord),
     Offer(OfferRecord),
+    Child(ChildRecord),
     Dropped(DroppedRecord),
 }
 
@@ -34,6 +36,9 @@ pub struct Counters {
     pub offer: u32,
     pub partition: u32,
     pub generation: u32,
+    /// The last number given to a child; stored formats before children existed leave it out.
+    #[serde(default)]
+    pub child: u32,
     /// The format of everything that the node stores; zero before formats had a number.
     #[serde(default)]
     pub format: u32,
@@ -112,6 +117,18 @@ pub struct OfferRecord {
     pub highest: u32,
 }
 
+/// A user, a permission, a script: anything below an owner.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ChildRecord {
+    #[serde(with = "rid_text")]
+    pub rid: Rid,
+    pub child: ChildKind,
+    #[serde(with = "rid_text")]
+    pub owner: Rid,
+    pub number: u32,
+    pub body: serde_json::Value,
+}
+
 /// A container whose keys are still to be erased.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DroppedRecord {
@@ -130,6 +147,7 @@ impl Record {
             Record::Index(record) => format!("index:{}", record.rid),
             Record::Retired(record) => format!("retired:{}", record.generation),
             Record::Offer(record) => format!("offer:{}", record.rid),
+            Record::Child(record) => children::record_id(record.rid),
             Record::Dropped(record) => format!("dropped:{}", record.number),
         }
     }
@@ -149,7 +167,15 @@ impl Record {
 impl Counters {
     /// Partition, container and generation 0 belong to the catalog itself.
     pub fn first() -> Counters {
-        Counters { database: 1, container: 1, offer: 1, partition: 1, generation: 1, format: FORMAT }
+        Counters {
+            database: 1,
+            container: 1,
+            offer: 1,
+            partition: 1,
+            generation: 1,
+            child: 0,
+            format: FORMAT,
+        }
     }
 
     pub fn take_generation(&mut self) -> u32 {

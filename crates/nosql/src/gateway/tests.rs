@@ -10,6 +10,8 @@ use sha2::Sha256;
 
 use super::*;
 
+mod children;
+
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 /// A gateway over an empty database in memory.
@@ -411,10 +413,7 @@ async fn what_is_not_there_yet_says_so() {
     server.post("/dbs", json!({"id": "d"})).await.expect(201);
     server.post("/dbs/d/colls", container("c")).await.expect(201);
     for (path, feature) in [
-        ("/dbs/d/users", "Users"),
-        ("/dbs/d/colls/c/sprocs", "Stored procedures"),
-        ("/dbs/d/colls/c/triggers", "Triggers"),
-        ("/dbs/d/colls/c/udfs/u", "User defined functions"),
+        ("/dbs/d/colls/c/docs/i/attachments", "Attachments"),
         ("/addresses/", "Direct connection mode"),
     ] {
         let refused = server.get(path).await.expect(400);

@@ -1,0 +1,351 @@
+//! What hangs below a database, a container or a user: users, permissions, keys and scripts.
+//!
+//! All of these are alike: a name that is unique among its kind below one owner, a body of JSON that the catalog
+//! does not look into, a version. They go when their owner goes. There may be many below one owner, and a body may be
+//! a long script, so a family is shared between catalogs until it changes, and a body is never copied.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use orrery_doc::{Doc, json};
+use orrery_store::{Etag, ItemHeader, limits};
+use serde::{Deserialize, Serialize};
+
+use super::Catalog;
+use super::changes::check_version;
+use super::load::make_resource;
+use super::record::{ChildRecord, Counters, Record, to_doc, to_json};
+use crate::db::Db;
+use crate::error::{Error, ErrorKind, QuotaKind, Result};
+use crate::resource::{Resource, ResourceKind};
+use crate::rid::Rid;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ChildKind {
+    /// Below a database.
+    User,
+    EncryptionKey,
+    /// Below a user.
+    Permission,
+    /// Below a container.
+    Procedure,
+    Trigger,
+    Function,
+}
+
+/// One resource below an owner. Cheap to hold: the catalog shares it.
+#[derive(Clone, Debug)]
+pub struct Child {
+    pub resource: Resource,
+    pub kind: ChildKind,
+    pub owner: Rid,
+    /// Grows with each child that is made, so it gives the order of creation.
+    pub number: u32,
+}
+
+/// The children of one kind below one owner.
+#[derive(Clone, Default)]
+pub(super) struct Family {
+    members: BTreeMap<u32, Arc<Child>>,
+    names: HashMap<String, u32>,
+}
+
+/// What a kind may have below one owner.
+struct Quota {
+    count: usize,
+    bytes: usize,
+    /// As messages name it.
+    name: &'static str,
+}
+
+impl ChildKind {
+    pub const ALL: [ChildKind; 6] = [
+        ChildKind::User,
+        ChildKind::EncryptionKey,
+        ChildKind::Permission,
+        ChildKind::Procedure,
+        ChildKind::Trigger,
+        ChildKind::Function,
+    ];
+
+    /// What its owners are.
+    pub fn owner_kind(self) -> ResourceKind {
+        match self {
+            ChildKind::User | ChildKind::EncryptionKey => ResourceKind::Database,
+            ChildKind::Permission => ResourceKind::Child(ChildKind::User),
+            ChildKind::Procedure | ChildKind::Trigger | ChildKind::Function => ResourceKind::Container,
+        }
+    }
+
+    /// The most of this kind below one owner.
+    pub fn count_max(self) -> usize {
+        self.quota().count
+    }
+
+    fn quota(self) -> Quota {
+        let (count, bytes, name) = match self {
+            ChildKind::User => (limits::USERS_MAX, limits::CHILD_BYTES_MAX, "Users"),
+            ChildKind::EncryptionKey => {
+                (limits::ENCRYPTION_KEYS_MAX, limits::CHILD_BYTES_MAX, "ClientEncryptionKeys")
+            }
+            ChildKind::Permission => (limits::PERMISSIONS_MAX, limits::CHILD_BYTES_MAX, "Permissions"),
+            ChildKind::Procedure => (limits::PROCEDURES_MAX, limits::SCRIPT_BYTES_MAX, "StoredProcedures"),
+            ChildKind::Trigger => (limits::TRIGGERS_MAX, limits::SCRIPT_BYTES_MAX, "Triggers"),
+            ChildKind::Function => (limits::FUNCTIONS_MAX, limits::SCRIPT_BYTES_MAX, "UserDefinedFunctions"),
+        };
+        Quota { count, bytes, name }
+    }
+
+    fn rid(self, owner: Rid, number: u32) -> Rid {
+        match self {
+            ChildKind::User | ChildKind::EncryptionKey => Rid::user(owner, number),
+            _ => Rid::child(owner, ResourceKind::Child(self), u64::from(number)),
+        }
+    }
+}
+
+impl Catalog {
+    /// The child of a name.
+    pub fn child(&self, kind: ChildKind, owner: Rid, name: &str) -> Option<&Arc<Child>> {
+        let family = self.families.get(&(owner, kind))?;
+        family.members.get(family.names.get(name)?)
+    }
+
+    pub fn child_by_rid(&self, kind: ChildKind, owner: Rid, rid: Rid) -> Option<&Arc<Child>> {
+        let number = rid.number_below(owner)?;
+        let child = self.families.get(&(owner, kind))?.members.get(&number)?;
+        (child.resource.rid == rid).then_some(child)
+    }
+
+    /// In the order of creation.
+    pub fn children(&self, kind: ChildKind, owner: Rid) -> impl Iterator<Item = &Arc<Child>> {
+        self.families.get(&(owner, kind)).into_iter().flat_map(|family| family.members.values())
+    }
+
+    pub fn children_count(&self, kind: ChildKind, owner: Rid) -> usize {
+        self.families.get(&(owner, kind)).map_or(0, |family| family.members.len())
+    }
+
+    /// All of a kind, below whatever owner.
+    pub fn children_of_kind(&self, kind: ChildKind) -> usize {
+        let families = self.families.iter().filter(|((_, of), _)| *of == kind);
+        families.map(|(_, family)| family.members.len()).sum()
+    }
+
+    pub(super) fn put_child(&mut self, child: Child) -> Arc<Child> {
+        let family = self.families.entry((child.owner, child.kind)).or_default();
+        let family = Arc::make_mut(family);
+        let child = Arc::new(child);
+        if let Some(before) = family.members.insert(child.number, child.clone()) {
+            family.names.remove(&before.resource.id);
+        }
+        family.names.insert(child.resource.id.clone(), child.number);
+        child
+    }
+
+    fn remove_child(&mut self, child: &Child) {
+        self.remove_children(child.resource.rid);
+        if let Some(family) = self.families.get_mut(&(child.owner, child.kind)) {
+            let family = Arc::make_mut(family);
+            family.members.remove(&child.number);
+            family.names.remove(&child.resource.id);
+        }
+    }
+
+    /// Forgets everything below an owner.
+    pub(super) fn remove_children(&mut self, owner: Rid) {
+        for kind in ChildKind::ALL {
+            let Some(family) = self.families.remove(&(owner, kind)) else { continue };
+            family.members.values().for_each(|child| self.remove_children(child.resource.rid));
+        }
+    }
+
+    /// The records of everything below an owner; users have something below them in turn.
+    pub(super) fn child_records(&self, owner: Rid) -> Vec<String> {
+        let mut ids = Vec::new();
+        for kind in ChildKind::ALL {
+            for child in self.children(kind, owner) {
+                ids.push(record_id(child.resource.rid));
+                ids.extend(self.child_records(child.resource.rid));
+            }
+        }
+        ids
+    }
+
+    fn check_owner(&self, kind: ChildKind, owner: Rid) -> Result<()> {
+        let exists = match kind.owner_kind() {
+            ResourceKind::Database => self.database_by_rid(owner).is_some(),
+            ResourceKind::Container => self.container_by_rid(owner).is_some(),
+            _ => owner
+                .database_part()
+                .is_some_and(|database| self.child_by_rid(ChildKind::User, database, owner).is_some()),
+        };
+        if exists { Ok(()) } else { Err(ErrorKind::OwnerNotFound(kind.owner_kind()).into()) }
+    }
+
+    fn check_room(&self, kind: ChildKind, owner: Rid) -> Result<()> {
+        let quota = kind.quota();
+        let count = match (kind, owner.database_part()) {
+            // All permissions of a database go with it in one transaction, so they are limited together.
+            (ChildKind::Permission, Some(database)) => self
+                .children(ChildKind::User, database)
+                .map(|user| self.children_count(kind, user.resource.rid))
+                .sum(),
+            _ => self.children_count(kind, owner),
+        };
+        if count < quota.count {
+            return Ok(());
+        }
+        let message = format!("The number of {} is limited to {}.", quota.name, quota.count);
+        Err(ErrorKind::QuotaExceeded(QuotaKind::Children, message).into())
+    }
+}
+
+impl Db {
+    pub async fn create_child(&self, kind: ChildKind, owner: Rid, body: Doc) -> Result<Arc<Child>> {
+        self.write_child(kind, owner, Wanted::New, body).await.map(|(child, _)| child)
+    }
+
+    /// Replaces the child of the body's name, or makes it; says whether it is new.
+    pub async fn upsert_child(
+        &self,
+        kind: ChildKind,
+        owner: Rid,
+        body: Doc,
+        if_match: Option<Etag>,
+    ) -> Result<(Arc<Child>, bool)> {
+        self.write_child(kind, owner, Wanted::Any { if_match }, body).await
+    }
+
+    /// Replaces a child, which may get another name.
+    pub async fn replace_child(
+        &self,
+        kind: ChildKind,
+        owner: Rid,
+        rid: Rid,
+        body: Doc,
+        if_match: Option<Etag>,
+    ) -> Result<Arc<Child>> {
+        self.write_child(kind, owner, Wanted::Old { rid, if_match }, body).await.map(|(child, _)| child)
+    }
+
+    async fn write_child(
+        &self,
+        kind: ChildKind,
+        owner: Rid,
+        wanted: Wanted,
+        body: Doc,
+    ) -> Result<(Arc<Child>, bool)> {
+        let body_json = to_json(&body)?;
+        let id = body.root().get("id").as_str().unwrap_or_default();
+        super::check_name(id)?;
+        check_size(kind, &body)?;
+        let mut counters = self.inner.control.lock().await;
+        let mut next = counters.clone();
+        let mut catalog = Catalog::clone(&self.catalog());
+        catalog.check_owner(kind, owner)?;
+        let current = wanted.find(&catalog, kind, owner, id)?;
+        let number = match &current {
+            Some(child) => child.number,
+            None => {
+                catalog.check_room(kind, owner)?;
+                take_number(&mut next)
+            }
+        };
+        let record =
+            ChildRecord { rid: kind.rid(owner, number), child: kind, owner, number, body: body_json };
+        let header = self.store(&next, vec![Record::Child(record.clone())], vec![]).await?[0].clone();
+        let child = make_child(&record, body, &header).map_err(Error::invalid)?;
+        let child = catalog.put_child(child);
+        self.publish(&mut counters, next, catalog);
+        Ok((child, current.is_none()))
+    }
+
+    /// Deletes a child and what is below it.
+    pub async fn delete_child(
+        &self,
+        kind: ChildKind,
+        owner: Rid,
+        rid: Rid,
+        if_match: Option<Etag>,
+    ) -> Result<()> {
+        let mut counters = self.inner.control.lock().await;
+        let mut catalog = Catalog::clone(&self.catalog());
+        let child = Wanted::Old { rid, if_match }.find(&catalog, kind, owner, "")?;
+        let child = child.ok_or(ErrorKind::NotFound(ResourceKind::Child(kind)))?;
+        let mut gone = vec![record_id(rid)];
+        gone.extend(catalog.child_records(rid));
+        let next = counters.clone();
+        self.store(&next, vec![], gone).await?;
+        catalog.remove_child(&child);
+        self.publish(&mut counters, next, catalog);
+        Ok(())
+    }
+}
+
+/// Which child a write is about.
+enum Wanted {
+    New,
+    Old { rid: Rid, if_match: Option<Etag> },
+    Any { if_match: Option<Etag> },
+}
+
+impl Wanted {
+    /// The child that is there, after checking that it is as the writer wants it.
+    fn find(self, catalog: &Catalog, kind: ChildKind, owner: Rid, id: &str) -> Result<Option<Arc<Child>>> {
+        let resource = ResourceKind::Child(kind);
+        let of_this_name = catalog.child(kind, owner, id);
+        match self {
+            Wanted::New if of_this_name.is_some() => Err(ErrorKind::AlreadyExists(resource).into()),
+            Wanted::New => Ok(None),
+            Wanted::Any { if_match } => {
+                of_this_name.map_or(Ok(()), |child| check_version(if_match, child.resource.etag))?;
+                Ok(of_this_name.cloned())
+            }
+            Wanted::Old { rid, if_match } => {
+                let child = catalog.child_by_rid(kind, owner, rid).ok_or(ErrorKind::NotFound(resource))?;
+                check_version(if_match, child.resource.etag)?;
+                if of_this_name.is_some_and(|other| other.number != child.number) {
+                    return Err(ErrorKind::AlreadyExists(resource).into());
+                }
+                Ok(Some(child.clone()))
+            }
+        }
+    }
+}
+
+fn check_size(kind: ChildKind, body: &Doc) -> Result<()> {
+    let mut text = Vec::new();
+    json::write(body.root(), &mut text);
+    let limit = kind.quota().bytes;
+    if text.len() > limit {
+        return Err(
+            ErrorKind::Op { place: 0, error: orrery_store::OpError::TooLarge { bytes: text.len() } }.into()
+        );
+    }
+    Ok(())
+}
+
+fn take_number(counters: &mut Counters) -> u32 {
+    counters.child += 1;
+    counters.child
+}
+
+pub(super) fn record_id(rid: Rid) -> String {
+    format!("child:{rid}")
+}
+
+pub(super) fn make_child(
+    record: &ChildRecord,
+    body: Doc,
+    header: &ItemHeader,
+) -> std::result::Result<Child, String> {
+    let resource = make_resource(ResourceKind::Child(record.child), record.rid, body, header)?;
+    Ok(Child { resource, kind: record.child, owner: record.owner, number: record.number })
+}
+
+/// A child as it was stored.
+pub(super) fn load_child(record: &ChildRecord, header: &ItemHeader) -> std::result::Result<Child, String> {
+    make_child(record, to_doc(&record.body)?, header)
+}

@@ -1,0 +1,120 @@
+//! What tells the kinds of children apart on the wire.
+
+use orrery_cluster::ChildKind;
+use orrery_doc::{Doc, DocBuilder, Value};
+
+use crate::children::Branch;
+use crate::envelope::{self, push_text};
+use crate::errors::Refusal;
+
+/// The word of paths.
+pub(crate) fn segment(kind: ChildKind) -> &'static str {
+    match kind {
+        ChildKind::User => "users",
+        ChildKind::EncryptionKey => "clientencryptionkeys",
+        ChildKind::Permission => "permissions",
+        ChildKind::Procedure => "sprocs",
+        ChildKind::Trigger => "triggers",
+        ChildKind::Function => "udfs",
+    }
+}
+
+/// The name of the array in feeds.
+pub(super) fn array(kind: ChildKind) -> &'static str {
+    match kind {
+        ChildKind::User => "Users",
+        ChildKind::EncryptionKey => "ClientEncryptionKeys",
+        ChildKind::Permission => "Permissions",
+        ChildKind::Procedure => "StoredProcedures",
+        ChildKind::Trigger => "Triggers",
+        ChildKind::Function => "UserDefinedFunctions",
+    }
+}
+
+/// The word of the quota headers.
+pub(super) fn quota_word(kind: ChildKind) -> &'static str {
+    match kind {
+        ChildKind::User => "users",
+        ChildKind::EncryptionKey => "clientEncryptionKeys",
+        ChildKind::Permission => "permissions",
+        ChildKind::Procedure => "storedProcedures",
+        ChildKind::Trigger => "triggers",
+        ChildKind::Function => "functions",
+    }
+}
+
+pub(super) fn quota(kind: ChildKind) -> usize {
+    kind.count_max()
+}
+
+/// What the server itself adds; clients send it back.
+const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_ts", "_permissions", "_token"];
+
+/// Reads a body that a client sent, checks what its kind must have, and leaves out what the server adds.
+pub(super) fn accept(branch: &Branch, body: &[u8]) -> Result<Doc, Refusal> {
+    let sent = envelope::parse_body(body)?;
+    envelope::required_id(&sent)?;
+    match branch.kind {
+        ChildKind::User => {}
+        ChildKind::EncryptionKey => check_encryption_key(sent.root())?,
+        ChildKind::Permission => check_permission(sent.root())?,
+        ChildKind::Procedure | ChildKind::Function => check_script(sent.root())?,
+        ChildKind::Trigger => check_trigger(sent.root())?,
+    }
+    let mut kept = DocBuilder::with_capacity(body.len());
+    kept.begin_object();
+    for (name, value) in sent.root().as_object().into_iter().flat_map(|object| object.iter()) {
+        if !SYSTEM_PROPERTIES.contains(&name) {
+            kept.field(name, value);
+        }
+    }
+    kept.end_object();
+    Ok(kept.finish())
+}
+
+/// Writes what the server adds to a child of this kind, beside what all resources have.
+pub(super) fn push_extra(kind: ChildKind, out: &mut Vec<u8>) {
+    if kind == ChildKind::User {
+        push_text(out, "_permissions", "permissions/");
+    }
+}
+
+fn check_encryption_key(root: Value<'_>) -> Result<(), Refusal> {
+    required(root, "wrappedDataEncryptionKey", |value| value.as_str().is_some())?;
+    required(root, "encryptionAlgorithm", |value| value.as_str().is_some())?;
+    required(root, "keyWrapMetadata", |value| value.as_object().is_some())
+}
+
+fn check_permission(root: Value<'_>) -> Result<(), Refusal> {
+    required(root, "resource", |value| value.as_str().is_some_and(|link| !link.is_empty()))?;
+    required(root, "permissionMode", |value| one_of(value, &["Read", "All"]))
+}
+
+fn check_script(root: Value<'_>) -> Result<(), Refusal> {
+    required(root, "body", |value| value.as_str().is_some())
+}
+
+fn check_trigger(root: Value<'_>) -> Result<(), Refusal> {
+    check_script(root)?;
+    required(root, "triggerType", |value| one_of(value, &["Pre", "Post"]))?;
+    required(root, "triggerOperation", |value| {
+        one_of(value, &["All", "Create", "Update", "Delete", "Replace", "Upsert"])
+    })
+}
+
+fn one_of(value: Value<'_>, words: &[&str]) -> bool {
+    value.as_str().is_some_and(|text| words.iter().any(|word| word.eq_ignore_ascii_case(text)))
+}
+
+fn required(root: Value<'_>, name: &str, is_right: impl Fn(Value<'_>) -> bool) -> Result<(), Refusal> {
+    let value = root.get(name);
+    if is_right(value) {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(match value {
+        Value::Undefined => {
+            format!("The input content is invalid because the required properties - '{name}; ' - are missing")
+        }
+        _ => format!("The input content is invalid because the value of the property '{name}' is not valid."),
+    }))
+}

@@ -48,6 +48,16 @@ impl Charge {
         self
     }
 
+    /// Adds another charge. Equal lines become one, so that a script of many operations has few.
+    pub fn merge(&mut self, other: Charge) {
+        for line in other.lines {
+            match self.lines.iter_mut().find(|mine| mine.what == line.what && mine.each == line.each) {
+                Some(mine) => mine.count += line.count,
+                None => self.lines.push(line),
+            }
+        }
+    }
+
     pub fn flat(what: &'static str, units: f64) -> Charge {
         Charge::default().line(what, 1.0, units)
     }

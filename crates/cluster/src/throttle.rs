@@ -88,6 +88,25 @@ impl Budget {
         bucket.highest = bucket.highest.max(bucket.used);
     }
 
+    /// What can be spent so that others still find half of a second's worth.
+    pub fn spare(&self, now: Instant) -> f64 {
+        let mut bucket = self.bucket.lock();
+        bucket.fill(now);
+        if bucket.rate == 0.0 { f64::INFINITY } else { (bucket.left - bucket.rate / 2.0).max(0.0) }
+    }
+
+    /// What may be spent before the budget is in debt, what is banked included; no bound when there is no rate.
+    pub fn available(&self, now: Instant) -> f64 {
+        let mut bucket = self.bucket.lock();
+        bucket.fill(now);
+        if bucket.rate == 0.0 { f64::INFINITY } else { bucket.left.max(0.0) + bucket.banked }
+    }
+
+    /// RU/s; zero means unlimited.
+    pub fn rate(&self) -> f64 {
+        self.bucket.lock().rate
+    }
+
     pub fn usage(&self) -> BudgetUsage {
         let bucket = self.bucket.lock();
         BudgetUsage { highest: bucket.highest, total: bucket.total, throttled: bucket.throttled }
@@ -169,10 +188,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_spare_leaves_half_for_others() {
+        let start = Instant::now();
+        let budget = Budget::new(400.0, start);
+        assert_eq!(budget.spare(start), 200.0);
+        budget.pay(150.0, start);
+        assert_eq!(budget.spare(start), 50.0);
+        budget.pay(600.0, start);
+        assert_eq!(budget.spare(start), 0.0);
+        assert_eq!(budget.spare(after(start, 10_000)), 200.0);
+    }
+
+    #[test]
     fn no_rate_is_no_limit() {
         let start = Instant::now();
         let budget = Budget::new(0.0, start);
         budget.pay(1e9, start);
         assert_eq!(budget.admit(start), Ok(()));
+        assert_eq!(budget.spare(start), f64::INFINITY);
     }
 }

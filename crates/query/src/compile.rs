@@ -11,6 +11,7 @@ mod stages;
 
 use crate::ast::Query;
 use crate::error::{Diagnostic, QueryError, Result};
+use crate::limits;
 use crate::parameters::Parameters;
 use crate::parse;
 use crate::program::Level;
@@ -30,6 +31,7 @@ pub struct Program {
     pub(crate) last: Stage,
     query: Query,
     parameters: Parameters,
+    user_functions: Vec<String>,
 }
 
 /// One level with the number of slots that it and its subqueries need.
@@ -47,6 +49,11 @@ impl Program {
     /// The level that sees the items.
     pub(crate) fn first_stage(&self) -> &Stage {
         self.earlier.first().unwrap_or(&self.last)
+    }
+
+    /// The user-defined functions that it calls.
+    pub fn user_functions(&self) -> &[String] {
+        &self.user_functions
     }
 
     pub(crate) fn parameters(&self) -> &Parameters {
@@ -106,6 +113,7 @@ fn compile_tree(
     purpose: Purpose,
 ) -> Result<Program> {
     let mut stages = Vec::new();
+    let mut user_functions = Vec::new();
     let mut rest = Some(query.clone());
     while let Some(mut outer) = rest.take() {
         rest = stages::peel(&mut outer);
@@ -119,19 +127,24 @@ fn compile_tree(
             slots: 1,
             group: None,
             findings: Vec::new(),
+            user_functions: Vec::new(),
         };
         let level = compiler.level(&outer)?;
         if !compiler.findings.is_empty() {
             return Err(QueryError::Invalid(compiler.findings));
         }
         stages.push(Stage { level, slots: compiler.slots });
+        user_functions.extend(compiler.user_functions);
+    }
+    if user_functions.len() > limits::USER_FUNCTIONS {
+        return Err(QueryError::LimitExceeded("The query calls more user-defined functions than it may."));
     }
     let mut last = stages.remove(0);
     if stages.is_empty() {
         distinct::order_by_value(&mut last.level);
     }
     stages.reverse();
-    Ok(Program { earlier: stages, last, query, parameters: parameters.clone() })
+    Ok(Program { earlier: stages, last, query, parameters: parameters.clone(), user_functions })
 }
 
 struct Compiler<'q> {
@@ -147,4 +160,5 @@ struct Compiler<'q> {
     group: Option<GroupScope>,
     /// Findings that do not stop the search for more.
     findings: Vec<Diagnostic>,
+    user_functions: Vec<String>,
 }

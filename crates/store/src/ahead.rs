@@ -18,7 +18,7 @@ use crate::engine::Snapshot;
 use crate::group::Progress;
 use crate::limits::PartitionLimits;
 use crate::{
-    Action, Etag, Group, Item, ItemKey, Lsn, Meter, Op, OpError, Outcome, Partition, Schema,
+    Action, Etag, Group, Item, ItemKey, Lifetimes, Lsn, Meter, Op, OpError, Outcome, Partition, Schema,
     TICKS_PER_SECOND, Txn, TxnError,
 };
 
@@ -124,6 +124,15 @@ impl Workbench {
 
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
+    }
+
+    /// The LSN of the snapshot.
+    pub fn lsn(&self) -> Lsn {
+        Lsn(self.lsn.0 - 1)
+    }
+
+    pub fn lifetimes(&self) -> Lifetimes {
+        self.schema.lifetimes(self.now)
     }
 
     pub fn scope(&self) -> &Epk {

@@ -50,6 +50,7 @@ impl Compiler<'_> {
                 constructed::object(nodes)
             }
             ExprKind::Call { udf: true, name, arguments } => {
+                self.user_functions.push(name.clone());
                 Node::Udf(name.as_str().into(), self.list(arguments)?)
             }
             ExprKind::Call { udf: false, name, arguments } => self.call(expr, name, arguments)?,

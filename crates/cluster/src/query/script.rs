@@ -1,0 +1,188 @@
+//! Queries of scripts: one logical partition, as of the script's snapshot, with what the script wrote on top.
+//!
+//! As long as a script has written nothing, its snapshot and the index are enough. Afterwards no index knows its
+//! items, so the logical partition is read in key order and its own versions take the place of the stored ones.
+
+use std::collections::BTreeMap;
+
+use orrery_query::{Flow, Program, Rows, UserFunctions};
+use orrery_store::{Item, ItemKey, Meter, Position, Scan, Target, Workbench};
+
+use super::page::{Feed, PageRun};
+use super::visit::{Moment, Request, Visit, stored};
+use super::{run_visit, token};
+use crate::catalog::Container;
+use crate::error::{ErrorKind, Result};
+use crate::feed::{PageLimits, Step, Walk};
+use crate::range::Range;
+use crate::request::{PageOptions, Scope};
+
+/// What a script asks.
+pub(crate) struct ScriptQuery<'a> {
+    pub container: &'a Container,
+    pub range: &'a Range,
+    /// The script's logical partition.
+    pub scope: &'a Scope,
+    pub program: &'a Program,
+    pub functions: Option<&'a dyn UserFunctions>,
+    pub bench: &'a Workbench,
+    pub page: &'a PageOptions,
+}
+
+pub(crate) struct ScriptPage {
+    pub rows: Rows,
+    pub meter: Meter,
+    pub continuation: Option<String>,
+}
+
+impl ScriptQuery<'_> {
+    pub fn run(&self) -> Result<ScriptPage> {
+        let (position, mut carry) = token::read(self.page.continuation.as_deref())?;
+        let mut walk = Walk::start(self.container, self.scope, position)?;
+        let moment = Moment {
+            snapshot: self.bench.snapshot().clone(),
+            index: self.bench.schema().index.clone(),
+            lsn: self.bench.lsn(),
+            lifetimes: self.bench.lifetimes(),
+        };
+        let own: BTreeMap<ItemKey, Option<&Item>> =
+            self.bench.changes().map(|(key, item)| (key.clone(), item)).collect();
+        let resumed = self.resumed(&moment, &walk, &own)?;
+        if resumed.is_none()
+            && walk.again
+            && let Some(orrery_query::Carry::Streaming { done_of_item, .. }) = &mut carry
+        {
+            *done_of_item = 0;
+        }
+        let request = Request {
+            container: self.container,
+            scope: self.scope,
+            program: self.program,
+            page: self.page,
+            carry: carry.as_ref(),
+            functions: self.functions,
+        };
+        let (rows, carry, mut meter) = match own.is_empty() {
+            true => {
+                let mut visit = Visit::new(request, self.range, &moment, &walk)?;
+                visit.resumed = resumed;
+                let (rows, carry) = run_visit(&mut visit, &mut walk, self.range)?;
+                (rows, carry, visit.into_work().tally.meter)
+            }
+            false => {
+                let mut reader = Reader::new(request, &own)?;
+                reader.read(&moment, self.range, &walk, resumed)?;
+                walk.move_on(self.range, reader.step, reader.last.take());
+                let (rows, carry) = reader.run.finish()?;
+                (rows, carry, reader.meter)
+            }
+        };
+        meter.bytes_returned = rows.byte_len() as u64;
+        Ok(ScriptPage { continuation: token::write(self.program, &walk, carry), rows, meter })
+    }
+
+    /// The item whose rows did not all fit into the page before.
+    fn resumed(
+        &self,
+        moment: &Moment,
+        walk: &Walk,
+        own: &BTreeMap<ItemKey, Option<&Item>>,
+    ) -> Result<Option<(ItemKey, Item)>> {
+        let Some(key) = walk.after.as_ref().filter(|key| walk.again && walk.epk.contains(&key.epk)) else {
+            return Ok(None);
+        };
+        let item = match own.get(key) {
+            Some(item) => item.cloned(),
+            None => moment.view(self.range).item(&key.epk, &Target::Id(key.id.clone())).map_err(stored)?,
+        };
+        Ok(item.map(|item| (key.clone(), item)))
+    }
+}
+
+/// Reads stored items and the script's own in one order.
+struct Reader<'a> {
+    request: Request<'a>,
+    own: &'a BTreeMap<ItemKey, Option<&'a Item>>,
+    run: PageRun<'a>,
+    limits: PageLimits,
+    meter: Meter,
+    step: Step,
+    last: Option<Position>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(request: Request<'a>, own: &'a BTreeMap<ItemKey, Option<&'a Item>>) -> Result<Reader<'a>> {
+        let run = request.start()?;
+        let limits = PageLimits::new(request.page);
+        Ok(Reader { request, own, run, limits, meter: Meter::default(), step: Step::Continue, last: None })
+    }
+
+    fn read(
+        &mut self,
+        moment: &Moment,
+        range: &Range,
+        walk: &Walk,
+        resumed: Option<(ItemKey, Item)>,
+    ) -> Result<()> {
+        if !self.request.program.needs_items() {
+            self.run.feed_nothing()?;
+            self.step = Step::Finish;
+            return Ok(());
+        }
+        if let Some((key, item)) = resumed
+            && self.take(&key, &item)? == Scan::Stop
+        {
+            return Ok(());
+        }
+        let after = walk.after.clone();
+        let mut own = self.own.iter().filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after));
+        let mut waiting = own.next();
+        let mut failure = None;
+        let epk = walk.epk.intersection(range.epk());
+        let scanned = moment.view(range).scan(&epk, walk.after.as_ref(), |key, item| {
+            let mut step = || -> Result<Scan> {
+                while let Some((own_key, own_item)) = waiting.filter(|(own_key, _)| **own_key <= key) {
+                    waiting = own.next();
+                    if let Some(own_item) = own_item
+                        && self.take(own_key, own_item)? == Scan::Stop
+                    {
+                        return Ok(Scan::Stop);
+                    }
+                }
+                match self.own.contains_key(&key) {
+                    true => Ok(Scan::Continue),
+                    false => self.take(&key, &item),
+                }
+            };
+            step().unwrap_or_else(|error| {
+                failure = Some(error);
+                Scan::Stop
+            })
+        });
+        scanned.map_err(stored)?;
+        failure.map_or(Ok(()), Err)?;
+        while let Some((key, item)) = waiting.filter(|_| self.step == Step::Continue) {
+            waiting = own.next();
+            if let Some(item) = item {
+                self.take(key, item)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, key: &ItemKey, item: &Item) -> Result<Scan> {
+        self.meter.items_scanned += 1;
+        self.meter.bytes_scanned += u64::from(item.header.json_bytes);
+        let is_blocking = self.request.program.is_blocking();
+        self.step = match self.run.feed(item)? {
+            Flow::Done => Step::Finish,
+            Flow::Full => Step::StopBefore,
+            Flow::More if !is_blocking && self.run.is_full(self.request.page) => Step::StopAfter,
+            Flow::More if !self.limits.is_late() => Step::Continue,
+            Flow::More if is_blocking => return Err(ErrorKind::TimedOut.into()),
+            Flow::More => Step::StopAfter,
+        };
+        self.last = matches!(self.step, Step::StopAfter | Step::StopBefore).then(|| key.clone());
+        Ok(if self.step == Step::Continue { Scan::Continue } else { Scan::Stop })
+    }
+}

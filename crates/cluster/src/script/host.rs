@@ -1,0 +1,283 @@
+//! The collection as a script sees it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use orrery_doc::{Doc, PartitionKey, epk, json};
+use orrery_query::{ComputedProperties, Parameters, Program, UserFunctions, compile_with};
+use orrery_script::{Answer, Collection, Feed, Host, Refusal, Reply, Write, WriteKind, WriteOptions};
+use orrery_store::limits::{
+    JSON_DEPTH_MAX, PAGE_BYTES_MAX, SCRIPT_PAGE_ITEMS_DEFAULT, SCRIPT_PAGE_ITEMS_MAX, SCRIPT_WRITE_BYTES_MAX,
+    SCRIPT_WRITES_MAX,
+};
+use orrery_store::{Action, Effect, Etag, Item, Op, OpError, Outcome, Precondition, Target, Workbench};
+
+use super::Forms;
+use super::links::{self, Link};
+use crate::catalog::Container;
+use crate::db::Db;
+use crate::error::{Error, ErrorKind};
+use crate::query::script::ScriptQuery;
+use crate::range::Range;
+use crate::receipt::Charge;
+use crate::request::{AccessChoice, Consistency, PageOptions, Scope};
+use crate::ru;
+
+/// What reads everything; scripts may also ask without a query.
+const EVERYTHING: &str = "SELECT * FROM c";
+const NO_SUCH_LINK: &str = "{\"Errors\":[\"The link is not that of this container or of an item in it.\"]}";
+const OTHER_KEY: &str = "{\"Errors\":[\"Requests originating from scripts cannot reference partition keys other \
+     than the one for which client request was submitted.\"]}";
+
+pub(super) struct ScriptHost {
+    pub db: Db,
+    pub container: Arc<Container>,
+    pub range: Arc<Range>,
+    pub key: PartitionKey,
+    pub bench: Workbench,
+    pub forms: Arc<dyn Forms>,
+    /// What was done so far, and what may be done.
+    pub charge: Charge,
+    pub units_max: f64,
+    pub written_bytes: u64,
+    /// When the script must have ended.
+    pub deadline: Instant,
+}
+
+impl ScriptHost {
+    /// Runs one operation and counts what it cost.
+    pub fn run(&mut self, op: Op) -> Result<Outcome, OpError> {
+        match self.bench.run(&self.range.partition, op) {
+            Ok(outcome) => {
+                self.charge.merge(ru::write(&outcome.meter));
+                self.written_bytes += outcome.meter.bytes_written;
+                Ok(outcome)
+            }
+            Err((error, meter)) => {
+                self.charge.merge(ru::write(&meter));
+                Err(error)
+            }
+        }
+    }
+
+    pub fn text_of(&self, item: &Item) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.forms.write_item(&self.container, item, &mut out);
+        out
+    }
+
+    /// Whether a document belongs to the logical partition of the script.
+    pub fn is_at_home(&self, doc: &Doc) -> bool {
+        let def = &self.container.definition.key;
+        epk(def, &PartitionKey::extract(def, doc.as_ref())) == *self.bench.scope()
+    }
+
+    /// Replaces an item, which may get another id.
+    pub fn replacement(&mut self, target: &Target, id: String, doc: Doc) -> Result<Action, OpError> {
+        let old_id = match target {
+            Target::Id(id) => id.clone(),
+            Target::Rid(_) => {
+                let read = Op {
+                    target: target.clone(),
+                    action: Action::Read,
+                    precondition: Precondition::None,
+                    indexed: true,
+                };
+                self.bench.run(&self.range.partition, read).map_err(|(error, _)| error)?.id
+            }
+        };
+        Ok(if old_id == id { Action::Replace(doc) } else { Action::Rename { id, doc } })
+    }
+
+    fn is_spent(&self) -> bool {
+        self.charge.total() >= self.units_max || Instant::now() >= self.deadline
+    }
+
+    fn refuse(&self, error: OpError) -> Refusal {
+        self.forms.refusal(&ErrorKind::Op { place: 0, error })
+    }
+
+    fn link(&self, link: &str) -> Result<Link, Refusal> {
+        links::resolve(&self.container, link)
+            .ok_or_else(|| Refusal { status: 400, message: NO_SUCH_LINK.into() })
+    }
+
+    fn item_link(&self, link: &str) -> Result<Target, Refusal> {
+        match self.link(link)? {
+            Link::Item(target) => Ok(target),
+            Link::Container => Err(Refusal { status: 400, message: NO_SUCH_LINK.into() }),
+        }
+    }
+
+    fn container_link(&self, link: &str) -> Result<(), Refusal> {
+        match self.link(link)? {
+            Link::Container => Ok(()),
+            Link::Item(_) => Err(Refusal { status: 400, message: NO_SUCH_LINK.into() }),
+        }
+    }
+
+    fn try_read(&mut self, link: &str, if_none_match: Option<&str>) -> Result<Reply, Refusal> {
+        let precondition = match if_none_match {
+            Some(etag) => Precondition::IfNoneMatch(Etag::parse(etag)),
+            None => Precondition::None,
+        };
+        let op = Op { target: self.item_link(link)?, action: Action::Read, precondition, indexed: true };
+        let outcome = self.run(op).map_err(|error| self.refuse(error))?;
+        match outcome.effect {
+            Effect::NotModified => Ok(Reply { not_modified: true, ..Reply::default() }),
+            _ => self.shown(&outcome.item),
+        }
+    }
+
+    fn shown(&self, item: &Item) -> Result<Reply, Refusal> {
+        let body = String::from_utf8(self.text_of(item)).map_err(|_| {
+            let damaged = OpError::Damaged("an item that is not text".into());
+            self.refuse(damaged)
+        })?;
+        Ok(Reply { body, ..Reply::default() })
+    }
+
+    fn try_write(&mut self, write: &Write<'_>) -> Result<Reply, Refusal> {
+        let op = self.op_of(write)?;
+        let outcome = self.run(op).map_err(|error| self.refuse(error))?;
+        match outcome.effect {
+            Effect::Deleted => Ok(Reply::default()),
+            _ => self.shown(&outcome.item),
+        }
+    }
+
+    fn op_of(&mut self, write: &Write<'_>) -> Result<Op, Refusal> {
+        let precondition = match &write.options.etag {
+            Some(etag) => Precondition::IfMatch(Etag::parse(etag)),
+            None => Precondition::None,
+        };
+        let (target, action, precondition) = match write.kind {
+            WriteKind::Create | WriteKind::Upsert => {
+                self.container_link(write.link)?;
+                let (id, doc) = self.item_of(write)?;
+                match write.kind {
+                    WriteKind::Create => (Target::Id(id), Action::Create(doc), Precondition::None),
+                    _ => (Target::Id(id), Action::Upsert(doc), precondition),
+                }
+            }
+            WriteKind::Replace => {
+                let target = self.item_link(write.link)?;
+                let (id, doc) = self.item_of(write)?;
+                let action = self.replacement(&target, id, doc).map_err(|error| self.refuse(error))?;
+                (target, action, precondition)
+            }
+            WriteKind::Delete => (self.item_link(write.link)?, Action::Delete, precondition),
+        };
+        Ok(Op { target, action, precondition, indexed: self.is_indexed(&write.options) })
+    }
+
+    fn item_of(&self, write: &Write<'_>) -> Result<(String, Doc), Refusal> {
+        let may_name = write.kind != WriteKind::Replace && !write.options.disable_automatic_id;
+        let (id, doc) = self.forms.read_item(write.body.as_bytes(), may_name)?;
+        match self.is_at_home(&doc) {
+            true => Ok((id, doc)),
+            false => Err(Refusal { status: 400, message: OTHER_KEY.into() }),
+        }
+    }
+
+    fn is_indexed(&self, options: &WriteOptions) -> bool {
+        match options.index_action.as_deref() {
+            Some(action) if action.eq_ignore_ascii_case("include") => true,
+            Some(action) if action.eq_ignore_ascii_case("exclude") => false,
+            _ => {
+                let policy = self.container.definition.body.root().get("indexingPolicy");
+                policy.get("automatic").as_bool().unwrap_or(true)
+            }
+        }
+    }
+
+    fn try_page(&mut self, feed: &Feed<'_>) -> Result<Reply, Refusal> {
+        self.container_link(feed.link)?;
+        let page = self.page_of(feed).map_err(|error| self.forms.refusal(&error.kind))?;
+        self.charge.merge(ru::query(&page.meter, Consistency::Session));
+        let mut body = vec![b'['];
+        page.rows.write_joined(&mut body);
+        body.push(b']');
+        let body = String::from_utf8(body)
+            .map_err(|_| self.refuse(OpError::Damaged("a result that is not text".into())))?;
+        Ok(Reply { body, continuation: page.continuation, not_modified: false })
+    }
+
+    fn page_of(&self, feed: &Feed<'_>) -> Result<crate::query::script::ScriptPage, Error> {
+        let program = self.program(feed.query)?;
+        let functions = self.db.functions_of(&self.container, &program)?;
+        let items = feed.page_size.map_or(SCRIPT_PAGE_ITEMS_DEFAULT, |size| size as usize);
+        let page = PageOptions {
+            items_max: items.clamp(1, SCRIPT_PAGE_ITEMS_MAX),
+            bytes_max: PAGE_BYTES_MAX,
+            time_max: self.deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)),
+            continuation: feed.continuation.map(str::to_owned),
+            consistency: Consistency::Session,
+            session: None,
+            access: AccessChoice::Auto,
+        };
+        let query = ScriptQuery {
+            container: &self.container,
+            range: &self.range,
+            scope: &Scope::Key(self.key.clone()),
+            program: &program,
+            functions: functions.as_ref().map(|functions| functions as &dyn UserFunctions),
+            bench: &self.bench,
+            page: &page,
+        };
+        query.run()
+    }
+
+    fn program(&self, query: Option<&str>) -> Result<Program, Error> {
+        let wrong = |message: &str| Error::invalid(message);
+        let Some(query) = query else {
+            return Ok(compile_with(EVERYTHING, &Parameters::default(), &ComputedProperties::default())
+                .map_err(ErrorKind::Query)?);
+        };
+        let doc = json::parse(query.as_bytes(), JSON_DEPTH_MAX)
+            .map_err(|_| wrong("The query of the script is not JSON."))?;
+        let text = doc.root().get("query").as_str().ok_or_else(|| wrong("The query of the script has no text."))?;
+        let parameters = Parameters::from_value(doc.root().get("parameters")).map_err(ErrorKind::Query)?;
+        let properties = self.computed_properties().map_err(ErrorKind::Query)?;
+        Ok(compile_with(text, &parameters, &properties).map_err(ErrorKind::Query)?)
+    }
+
+    fn computed_properties(&self) -> orrery_query::Result<ComputedProperties> {
+        let Some(list) = self.container.definition.body.root().get("computedProperties").as_array() else {
+            return Ok(ComputedProperties::default());
+        };
+        ComputedProperties::new(list.iter().map(|property| {
+            let text = |name| property.get(name).as_str().unwrap_or_default();
+            (text("name"), text("query"))
+        }))
+    }
+}
+
+impl Host for ScriptHost {
+    fn collection(&self) -> Collection {
+        links::collection(&self.container)
+    }
+
+    fn read(&mut self, link: &str, if_none_match: Option<&str>) -> Answer {
+        if self.is_spent() {
+            return Answer::NotAccepted;
+        }
+        Answer::Done(self.try_read(link, if_none_match))
+    }
+
+    fn page(&mut self, feed: Feed<'_>) -> Answer {
+        if self.is_spent() {
+            return Answer::NotAccepted;
+        }
+        Answer::Done(self.try_page(&feed))
+    }
+
+    fn write(&mut self, write: Write<'_>) -> Answer {
+        let is_full = self.bench.writes() >= SCRIPT_WRITES_MAX
+            || self.written_bytes >= SCRIPT_WRITE_BYTES_MAX as u64;
+        if is_full || self.is_spent() {
+            return Answer::NotAccepted;
+        }
+        Answer::Done(self.try_write(&write))
+    }
+}

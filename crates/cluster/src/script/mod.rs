@@ -1,0 +1,109 @@
+//! JavaScript in the database: procedures, triggers around writes, functions in queries.
+//!
+//! A script runs beside the write path of its partition, on a thread of its own, over a [`Workbench`]: a snapshot
+//! of its logical partition with its own writes on top. What it wrote is committed as one transaction when it has
+//! succeeded, and forgotten when it has not. The partition takes the transaction only if the logical partition is as
+//! the script saw it; otherwise the script runs again on a newer snapshot. So scripts of one logical partition
+//! happen one after the other, whatever they read, and so do all other writes between them. To save the work of
+//! running again, scripts of one logical partition also wait for each other ([`lanes`]); point writes do not wait.
+//!
+//! A script that does not end in time is answered for and left alone: nothing it does can be seen any more.
+//!
+//! [`Workbench`]: orrery_store::Workbench
+
+mod functions;
+mod host;
+mod lanes;
+mod links;
+mod procedure;
+mod run;
+mod trigger;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use orrery_doc::Doc;
+use orrery_script::{Limits, Program, Programs, Refusal, ScriptError};
+use orrery_store::Item;
+use orrery_store::limits::{
+    SCRIPT_MEMORY_BYTES, SCRIPTS_AT_ONCE_MAX, SCRIPTS_CACHED_BYTES_MAX, SCRIPTS_CACHED_MAX,
+};
+use tokio::sync::Semaphore;
+
+use crate::catalog::{Child, Container};
+use crate::db::Db;
+use crate::error::ErrorKind;
+use crate::receipt::Receipt;
+
+pub use trigger::{TriggerNames, TriggeredReply};
+
+/// What all scripts of a database share.
+pub(crate) struct Scripts {
+    programs: Programs,
+    threads: Arc<Semaphore>,
+    lanes: lanes::Lanes,
+    limits: Limits,
+    conflicts_ignored: AtomicBool,
+}
+
+/// How items and refusals look to scripts, which is how they look to clients: the gateway's affair.
+pub trait Forms: Send + Sync {
+    /// Reads an item that a script wrote. One without an id gets a new one, if it may.
+    fn read_item(&self, text: &[u8], may_name: bool) -> Result<(String, Doc), Refusal>;
+    fn write_item(&self, container: &Container, item: &Item, out: &mut Vec<u8>);
+    fn refusal(&self, error: &ErrorKind) -> Refusal;
+}
+
+#[derive(Clone)]
+pub struct ScriptOptions {
+    pub forms: Arc<dyn Forms>,
+    /// Whether the client wants to see what the script writes to its console.
+    pub logging: bool,
+}
+
+/// What a procedure answered.
+#[derive(Clone, Debug)]
+pub struct ScriptReply {
+    /// JSON; nothing if the script set no body.
+    pub body: Option<Vec<u8>>,
+    pub log: String,
+    pub receipt: Receipt,
+}
+
+impl Scripts {
+    pub fn new() -> Scripts {
+        Scripts {
+            programs: Programs::new(SCRIPTS_CACHED_MAX, SCRIPTS_CACHED_BYTES_MAX),
+            threads: Arc::new(Semaphore::new(SCRIPTS_AT_ONCE_MAX)),
+            lanes: lanes::Lanes::default(),
+            limits: Limits { memory_bytes: SCRIPT_MEMORY_BYTES, ..Limits::default() },
+            conflicts_ignored: AtomicBool::new(false),
+        }
+    }
+
+    fn program(&self, child: &Child) -> Result<Arc<Program>, ScriptError> {
+        let resource = &child.resource;
+        let (key, etag) = (resource.rid.to_string(), resource.etag.to_header());
+        self.programs.get(&key, &etag, &resource.id, source_of(child), &self.limits)
+    }
+}
+
+impl Db {
+    /// Checks the text of a script, as it is before it is stored. What is no function is found out when it is called.
+    pub fn check_script(&self, id: &str, source: &str) -> Result<(), ScriptError> {
+        match Program::compile(id, source, &self.inner.scripts.limits) {
+            Ok(_) | Err(ScriptError::NotAFunction) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Plants a bug for tests of tests: scripts are committed whatever happened since they began.
+    #[doc(hidden)]
+    pub fn ignore_script_conflicts(&self) {
+        self.inner.scripts.conflicts_ignored.store(true, Ordering::Relaxed);
+    }
+}
+
+fn source_of(child: &Child) -> &str {
+    child.resource.body.root().get("body").as_str().unwrap_or_default()
+}

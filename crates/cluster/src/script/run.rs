@@ -1,0 +1,206 @@
+//! Running a script until it is committed, refused, or out of time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use orrery_doc::{Epk, PartitionKey, epk};
+use orrery_script::{Limits, ScriptError};
+use orrery_store::limits::{SCRIPT_ANSWER_TIME_MAX, SCRIPT_ATTEMPTS_MAX};
+use orrery_store::{Lsn, OpError, Outcome, Workbench};
+use tokio::time::timeout_at;
+
+use super::ScriptOptions;
+use super::host::ScriptHost;
+use crate::catalog::Container;
+use crate::db::{Db, now};
+use crate::error::{Error, ErrorKind, Result};
+use crate::range::{Range, WriteError};
+use crate::receipt::{Charge, Receipt, Served};
+
+/// What a script costs besides what it does.
+const START_UNITS: f64 = 1.0;
+/// Seconds of its partition's rate that a script may spend beyond what is there when it begins.
+const SECONDS_AHEAD: f64 = 5.0;
+
+/// Something to be done in one transaction, as often as it takes. It runs on a thread where it may block.
+pub(super) trait Job: Send + Sync {
+    fn run(&self, host: ScriptHost, limits: &Limits, logging: bool) -> Ended;
+}
+
+/// How one run ended. The host comes back in every case.
+pub(super) struct Ended {
+    pub host: ScriptHost,
+    pub log: String,
+    pub result: std::result::Result<Produced, ErrorKind>,
+}
+
+/// What a successful run made, besides the writes that its host holds.
+#[derive(Default)]
+pub(super) struct Produced {
+    pub body: Option<Vec<u8>>,
+    /// The write that the triggers were for.
+    pub outcome: Option<Outcome>,
+}
+
+pub(super) struct Transacted {
+    pub produced: Produced,
+    pub log: String,
+    pub receipt: Receipt,
+}
+
+/// The logical partition that a script works in.
+pub(super) struct Place {
+    pub container: Arc<Container>,
+    pub range: Arc<Range>,
+    pub key: PartitionKey,
+    pub epk: Epk,
+}
+
+impl Place {
+    pub fn of(container: &Arc<Container>, key: &PartitionKey) -> Place {
+        let epk = epk(&container.definition.key, key);
+        let range = container.range_of(&epk).clone();
+        Place { container: container.clone(), range, key: key.clone(), epk }
+    }
+}
+
+impl Db {
+    pub(super) async fn transact(
+        &self,
+        place: Place,
+        job: Arc<dyn Job>,
+        options: &ScriptOptions,
+    ) -> Result<Transacted> {
+        let deadline = tokio::time::Instant::now() + SCRIPT_ANSWER_TIME_MAX;
+        self.admit(&place.container, &place.range, None)?;
+        let scripts = &self.inner.scripts;
+        let entering = scripts.lanes.enter(place.range.partition.spec.number, &place.epk);
+        let busy = |_| Error::from(ErrorKind::ScriptsBusy);
+        let _turn = timeout_at(deadline, entering).await.map_err(busy)?;
+        for _ in 0..SCRIPT_ATTEMPTS_MAX {
+            let waiting = scripts.threads.clone().acquire_owned();
+            let permit = timeout_at(deadline, waiting).await.map_err(busy)?.map_err(|_| ErrorKind::Stopping)?;
+            let limits = self.limits_until(deadline)?;
+            let host = self.host(&place, options, &limits)?;
+            let (job, logging) = (job.clone(), options.logging);
+            let time = limits.time;
+            let thread = tokio::task::spawn_blocking(move || {
+                // The permit belongs to the thread: one that overstays is counted until it ends.
+                let _permit = permit;
+                job.run(host, &limits, logging)
+            });
+            let ended = match timeout_at(deadline, thread).await {
+                Ok(Ok(ended)) => ended,
+                Ok(Err(error)) => return Err(failed(&error)),
+                Err(_) => return Err(self.late(&place, time)),
+            };
+            if let Some(done) = self.conclude(&place, ended).await? {
+                return Ok(done);
+            }
+        }
+        Err(ErrorKind::RetryWith.into())
+    }
+
+    /// Commits what a run has made; nothing if it was overtaken and must run again.
+    async fn conclude(&self, place: &Place, ended: Ended) -> Result<Option<Transacted>> {
+        let Ended { host, log, result } = ended;
+        let ScriptHost { bench, charge, .. } = host;
+        let mut lsn = bench.lsn();
+        let produced = match result {
+            Ok(produced) => produced,
+            Err(kind) => return Err(self.settle_script(place, kind, charge, lsn)),
+        };
+        if bench.writes() > 0 {
+            let mut ahead = bench.finish();
+            if self.inner.scripts.conflicts_ignored.load(Ordering::Relaxed) {
+                ahead.base = None;
+            }
+            match place.range.write_ahead(&self.inner.committer, ahead).await {
+                Ok(done) => lsn = done.lsn,
+                Err(WriteError::Refused(refusal)) if was_overtaken(&refusal.error) => return Ok(None),
+                Err(WriteError::Refused(refusal)) => {
+                    let kind = ErrorKind::Op { place: refusal.place, error: refusal.error };
+                    return Err(self.settle_script(place, kind, charge, lsn));
+                }
+                Err(WriteError::Unwritten(kind)) => return Err(kind.into()),
+            }
+        }
+        self.pay(&place.container, &place.range, &charge);
+        let item_lsn = produced.outcome.as_ref().map(|_| lsn);
+        let served = Some(Served { range_id: place.range.id, lsn, item_lsn });
+        Ok(Some(Transacted { produced, log, receipt: Receipt { charge, served } }))
+    }
+
+    fn host(&self, place: &Place, options: &ScriptOptions, limits: &Limits) -> Result<ScriptHost> {
+        let (_, snapshot, schema) = place.range.schema_point(&self.inner.committer);
+        let bench = Workbench::new(
+            &place.range.partition,
+            snapshot,
+            schema,
+            place.range.limits,
+            place.epk.clone(),
+            now(),
+        );
+        Ok(ScriptHost {
+            db: self.clone(),
+            container: place.container.clone(),
+            range: place.range.clone(),
+            key: place.key.clone(),
+            bench: bench.map_err(|error| ErrorKind::Op { place: 0, error })?,
+            forms: options.forms.clone(),
+            charge: Charge::flat("script started", START_UNITS),
+            units_max: units_max(place),
+            written_bytes: 0,
+            deadline: Instant::now() + limits.time,
+        })
+    }
+
+    fn limits_until(&self, deadline: tokio::time::Instant) -> Result<Limits> {
+        let limits = &self.inner.scripts.limits;
+        let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+        if left < Duration::from_millis(1) {
+            return Err(ErrorKind::RetryWith.into());
+        }
+        Ok(Limits { time: limits.time.min(left), accepting: limits.accepting.min(left), ..limits.clone() })
+    }
+
+    fn settle_script(&self, place: &Place, kind: ErrorKind, charge: Charge, lsn: Lsn) -> Error {
+        self.pay(&place.container, &place.range, &charge);
+        let served = Some(Served { range_id: place.range.id, lsn, item_lsn: None });
+        Error::from(kind).with(Receipt { charge, served })
+    }
+
+    /// The script did not notice that its time is over; its thread will end without us.
+    fn late(&self, place: &Place, limit: Duration) -> Error {
+        tracing::warn!(
+            container = place.container.resource.id,
+            range = place.range.id,
+            "a script overstays its time; its thread is left to end by itself"
+        );
+        let kind = ErrorKind::Script(ScriptError::TimedOut { limit });
+        self.settle_script(place, kind, Charge::flat("script started", START_UNITS), place.range.partition.lsn())
+    }
+}
+
+/// The logical partition is not what the script saw. Refusals of single operations mean the same: on the script's
+/// own snapshot they were accepted.
+fn was_overtaken(error: &OpError) -> bool {
+    matches!(
+        error,
+        OpError::Overtaken | OpError::NotFound | OpError::Conflict | OpError::PreconditionFailed
+    )
+}
+
+fn failed(error: &tokio::task::JoinError) -> Error {
+    tracing::error!(%error, "the thread of a script failed");
+    ErrorKind::Script(ScriptError::Engine("its thread failed".into())).into()
+}
+
+/// What a script may spend: what its partition has, and what comes in while it runs.
+fn units_max(place: &Place) -> f64 {
+    let now = Instant::now();
+    let most = |budget: &crate::throttle::Budget| budget.available(now) + SECONDS_AHEAD * budget.rate();
+    let shared = place.container.shared_budget.as_ref().map_or(f64::INFINITY, |budget| most(budget));
+    most(&place.range.budget).min(shared)
+}

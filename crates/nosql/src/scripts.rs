@@ -1,0 +1,103 @@
+//! Running stored procedures, and triggers around writes.
+
+mod forms;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode};
+use orrery_cluster::store::{Effect, Op};
+use orrery_cluster::{ChildKind, Container, ErrorKind, ScriptOptions, TriggerNames};
+use orrery_doc::{Doc, PartitionKey};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::address::ContainerAddress;
+use crate::call::Call;
+use crate::children::Branch;
+use crate::errors::{Own, Refusal};
+use crate::headers::names;
+use crate::items::render::Renderer;
+use crate::items::{check_intended, key, point};
+use crate::respond::Reply;
+
+/// What a script wrote to its console goes into a header, so that all but these characters are encoded.
+const LOG_ENCODED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'~')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
+
+/// A POST to a procedure runs it. The body is the list of its arguments.
+pub(crate) async fn execute(
+    call: &Call<'_>,
+    address: &ContainerAddress,
+    text: &str,
+    body: Bytes,
+) -> Result<Reply, Refusal> {
+    let container = &address.container;
+    check_intended(call, container)?;
+    let branch = Branch::in_container(ChildKind::Procedure, address);
+    let procedure = branch.find(&call.catalog, text).ok_or(Own::NotFound)?;
+    let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
+    let done = call.db.execute(container, &procedure, &key, body.to_vec(), &options(call)).await?;
+    let reply = Reply::ok(done.body.unwrap_or_default()).receipt(done.receipt).in_container(container);
+    Ok(with_log(call, reply, &done.log))
+}
+
+/// Refuses to store a script whose text is not JavaScript.
+pub(crate) fn check_text(call: &Call<'_>, kind: ChildKind, body: &Doc) -> Result<(), Refusal> {
+    if !matches!(kind, ChildKind::Procedure | ChildKind::Trigger | ChildKind::Function) {
+        return Ok(());
+    }
+    let text = |name: &str| body.root().get(name).as_str().unwrap_or_default();
+    Ok(call.db.check_script(text("id"), text("body")).map_err(ErrorKind::Script)?)
+}
+
+/// The triggers that a write names.
+pub(crate) fn triggers(call: &Call<'_>) -> TriggerNames {
+    let list = |header: Option<&str>| -> Vec<String> {
+        let names = header.into_iter().flat_map(|text| text.split(','));
+        names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    TriggerNames { pre: list(call.headers.pre_triggers), post: list(call.headers.post_triggers) }
+}
+
+/// Writes an item with its triggers, in one transaction.
+pub(crate) async fn write(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    key: &PartitionKey,
+    op: Op,
+    triggers: &TriggerNames,
+) -> Result<Reply, Refusal> {
+    let done = call.db.write_with_triggers(container, key, op, triggers, &options(call)).await?;
+    let (effect, etag) = (done.outcome.effect, done.outcome.item.header.etag);
+    let status = point::status(effect);
+    let reply = match (effect, done.body) {
+        (_, Some(body)) if !call.headers.minimal_response && status != StatusCode::NO_CONTENT => {
+            Reply::new(status, body).etag(etag)
+        }
+        (Effect::Deleted, _) => Reply::empty(status),
+        _ if call.headers.minimal_response => Reply::empty(status).etag(etag),
+        _ => Reply::new(status, Renderer::new(container).item(&done.outcome.item)).etag(etag),
+    };
+    Ok(with_log(call, reply.receipt(done.receipt).in_container(container), &done.log))
+}
+
+fn options(call: &Call<'_>) -> ScriptOptions {
+    ScriptOptions { forms: forms::shared(), logging: call.headers.script_logging }
+}
+
+fn with_log(call: &Call<'_>, reply: Reply, log: &str) -> Reply {
+    if !call.headers.script_logging {
+        return reply;
+    }
+    let name: HeaderName = names::SCRIPT_LOG_RESULTS;
+    let text = utf8_percent_encode(log, &LOG_ENCODED).to_string();
+    reply.header(name, HeaderValue::from_str(&text).expect("what is percent-encoded is ASCII"))
+}

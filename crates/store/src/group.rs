@@ -7,19 +7,25 @@
 //! `evaluate` reads and decides; `apply` only records. A follower would call `apply` with the leader's commits and
 //! arrive at the same bytes.
 
+mod claims;
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use orrery_doc::{Doc, Epk, PartitionKey, json};
 
+use crate::ahead::{Ahead, Stamp};
 use crate::build::{Build, Reached};
 use crate::engine::{Batch, Keyspace, Snapshot};
+use crate::history::{HistoryBounds, HistoryMove};
 use crate::indexing::IndexingMode;
 use crate::item::{FLAG_UNINDEXED, TICKS_PER_SECOND};
 use crate::limits::{ITEM_BYTES_MAX, PartitionLimits};
 use crate::net_effect::{BuildMove, Change, NetEffect, Version};
 use crate::path_counts::PathCountChange;
 use crate::terms::Terms;
+use crate::ttl::own_ttl;
+use crate::unique::{EntryTable, Holders, encode_holders};
 use crate::view::{damaged, find_rid, read_item};
 use crate::{
     Action, Effect, Etag, Item, ItemHeader, ItemKey, LogicalSize, Lsn, Meter, Op, OpError, Outcome,
@@ -35,8 +41,11 @@ pub struct Group<'a> {
     changes: HashMap<ItemKey, Change>,
     created: HashMap<u64, ItemKey>,
     sizes: HashMap<Epk, LogicalSize>,
+    /// Entries of unique keys.
+    entries: EntryTable,
     /// Present while an index is being built.
     build: Option<BuildMove>,
+    history: HistoryMove,
 }
 
 /// A group ready for the engine, and the state that holds once the engine has it.
@@ -47,6 +56,16 @@ pub struct Prepared {
     /// New path counts of every index that the partition keeps up.
     pub(crate) counts: Vec<(u32, PathCountChange)>,
     pub(crate) build: Option<Build>,
+    pub(crate) history: Option<HistoryBounds>,
+}
+
+/// A group between two of its transactions; see [`Group::pause`].
+pub(crate) struct Progress {
+    pub state: PartitionState,
+    pub changes: HashMap<ItemKey, Change>,
+    pub created: HashMap<u64, ItemKey>,
+    pub sizes: HashMap<Epk, LogicalSize>,
+    pub entries: EntryTable,
 }
 
 /// A transaction that took effect in its group.
@@ -61,12 +80,30 @@ pub struct Done {
 /// What one transaction did so far; dropped as a whole when an operation fails.
 #[derive(Default)]
 struct Draft {
-    writes: Vec<(ItemKey, Option<Version>, Option<Version>)>,
-    rids_given: u64,
+    writes: Vec<Write>,
+    /// Entries of unique keys whose holders it changed.
+    holders: HashMap<Vec<u8>, Holders>,
     bytes: i64,
     items: i64,
     /// The rid of an item that is being renamed.
     moving: Option<u64>,
+}
+
+/// What a transaction did to one item; an item may be written several times.
+pub(crate) struct Write {
+    pub key: ItemKey,
+    pub before: Option<Version>,
+    pub after: Option<Version>,
+    /// Why it was removed, if it was.
+    pub removal: Removal,
+}
+
+/// Why an item was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    Request,
+    /// Its time to live is over.
+    Expiry,
 }
 
 /// What an operation needs to know besides the stored data.
@@ -74,6 +111,17 @@ struct Moment {
     lsn: Lsn,
     place: u16,
     time: u64,
+    /// When the request came: what is expired by then is not there.
+    now: u64,
+    /// What the operation was given when it was worked out ahead.
+    stamp: Option<Stamp>,
+}
+
+impl Moment {
+    fn etag(&self) -> Etag {
+        let own = || Etag::of(self.lsn.0, self.place, self.time / TICKS_PER_SECOND);
+        self.stamp.map_or_else(own, |stamp| stamp.etag)
+    }
 }
 
 impl<'a> Group<'a> {
@@ -97,8 +145,15 @@ impl<'a> Group<'a> {
             changes: HashMap::new(),
             created: HashMap::new(),
             sizes: HashMap::new(),
+            entries: EntryTable::default(),
             build,
+            history: HistoryMove::new(partition.history()),
         }
+    }
+
+    /// Erases entries of the history that are older than the container keeps them, or all when it keeps none.
+    pub fn erase_history(&mut self, keep_since: Option<u64>, entries_max: usize) -> Result<(), OpError> {
+        self.history.erase(&self.partition.spec, self.snapshot, keep_since, entries_max)
     }
 
     /// Takes the index that is being built a step further; does nothing when there is none.
@@ -118,12 +173,27 @@ impl<'a> Group<'a> {
 
     /// Runs a transaction: all of its operations take effect in this group, or none.
     pub fn run(&mut self, txn: &Txn) -> Result<Done, Box<TxnError>> {
+        self.run_stamped(txn, &[])
+    }
+
+    /// Runs a transaction that was worked out ahead, unless its logical partition has changed since.
+    pub fn run_ahead(&mut self, ahead: &Ahead) -> Result<Done, Box<TxnError>> {
+        let refused = |error| Box::new(TxnError { place: 0, error, meter: Meter::default() });
+        let current = self.load_size(&ahead.txn.scope).map_err(refused)?.version();
+        if ahead.base.is_some_and(|base| base != current) {
+            return Err(refused(OpError::Overtaken));
+        }
+        self.run_stamped(&ahead.txn, &ahead.stamps)
+    }
+
+    pub(crate) fn run_stamped(&mut self, txn: &Txn, stamps: &[Stamp]) -> Result<Done, Box<TxnError>> {
         let mut draft = Draft::default();
         let mut outcomes = Vec::with_capacity(txn.ops.len());
         let lsn = Lsn(self.state.lsn.0 + 1);
         let time = txn.now.max(self.state.time + 1);
         for (place, op) in txn.ops.iter().enumerate() {
-            let moment = Moment { lsn, place: place as u16, time };
+            let stamp = stamps.get(place).copied();
+            let moment = Moment { lsn, place: place as u16, time, now: txn.now, stamp };
             let mut meter = Meter::default();
             match self.evaluate(&txn.scope, op, &moment, &mut draft, &mut meter) {
                 Ok(outcome) => outcomes.push(outcome),
@@ -144,7 +214,7 @@ impl<'a> Group<'a> {
     fn apply(&mut self, scope: &Epk, draft: Draft, lsn: Lsn, time: u64) -> (u64, u64) {
         self.state.lsn = lsn;
         self.state.time = time;
-        self.state.rids_given += draft.rids_given;
+        self.state.rids_given = self.partition.rids_given();
         self.state.items = self.state.items.saturating_add_signed(draft.items);
         self.state.bytes = self.state.bytes.saturating_add_signed(draft.bytes);
         let size =
@@ -154,7 +224,11 @@ impl<'a> Group<'a> {
         let logical_bytes = (before, size.bytes);
         size.items = size.items.saturating_add_signed(draft.items);
         size.lsn = lsn;
-        for (key, before, after) in draft.writes {
+        if self.schema.keeps_history {
+            self.history.record(&self.partition.spec, lsn, time, &draft.writes);
+        }
+        self.entries.apply(draft.holders);
+        for Write { key, before, after, .. } in draft.writes {
             if let (None, Some(version)) = (&before, &after) {
                 self.created.insert(version.item().header.rid, key.clone());
             }
@@ -182,6 +256,10 @@ impl<'a> Group<'a> {
             return Err(OpError::NotFound);
         };
         let stored = self.lookup(&key, draft)?;
+        let stored = match op.action {
+            Action::Create(_) | Action::Upsert(_) => self.unless_expired(&key, stored, moment.now, draft)?,
+            _ => stored.filter(|version| !self.is_over(version.item(), moment.now)),
+        };
         let outcome = match &op.action {
             Action::Create(doc) => match stored {
                 Some(version) => Err(self.conflict(&version, doc)),
@@ -210,7 +288,7 @@ impl<'a> Group<'a> {
             }
             Action::Delete => {
                 let version = existing(stored, op.precondition)?;
-                self.remove(key, version, draft, meter)
+                self.remove(key, version, Removal::Request, draft, meter)
             }
             Action::Read => {
                 let version = stored.ok_or(OpError::NotFound)?;
@@ -232,9 +310,9 @@ impl<'a> Group<'a> {
         let drafted = draft
             .writes
             .iter()
-            .find(|(_, _, after)| after.as_ref().is_some_and(|version| version.item().header.rid == rid));
+            .find(|write| write.after.as_ref().is_some_and(|version| version.item().header.rid == rid));
         let key = match drafted {
-            Some((key, ..)) => Some(key.clone()),
+            Some(write) => Some(write.key.clone()),
             None => match self.created.get(&rid) {
                 Some(key) => Some(key.clone()),
                 None => find_rid(self.partition, self.snapshot, rid)?,
@@ -248,8 +326,8 @@ impl<'a> Group<'a> {
 
     /// The version of an item that this transaction sees.
     fn lookup(&self, key: &ItemKey, draft: &Draft) -> Result<Option<Version>, OpError> {
-        if let Some((.., after)) = draft.writes.iter().rev().find(|(written, ..)| written == key) {
-            return Ok(after.clone());
+        if let Some(write) = draft.writes.iter().rev().find(|write| write.key == *key) {
+            return Ok(write.after.clone());
         }
         if let Some(change) = self.changes.get(key) {
             return Ok(change.after.clone());
@@ -285,20 +363,19 @@ impl<'a> Group<'a> {
         }
         let growth = json_bytes as i64 - before.as_ref().map_or(0, |v| i64::from(v.item().header.json_bytes));
         self.check_size(&key.epk, growth, draft)?;
+        let ttl = own_ttl(&doc)?;
+        self.claim(&key, before.as_ref().map(|version| &version.item().doc), Some(&doc), moment.now, draft)?;
         let rid = match before.as_ref().map(|version| version.item().header.rid).or(draft.moving) {
             Some(rid) => rid,
-            None => {
-                draft.rids_given += 1;
-                self.partition.rid(self.state.rids_given + draft.rids_given)
-            }
+            None => moment.stamp.map_or_else(|| self.partition.next_rid(), |stamp| stamp.rid),
         };
         let header = ItemHeader {
             flags: if op.indexed { 0 } else { FLAG_UNINDEXED },
             lsn: moment.lsn,
             place: moment.place,
             time: moment.time,
-            etag: Etag::of(moment.lsn.0, moment.place, moment.time / TICKS_PER_SECOND),
-            expires: 0,
+            etag: moment.etag(),
+            ttl,
             rid,
             json_bytes: json_bytes as u32,
         };
@@ -308,7 +385,7 @@ impl<'a> Group<'a> {
         draft.items += i64::from(before.is_none());
         let effect = if before.is_none() { Effect::Created } else { Effect::Replaced };
         let outcome = Outcome { effect, item: after.item().clone(), id: key.id.clone(), meter: *meter };
-        draft.writes.push((key, before, Some(after)));
+        draft.writes.push(Write { key, before, after: Some(after), removal: Removal::Request });
         Ok(outcome)
     }
 
@@ -325,11 +402,12 @@ impl<'a> Group<'a> {
         meter: &mut Meter,
     ) -> Result<Outcome, OpError> {
         let target = ItemKey { epk: key.epk.clone(), id: id.to_owned() };
-        if let Some(occupant) = self.lookup(&target, draft)? {
+        let occupant = self.lookup(&target, draft)?;
+        if let Some(occupant) = self.unless_expired(&target, occupant, moment.now, draft)? {
             return Err(self.conflict(&occupant, &doc));
         }
         draft.moving = Some(before.item().header.rid);
-        self.remove(key, before, draft, meter)?;
+        self.remove(key, before, Removal::Request, draft, meter)?;
         let outcome = self.put(target, None, doc, op, moment, draft, meter)?;
         draft.moving = None;
         Ok(Outcome { effect: Effect::Replaced, ..outcome })
@@ -339,16 +417,18 @@ impl<'a> Group<'a> {
         &mut self,
         key: ItemKey,
         before: Version,
+        removal: Removal,
         draft: &mut Draft,
         meter: &mut Meter,
     ) -> Result<Outcome, OpError> {
         self.load_size(&key.epk)?;
+        self.claim(&key, Some(&before.item().doc), None, 0, draft)?;
         count_write(Some(&before), None, meter);
         draft.bytes -= i64::from(before.item().header.json_bytes);
         draft.items -= 1;
         let item = before.item().clone();
         let outcome = Outcome { effect: Effect::Deleted, item, id: key.id.clone(), meter: *meter };
-        draft.writes.push((key, Some(before), None));
+        draft.writes.push(Write { key, before: Some(before), after: None, removal });
         Ok(outcome)
     }
 
@@ -369,6 +449,18 @@ impl<'a> Group<'a> {
         Ok(size)
     }
 
+    /// What the transactions so far have come to, without what they were read from.
+    pub(crate) fn pause(self) -> Progress {
+        let Group { state, changes, created, sizes, entries, .. } = self;
+        Progress { state, changes, created, sizes, entries }
+    }
+
+    /// Goes on where a group of the same partition and snapshot was paused.
+    pub(crate) fn resume(self, progress: Progress) -> Group<'a> {
+        let Progress { state, changes, created, sizes, entries } = progress;
+        Group { state, changes, created, sizes, entries, ..self }
+    }
+
     /// Turns the net effect of the group into one batch.
     pub fn finish(self) -> Prepared {
         let spec = &self.partition.spec;
@@ -385,11 +477,19 @@ impl<'a> Group<'a> {
                 _ => batch.put(Keyspace::Meta, key, size.encode()),
             }
         }
+        for (entry, holders) in self.entries.changed() {
+            match holders.is_empty() {
+                true => batch.delete(Keyspace::Index, entry.to_vec()),
+                false => batch.put(Keyspace::Index, entry.to_vec(), encode_holders(holders)),
+            }
+        }
         if !self.changes.is_empty() {
             batch.put(Keyspace::Meta, keys::partition_state(spec.number).to_vec(), self.state.encode());
         }
         let build = self.build.map(|build| build.to);
-        Prepared { batch, state: self.state, sizes: self.sizes, counts, build }
+        let lsns = (self.partition.state().lsn, self.state.lsn);
+        let history = self.history.finish(spec, self.schema.keeps_history, lsns, &mut batch);
+        Prepared { batch, state: self.state, sizes: self.sizes, counts, build, history }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The stored form of an item: a fixed header, then the document.
 //!
 //! ```text
-//! format u8 | flags u8 | lsn u64 | place u16 | time u64 | etag u64 | expires u32 | rid u64 | json bytes u32 | document
+//! format u8 | flags u8 | lsn u64 | place u16 | time u64 | etag u64 | ttl u32 | rid u64 | json bytes u32 | document
 //! ```
 //! System properties are rendered from the header and never stored in the document.
-//! `expires` is for time-to-live: zero means never.
+//! `ttl` is what the item says about its own life: see [`crate::TTL_BY_DEFAULT`] and [`crate::TTL_NEVER`].
 
 use bytes::Bytes;
 use orrery_doc::{Doc, DocRef};
@@ -26,7 +26,8 @@ pub struct ItemHeader {
     /// Time of the write in units of 100 ns since 1970.
     pub time: u64,
     pub etag: Etag,
-    pub expires: u32,
+    /// Seconds that the item lives after its write, unless it is one of the two values with a name.
+    pub ttl: u32,
     pub rid: u64,
     /// Bytes of the document as compact JSON, without system properties: what sizes and charges count.
     pub json_bytes: u32,
@@ -54,7 +55,7 @@ impl Item {
         out.extend_from_slice(&h.place.to_be_bytes());
         out.extend_from_slice(&h.time.to_be_bytes());
         out.extend_from_slice(&h.etag.0.to_be_bytes());
-        out.extend_from_slice(&h.expires.to_be_bytes());
+        out.extend_from_slice(&h.ttl.to_be_bytes());
         out.extend_from_slice(&h.rid.to_be_bytes());
         out.extend_from_slice(&h.json_bytes.to_be_bytes());
         debug_assert_eq!(out.len(), HEADER_BYTES);
@@ -83,7 +84,7 @@ impl ItemHeader {
             place: u16::from_be_bytes([bytes[10], bytes[11]]),
             time: read_u64(bytes, 12),
             etag: Etag(read_u64(bytes, 20)),
-            expires: read_u32(bytes, 28),
+            ttl: read_u32(bytes, 28),
             rid: read_u64(bytes, 32),
             json_bytes: read_u32(bytes, 40),
         })

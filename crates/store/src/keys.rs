@@ -4,15 +4,19 @@
 //! item    container u32, EPK, id                          -> item value
 //! index   generation u32, path hash u64, term, EPK, id    -> nothing
 //!         generation u32, zero u64, rid u64, EPK, id      -> nothing
-//! feed    partition u32, LSN u64, place u16               -> kind u8, EPK, id
+//!         generation u32, one u64, time u64, EPK, id      -> nothing; the item expires then, by what it says itself
+//!         generation u32, two u64, EPK, key u8, values    -> ids of the items that have these values at a unique key
+//! feed    partition u32, LSN u64, place u16               -> EPK, id
+//!         all ones u32, partition u32, LSN u64, place u16 -> one entry of the history
 //! meta    'P', partition u32                              -> partition state
 //!         'S', container u32, EPK                         -> size of a logical partition
 //!         'N', partition u32, generation u32, page u16    -> numbers of items that have a term at a path
 //!         'B', partition u32                              -> how far the index that is being built has come
+//!         'H', partition u32                              -> which part of the history is there
 //! ```
 //! A term is that of one value, or of several behind each other in a composite or tuple index, whose hash
-//! then stands for all of their paths. The rid terms of a partition have a generation of their own, which stays when
-//! the others change.
+//! then stands for all of their paths. The rids, expiry times and unique keys of a partition have a generation of
+//! their own, which stays when the others change.
 //!
 //! Numbers are big-endian and the EPK is escaped and terminated, so that byte order is key order:
 //! a logical partition is one prefix, and a physical partition one range, of its container's items.
@@ -21,6 +25,10 @@ use orrery_doc::{Epk, EpkRange};
 
 /// The `_rid` of an item is an index term like any other, under a path that no document can have.
 pub const RID_PATH: u64 = 0;
+/// When an item expires that has a time to live of its own; in the generation of the rids.
+pub const EXPIRY_PATH: u64 = 1;
+/// Who has which values at a unique key; in the generation of the rids.
+pub const UNIQUE_PATH: u64 = 2;
 
 /// Where an item lives within its container.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,11 +103,51 @@ pub fn index_prefix(generation: u32, path_hash: u64, term: &[u8]) -> Vec<u8> {
     out
 }
 
+/// The entry of a unique key in one logical partition; `tail` says which key and which values.
+pub fn unique(generation: u32, epk: &Epk, tail: &[u8]) -> Vec<u8> {
+    let mut out = index_prefix(generation, UNIQUE_PATH, &[]);
+    epk.encode_key(&mut out);
+    out.extend_from_slice(tail);
+    out
+}
+
 pub fn feed(partition: u32, lsn: u64, place: u16) -> [u8; 14] {
     let mut out = [0; 14];
     out[..4].copy_from_slice(&partition.to_be_bytes());
     out[4..12].copy_from_slice(&lsn.to_be_bytes());
     out[12..].copy_from_slice(&place.to_be_bytes());
+    out
+}
+
+/// The LSN and place of a feed key.
+pub fn parse_feed(key: &[u8]) -> Option<(u64, u16)> {
+    let key: &[u8; 14] = key.try_into().ok()?;
+    let (_, rest) = key.split_first_chunk::<4>()?;
+    let (lsn, place) = rest.split_first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*lsn), u16::from_be_bytes(place.try_into().ok()?)))
+}
+
+/// What the history of a partition starts with. No partition has the number that stands in front.
+pub fn history_of(partition: u32) -> [u8; 8] {
+    let mut out = [0xFF; 8];
+    out[4..].copy_from_slice(&partition.to_be_bytes());
+    out
+}
+
+pub fn history(partition: u32, lsn: u64, place: u16) -> [u8; 18] {
+    let mut out = [0xFF; 18];
+    out[4..].copy_from_slice(&feed(partition, lsn, place));
+    out
+}
+
+/// The LSN and place of a key of the history.
+pub fn parse_history(key: &[u8]) -> Option<(u64, u16)> {
+    parse_feed(key.strip_prefix(&[0xFF; 4])?)
+}
+
+pub fn history_bounds(partition: u32) -> [u8; 5] {
+    let mut out = partition_state(partition);
+    out[0] = b'H';
     out
 }
 

@@ -3,10 +3,13 @@
 //! A [`Partition`] is a deterministic, synchronous state machine: no clock, no network, no randomness.
 //! Time arrives in the [`Txn`]; everything else follows from what is stored.
 
+mod ahead;
 mod build;
 pub mod engine;
 mod etag;
+mod feed;
 mod group;
+mod history;
 pub mod index;
 pub mod indexing;
 mod item;
@@ -20,13 +23,19 @@ pub mod patch;
 mod path_counts;
 mod schema;
 mod sizes;
+mod sweep;
 mod terms;
+mod ttl;
+mod unique;
 mod verify;
 mod view;
 
+pub use ahead::{Ahead, Stamp, Workbench};
 pub use build::{Build, Reached};
 pub use etag::Etag;
+pub use feed::FeedCursor;
 pub use group::{Done, Group, Prepared};
+pub use history::{ChangeKind, HistoryBounds, HistoryEntry};
 pub use item::{DamagedItem, FLAG_UNINDEXED, Item, ItemHeader, TICKS_PER_SECOND};
 pub use keys::ItemKey;
 pub use meter::Meter;
@@ -35,6 +44,9 @@ pub use partition::{Partition, PartitionSpec, PartitionState};
 pub use path_counts::PathCounts;
 pub use schema::{ActiveIndex, IndexGeneration, Schema};
 pub use sizes::LogicalSize;
+pub use sweep::Overdue;
+pub use ttl::{DefaultTtl, Lifetimes, TTL_BY_DEFAULT, TTL_NEVER};
+pub use unique::UniqueKeys;
 pub use verify::Verification;
 pub use view::{Position, Scan, View};
 

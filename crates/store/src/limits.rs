@@ -12,6 +12,12 @@ pub const ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024 + 256 * 1024;
 /// Bytes of items that one page of a feed or query may carry.
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of a page of changes beyond which even one transaction is cut.
+pub const CHANGE_PAGE_BYTES_MAX: u64 = 4 * PAGE_BYTES_MAX as u64;
+/// The longest time for which a container may keep every version, in minutes.
+pub const RETENTION_MINUTES_MAX: i64 = 30 * 24 * 60;
+/// Entries of the history that one step erases.
+pub const HISTORY_ERASED_PER_STEP: usize = 512;
 /// Items of a page when the client leaves the choice to the server.
 pub const PAGE_ITEMS_DEFAULT: usize = 1_000;
 /// The most items of a page, whatever the client asks for.
@@ -33,6 +39,11 @@ pub const PATCH_OPS_MAX: usize = 10;
 /// Unique keys of a container, and paths of each.
 pub const UNIQUE_KEYS_MAX: usize = 10;
 pub const UNIQUE_KEY_PATHS_MAX: usize = 16;
+/// Seconds that an item may live at most.
+pub const TTL_SECONDS_MAX: u32 = i32::MAX as u32;
+/// Expired items that one step deletes, and entries that are looked at to find them.
+pub const EXPIRED_PER_STEP: usize = 256;
+pub const EXPIRED_LOOKED_AT_MAX: usize = 4_096;
 /// Included or excluded paths of an indexing policy.
 pub const INDEX_PATHS_MAX: usize = 1_500;
 pub const COMPOSITE_INDEX_PATHS_MAX: usize = 8;
@@ -67,6 +78,25 @@ pub const FUNCTIONS_MAX: usize = 50;
 /// Bytes of the JSON of a script, and of a user, permission or encryption key.
 pub const SCRIPT_BYTES_MAX: usize = 512 * 1024;
 pub const CHILD_BYTES_MAX: usize = 16 * 1024;
+/// Scripts that run at once; each holds a thread and may use its own memory.
+pub const SCRIPTS_AT_ONCE_MAX: usize = 16;
+pub const SCRIPT_MEMORY_BYTES: usize = 32 * 1024 * 1024;
+/// How long a client waits for a script. One that used its time ends by itself a little earlier; one that built-in
+/// functions keep from noticing is left alone and forgotten.
+pub const SCRIPT_ANSWER_TIME_MAX: Duration = Duration::from_millis(5_400);
+/// How often a script runs again because others wrote to its logical partition.
+pub const SCRIPT_ATTEMPTS_MAX: usize = 12;
+/// Writes of one script, and bytes of their items; further ones are not accepted.
+pub const SCRIPT_WRITES_MAX: usize = 5_000;
+pub const SCRIPT_WRITE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Items of a page of a query in a script, by default and at most.
+pub const SCRIPT_PAGE_ITEMS_DEFAULT: usize = 100;
+pub const SCRIPT_PAGE_ITEMS_MAX: usize = 1_000;
+/// Compiled scripts that are remembered, and the bytes of their texts.
+pub const SCRIPTS_CACHED_MAX: usize = 1_024;
+pub const SCRIPTS_CACHED_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Triggers of each kind that one write may name.
+pub const TRIGGERS_PER_WRITE_MAX: usize = 1;
 /// Lowest manual throughput, its step, and the lowest autoscale ceiling and its step, all in RU/s.
 pub const THROUGHPUT_MIN: u32 = 400;
 pub const THROUGHPUT_STEP: u32 = 100;

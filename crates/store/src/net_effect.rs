@@ -124,6 +124,7 @@ impl<'a> NetEffect<'a> {
             writer.change(place, &before, &after, &mut self.batch);
         }
         self.change_rid(place, before, after);
+        self.change_expiry(place, before, after);
         self.change_item(&item_key, before, after);
     }
 
@@ -140,6 +141,22 @@ impl<'a> NetEffect<'a> {
         }
         if let Some(rid) = after {
             self.batch.put(Keyspace::Index, key(rid), Bytes::new());
+        }
+    }
+
+    /// Moves the entry under which an item with a time to live of its own waits for its end.
+    fn change_expiry(&mut self, place: &[u8], before: Option<&Version>, after: Option<&Version>) {
+        let end = |version: Option<&Version>| version.and_then(|version| version.item().header.own_end());
+        let (before, after) = (end(before), end(after));
+        if before == after {
+            return;
+        }
+        let key = |end: u64| expiry_key(self.spec, end, place);
+        if let Some(end) = before {
+            self.batch.delete(Keyspace::Index, key(end));
+        }
+        if let Some(end) = after {
+            self.batch.put(Keyspace::Index, key(end), Bytes::new());
         }
     }
 
@@ -184,6 +201,11 @@ impl<'a> NetEffect<'a> {
             writers.into_iter().map(|writer| writer.count(counts, self.spec.number, batch)).collect();
         (self.batch, changes)
     }
+}
+
+/// The entry of an item that expires by what it says itself.
+pub(crate) fn expiry_key(spec: &PartitionSpec, end: u64, place: &[u8]) -> Vec<u8> {
+    keys::index_at(spec.rid_generation, keys::EXPIRY_PATH, &end.to_be_bytes(), place)
 }
 
 /// All entries that a stored item must have in an index.

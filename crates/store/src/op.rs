@@ -118,6 +118,10 @@ pub enum OpError {
     Conflict,
     #[error("an item of another partition key has the same hash and id")]
     KeyCollision,
+    #[error("another item has the same values at a unique key")]
+    UniqueConflict,
+    #[error("the time to live '{0}' is none")]
+    InvalidTtl(String),
     #[error("the stored version is not the expected one")]
     PreconditionFailed,
     #[error("the condition of the patch does not hold")]
@@ -128,6 +132,9 @@ pub enum OpError {
     TooLarge { bytes: usize },
     #[error("the logical partition is full")]
     LogicalPartitionFull,
+    /// The logical partition was written to since the transaction was worked out; work it out again.
+    #[error("the logical partition has changed")]
+    Overtaken,
     #[error("stored data is damaged: {0}")]
     Damaged(String),
 }

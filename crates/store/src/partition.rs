@@ -12,7 +12,7 @@ use crate::build::Build;
 use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::item::read_u64;
 use crate::limits::SIZES_CACHED_MAX;
-use crate::{LogicalSize, Lsn, PathCounts, Prepared, keys};
+use crate::{HistoryBounds, LogicalSize, Lsn, PathCounts, Prepared, keys};
 
 /// What never changes in the life of a partition.
 #[derive(Clone, Debug)]
@@ -32,6 +32,7 @@ pub struct PartitionSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartitionState {
     pub lsn: Lsn,
+    /// At least as many as were given to items; some were given to transactions that came to nothing.
     pub rids_given: u64,
     pub items: u64,
     pub bytes: u64,
@@ -42,11 +43,13 @@ pub struct PartitionState {
 pub struct Partition {
     pub spec: PartitionSpec,
     published: AtomicU64,
+    rids_given: AtomicU64,
     state: Mutex<PartitionState>,
     sizes: Mutex<HashMap<Epk, LogicalSize>>,
     /// By generation.
     counts: Mutex<HashMap<u32, Arc<PathCounts>>>,
     build: Mutex<Option<Build>>,
+    history: Mutex<Option<HistoryBounds>>,
 }
 
 impl Partition {
@@ -55,11 +58,14 @@ impl Partition {
         let state = PartitionState::read(snapshot, spec.number)?;
         let counts = PathCounts::read_all(snapshot, spec.number)?;
         let build = Build::read(snapshot, spec.number)?;
+        let history = HistoryBounds::read(snapshot, spec.number)?;
         Ok(Partition {
             spec,
             counts: Mutex::new(counts),
             build: Mutex::new(build),
+            history: Mutex::new(history),
             published: AtomicU64::new(state.lsn.0),
+            rids_given: AtomicU64::new(state.rids_given),
             state: Mutex::new(state),
             sizes: Mutex::new(HashMap::new()),
         })
@@ -103,6 +109,11 @@ impl Partition {
         build.unwrap_or_else(|| Build::start(generation))
     }
 
+    /// Which part of the history is there; none when nothing of it was recorded or left.
+    pub fn history(&self) -> Option<HistoryBounds> {
+        *self.history.lock()
+    }
+
     pub(crate) fn with_counts<T>(&self, read: impl FnOnce(&HashMap<u32, Arc<PathCounts>>) -> T) -> T {
         read(&self.counts.lock())
     }
@@ -135,12 +146,20 @@ impl Partition {
         if prepared.build.is_some() {
             *self.build.lock() = prepared.build;
         }
+        *self.history.lock() = prepared.history;
         self.published.store(state.lsn.0, Ordering::Release);
     }
 
-    /// The rid of the `count`-th item created here: 40 bits of count, 20 of partition.
-    pub(crate) fn rid(&self, count: u64) -> u64 {
+    /// A rid that no other item of this partition has: 40 bits of count, 20 of partition. Transactions that are worked
+    /// out beside the write path take theirs before they are committed, so the count is not a part of the group.
+    pub(crate) fn next_rid(&self) -> u64 {
+        let count = self.rids_given.fetch_add(1, Ordering::Relaxed) + 1;
         (count & 0xFF_FFFF_FFFF) | u64::from(self.spec.rid_prefix & 0xF_FFFF) << 40
+    }
+
+    /// How many were given, to be stored with the items that have them.
+    pub(crate) fn rids_given(&self) -> u64 {
+        self.rids_given.load(Ordering::Relaxed)
     }
 }
 

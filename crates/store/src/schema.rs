@@ -9,6 +9,8 @@ use std::sync::Arc;
 use orrery_doc::PartitionKeyDef;
 
 use crate::indexing::{Composite, IndexingPolicy, Step, Tuple};
+use crate::ttl::{DefaultTtl, Lifetimes};
+use crate::unique::UniqueKeys;
 
 #[derive(Clone, Debug)]
 pub struct Schema {
@@ -17,6 +19,10 @@ pub struct Schema {
     pub index: Arc<ActiveIndex>,
     /// The index that will take its place.
     pub building: Option<IndexGeneration>,
+    pub ttl: DefaultTtl,
+    pub unique: UniqueKeys,
+    /// Whether every version and delete is recorded.
+    pub keeps_history: bool,
 }
 
 /// An index: the prefix of its entries, and what they hold.
@@ -46,7 +52,19 @@ impl Schema {
     pub fn new(key: PartitionKeyDef, generation: u32, policy: IndexingPolicy) -> Schema {
         let policy = Arc::new(policy);
         let index = Arc::new(ActiveIndex::new(generation, policy.clone(), policy));
-        Schema { key, index, building: None }
+        Schema {
+            key,
+            index,
+            building: None,
+            ttl: DefaultTtl::Off,
+            unique: UniqueKeys::default(),
+            keeps_history: false,
+        }
+    }
+
+    /// Which items are there at a moment.
+    pub fn lifetimes(&self, now: u64) -> Lifetimes {
+        Lifetimes::at(self.ttl, now)
     }
 }
 
@@ -62,6 +80,11 @@ impl ActiveIndex {
     /// Whether every value at this path is in the index.
     pub fn covers(&self, path: &[Step<'_>]) -> bool {
         self.policy.covers(path) && (Arc::ptr_eq(&self.policy, &self.current) || self.current.covers(path))
+    }
+
+    /// Whether the cells of every shape at this path are in the index.
+    pub fn is_spatial(&self, path: &[Step<'_>]) -> bool {
+        self.policy.is_spatial(path) && self.current.is_spatial(path)
     }
 
     /// The composite indexes that a query may use.

@@ -12,10 +12,11 @@ use crate::build::{Build, Reached};
 use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::indexing::IndexingPolicy;
 use crate::limits::PATHS_COUNTED_MAX;
-use crate::net_effect::item_index_keys;
+use crate::net_effect::{expiry_key, item_index_keys};
 use crate::terms::Terms;
+use crate::unique::{UniqueKeys, decode_holders, entry_keys};
 use crate::view::{Scan, View, damaged};
-use crate::{Item, ItemKey, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Schema, keys};
+use crate::{Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Schema, keys};
 
 /// Findings beyond this many are only counted.
 const FINDINGS_MAX: usize = 100;
@@ -101,6 +102,73 @@ impl IndexCheck<'_> {
     }
 }
 
+/// Entries that must be there besides those of indexes, gathered item by item.
+#[derive(Default)]
+struct OwnEntries {
+    /// Items with a time to live of their own.
+    ends: u64,
+    /// Items named by the entries of unique keys.
+    holders: u64,
+}
+
+impl OwnEntries {
+    fn item(
+        &mut self,
+        partition: &Partition,
+        snapshot: &Snapshot,
+        unique: &UniqueKeys,
+        (key, item): (&ItemKey, &Item),
+        report: &mut Verification,
+    ) -> Result<(), EngineError> {
+        let spec = &partition.spec;
+        if let Some(end) = item.header.own_end() {
+            self.ends += 1;
+            let place = &keys::item(spec.container, key)[4..];
+            if !snapshot.contains(Keyspace::Index, &expiry_key(spec, end, place))? {
+                report.find(|| format!("{}: its place in the expiry queue is missing", key.id));
+            }
+        }
+        for entry in entry_keys(spec.rid_generation, &key.epk, &unique.claims(&item.doc)) {
+            self.holders += 1;
+            let stored = snapshot.get(Keyspace::Index, &entry)?;
+            let holders = stored.as_deref().and_then(decode_holders).unwrap_or_default();
+            let has_it = |id: &String| *id == key.id;
+            if holders.iter().filter(|id| has_it(id)).count() != 1 {
+                report.find(|| format!("{}: an entry of a unique key does not name it once", key.id));
+            }
+            let others = holders.iter().filter(|id| !has_it(id));
+            for other in others {
+                partition.verify_holder(snapshot, unique, (key, item), other, report)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn totals(
+        &self,
+        partition: &Partition,
+        snapshot: &Snapshot,
+        report: &mut Verification,
+    ) -> Result<(), EngineError> {
+        let prefix = |path| keys::index_prefix(partition.spec.rid_generation, path, &[]);
+        let ends = count(snapshot, Keyspace::Index, &prefix(keys::EXPIRY_PATH))?;
+        if ends != self.ends {
+            report.find(|| format!("{ends} entries of the expiry queue, {} expected", self.ends));
+        }
+        let prefix = prefix(keys::UNIQUE_PATH);
+        let upper = keys::after_prefix(&prefix);
+        let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut holders = 0;
+        for entry in snapshot.range(Keyspace::Index, Bound::Included(&prefix), upper, false) {
+            holders += decode_holders(&entry?.1).map_or(0, |holders| holders.len() as u64);
+        }
+        if holders != self.holders {
+            report.find(|| format!("entries of unique keys name {holders} items, {} expected", self.holders));
+        }
+        Ok(())
+    }
+}
+
 impl Partition {
     /// Reads the whole partition at one snapshot, which `schema` must belong to; memory grows with the number of
     /// logical partitions and of counted paths only.
@@ -108,9 +176,10 @@ impl Partition {
         let mut report = Verification::default();
         let mut sizes = HashMap::<Epk, LogicalSize>::new();
         let mut indexes = self.index_checks(snapshot, schema).map_err(damaged)?;
+        let mut entries = OwnEntries::default();
         let mut failure = None;
         let state = self.state_at(snapshot).map_err(damaged)?;
-        let view = View::new(self, snapshot, state.lsn);
+        let view = View::new(self, snapshot, state.lsn, Lifetimes::ENDLESS);
         view.scan(&self.spec.range, None, |key, item| {
             report.items += 1;
             report.bytes += u64::from(item.header.json_bytes);
@@ -118,7 +187,9 @@ impl Partition {
             size.bytes += u64::from(item.header.json_bytes);
             size.items += 1;
             let mut checks = indexes.iter_mut().map(|index| index.item(snapshot, &key, &item, &mut report));
-            let checked = checks.try_for_each(|checked| checked);
+            let checked = checks.try_for_each(|checked| checked).and_then(|()| {
+                entries.item(self, snapshot, &schema.unique, (&key, &item), &mut report)
+            });
             match checked.and_then(|()| self.verify_item(snapshot, state.lsn, &key, &item, &mut report)) {
                 Ok(()) => Scan::Continue,
                 Err(error) => {
@@ -129,9 +200,11 @@ impl Partition {
         })?;
         failure.map_or(Ok(()), |error| Err(damaged(error)))?;
         self.verify_totals(snapshot, state, &sizes, &mut report).map_err(damaged)?;
+        entries.totals(self, snapshot, &mut report).map_err(damaged)?;
         for index in &indexes {
             index.totals(snapshot, &mut report).map_err(damaged)?;
         }
+        self.verify_history(&view, schema, |text| report.find(|| text))?;
         report.logical_partitions = sizes.len() as u64;
         Ok(report)
     }
@@ -157,6 +230,28 @@ impl Partition {
             checks.push(check(index.generation, &index.policy, reached)?);
         }
         Ok(checks)
+    }
+
+    /// Another item that an entry of a unique key names: its values may only look alike.
+    fn verify_holder(
+        &self,
+        snapshot: &Snapshot,
+        unique: &UniqueKeys,
+        (key, item): (&ItemKey, &Item),
+        other: &str,
+        report: &mut Verification,
+    ) -> Result<(), EngineError> {
+        let other = ItemKey { epk: key.epk.clone(), id: other.to_owned() };
+        let stored = snapshot.get(Keyspace::Item, &keys::item(self.spec.container, &other))?;
+        let Some(stored) = stored.and_then(|bytes| Item::decode(&bytes).ok()) else {
+            report.find(|| format!("{}: an entry of a unique key names it, and it is not there", other.id));
+            return Ok(());
+        };
+        let theirs = unique.claims(&stored.doc);
+        if unique.claims(&item.doc).iter().any(|claim| theirs.contains(claim)) {
+            report.find(|| format!("{} and {} have the same values at a unique key", key.id, other.id));
+        }
+        Ok(())
     }
 
     /// The feed entry and the rid term of one item.

@@ -7,17 +7,18 @@ use orrery_doc::{Epk, EpkRange};
 
 use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::index::{IndexReader, ItemLoader, PlaceRange, key_at};
-use crate::{Item, ItemKey, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Target, keys};
+use crate::{Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Target, keys};
 
 /// Bytes before the place in an item key.
 const CONTAINER_BYTES: usize = 4;
 
-/// A consistent snapshot of one partition; any thread may hold it.
+/// A consistent snapshot of one partition, without what is expired; any thread may hold it.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    partition: &'a Partition,
-    snapshot: &'a Snapshot,
+    pub(crate) partition: &'a Partition,
+    pub(crate) snapshot: &'a Snapshot,
     lsn: Lsn,
+    pub(crate) lifetimes: Lifetimes,
 }
 
 /// Where a scan goes on: after this key.
@@ -25,8 +26,14 @@ pub type Position = ItemKey;
 
 impl<'a> View<'a> {
     /// `lsn` must have been read before the snapshot was taken, so that the snapshot holds at least that much.
-    pub fn new(partition: &'a Partition, snapshot: &'a Snapshot, lsn: Lsn) -> View<'a> {
-        View { partition, snapshot, lsn }
+    /// `lifetimes` are those of the partition's schema at the time of the request.
+    pub fn new(
+        partition: &'a Partition,
+        snapshot: &'a Snapshot,
+        lsn: Lsn,
+        lifetimes: Lifetimes,
+    ) -> View<'a> {
+        View { partition, snapshot, lsn, lifetimes }
     }
 
     pub fn lsn(&self) -> Lsn {
@@ -42,7 +49,13 @@ impl<'a> View<'a> {
                 _ => return Ok(None),
             },
         };
-        read_item(self.partition, self.snapshot, &key)
+        let item = read_item(self.partition, self.snapshot, &key)?;
+        Ok(item.filter(|item| !self.is_over(item)))
+    }
+
+    /// Whether an item is expired. Those that an index names may be.
+    pub fn is_over(&self, item: &Item) -> bool {
+        self.lifetimes.is_over(&item.header)
     }
 
     /// Items of `range` in key order, after `from` if given, until `visit` says stop.
@@ -82,15 +95,23 @@ impl<'a> View<'a> {
             let (key, value) = entry.map_err(damaged)?;
             let place = key.get(CONTAINER_BYTES..).ok_or_else(|| OpError::Damaged("an item key".into()))?;
             let item = Item::decode(&value).map_err(|e| OpError::Damaged(e.to_string()))?;
-            if visit(place, item) == Scan::Stop {
+            if !self.is_over(&item) && visit(place, item) == Scan::Stop {
                 break;
             }
         }
         Ok(())
     }
 
-    /// How many items lie in `range`; their values are not looked at.
+    /// How many items lie in `range`; they are not looked at, unless some may be expired.
     pub fn count_items(&self, range: &EpkRange) -> Result<u64, OpError> {
+        if self.may_hold_expired()? {
+            let mut count = 0;
+            self.scan_places(range, None, |_, _| {
+                count += 1;
+                Scan::Continue
+            })?;
+            return Ok(count);
+        }
         let (lower, upper) = keys::item_range(self.partition.spec.container, range);
         let mut count = 0;
         for key in self.snapshot.keys(Keyspace::Item, Bound::Included(&lower), Bound::Excluded(&upper), false)
@@ -140,55 +161,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl View<'_> {
-    /// The latest versions of items of `range` that were written after `after`, oldest write first.
-    pub fn changes(
-        &self,
-        range: &EpkRange,
-        after: Lsn,
-        mut visit: impl FnMut(Item) -> Scan,
-    ) -> Result<(), OpError> {
-        let partition = self.partition.spec.number;
-        let lower = keys::feed(partition, after.0.saturating_add(1), 0);
-        let upper = keys::feed(partition, u64::MAX, u16::MAX);
-        for entry in
-            self.snapshot.range(Keyspace::Feed, Bound::Included(&lower), Bound::Included(&upper), false)
-        {
-            let (_, place) = entry.map_err(damaged)?;
-            let key = parse_place(&place)?;
-            if !range.contains(&key.epk) {
-                continue;
-            }
-            let item = read_item(self.partition, self.snapshot, &key)?;
-            let item = item.ok_or_else(|| OpError::Damaged("a feed entry without its item".into()))?;
-            if visit(item) == Scan::Stop {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// The last transaction before a moment. Times grow with LSNs, so a search by halves finds it.
-    pub fn lsn_before(&self, time: u64) -> Result<Lsn, OpError> {
-        let (mut low, mut high) = (0, self.lsn.0);
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            let mut written = None;
-            self.changes(&EpkRange::full(), Lsn(middle - 1), |item| {
-                written = Some(item.header);
-                Scan::Stop
-            })?;
-            // What was overwritten since has left the feed; its place is taken by a later write.
-            match written {
-                Some(header) if header.time < time => low = middle,
-                _ => high = middle - 1,
-            }
-        }
-        Ok(Lsn(low))
-    }
-}
-
-fn parse_place(bytes: &[u8]) -> Result<ItemKey, OpError> {
+pub(crate) fn parse_place(bytes: &[u8]) -> Result<ItemKey, OpError> {
     let (epk, id) = Epk::decode_key(bytes).ok_or_else(|| OpError::Damaged("a stored key".into()))?;
     let id = std::str::from_utf8(id).map_err(|_| OpError::Damaged("a stored key".into()))?;
     Ok(ItemKey { epk, id: id.to_owned() })

@@ -10,7 +10,7 @@ use orrery_store::engine::{Engine, Keyspace, SyncMode};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{
-    Action, Effect, Etag, Group, Item, Lsn, Op, OpError, Outcome, Partition, PartitionSpec, Precondition,
+    Action, Effect, Etag, FeedCursor, Group, Item, Lifetimes, Lsn, Op, OpError, Outcome, Partition, PartitionSpec, Precondition,
     Scan, Schema, TICKS_PER_SECOND, Target, Txn, View,
 };
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ impl World {
 
     fn read(&self, key: &str, target: Target) -> Option<String> {
         let snapshot = self.engine.snapshot();
-        let view = View::new(&self.partition, &snapshot, self.partition.lsn());
+        let view = View::new(&self.partition, &snapshot, self.partition.lsn(), Lifetimes::ENDLESS);
         view.item(&scope(key), &target).expect("stored items decode").map(|item| text(&item))
     }
 
@@ -85,7 +85,7 @@ impl World {
     /// Recomputes everything that is derived from the items and compares it with what is stored.
     fn check(&self) {
         let snapshot = self.engine.snapshot();
-        let view = View::new(&self.partition, &snapshot, self.partition.lsn());
+        let view = View::new(&self.partition, &snapshot, self.partition.lsn(), Lifetimes::ENDLESS);
         let (mut items, mut bytes, mut sizes) = (0, 0, HashMap::<Epk, (u64, u64)>::new());
         view.scan(&EpkRange::full(), None, |key, item| {
             items += 1;
@@ -235,7 +235,7 @@ fn scans_follow_the_key_space_and_resume_after_any_key() {
         world.run(&(n % 7).to_string(), vec![op(&n.to_string(), Action::Create(body))]).unwrap();
     }
     let snapshot = world.engine.snapshot();
-    let view = View::new(&world.partition, &snapshot, world.partition.lsn());
+    let view = View::new(&world.partition, &snapshot, world.partition.lsn(), Lifetimes::ENDLESS);
     let collect = |from: Option<&orrery_store::ItemKey>| {
         let mut keys = Vec::new();
         view.scan(&EpkRange::full(), from, |key, _| {
@@ -263,11 +263,12 @@ fn changes_come_once_each_in_the_order_of_their_last_write() {
     world.run("a", vec![op("1", Action::Replace(body("1", 1)))]).unwrap();
     world.run("a", vec![op("2", Action::Delete)]).unwrap();
     let snapshot = world.engine.snapshot();
-    let view = View::new(&world.partition, &snapshot, world.partition.lsn());
+    let view = View::new(&world.partition, &snapshot, world.partition.lsn(), Lifetimes::ENDLESS);
     let changes = |range: &EpkRange, after: u64| {
         let mut found = Vec::new();
-        view.changes(range, Lsn(after), |item| {
-            found.push((item.header.lsn, item.header.time, text(&item)));
+        view.changes(range, FeedCursor::after(Lsn(after)), |at, item| {
+            assert_eq!(item.is_some(), range.contains(&scope("a")), "{at:?}");
+            found.extend(item.map(|item| (item.header.lsn, item.header.time, text(&item))));
             Scan::Continue
         })
         .unwrap();

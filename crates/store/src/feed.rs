@@ -1,0 +1,138 @@
+//! Changes in the order of their LSNs.
+//!
+//! Two feeds are read the same way. The feed of latest versions has one entry for each live item, under its last write;
+//! the history has one for each write. A reader remembers how far he has come and nothing else.
+
+use std::ops::Bound;
+
+use orrery_doc::EpkRange;
+
+use crate::engine::Keyspace;
+use crate::history::{HistoryBounds, HistoryEntry, StoredEntry};
+use crate::view::{damaged, parse_place, read_item};
+use crate::{Item, ItemKey, Lsn, OpError, Scan, View, keys};
+
+/// How far a reader of changes has come: up to and with this place of this transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FeedCursor {
+    pub lsn: Lsn,
+    pub place: u16,
+}
+
+impl FeedCursor {
+    /// Behind everything that a transaction did.
+    pub fn after(lsn: Lsn) -> FeedCursor {
+        FeedCursor { lsn, place: u16::MAX }
+    }
+
+    /// Whether nothing of the cursor's transaction is left.
+    pub fn is_whole(self) -> bool {
+        self.place == u16::MAX
+    }
+
+    /// The first key that the reader has not seen.
+    fn next(self) -> (u64, u16) {
+        match self.place.checked_add(1) {
+            Some(place) => (self.lsn.0, place),
+            None => (self.lsn.0.saturating_add(1), 0),
+        }
+    }
+}
+
+impl View<'_> {
+    /// The latest versions of items of `range` that were written after `after`, oldest write first. Expired items and
+    /// entries of other parts of the key space are shown without their item, so that the reader can stop there too.
+    pub fn changes(
+        &self,
+        range: &EpkRange,
+        after: FeedCursor,
+        mut visit: impl FnMut(FeedCursor, Option<Item>) -> Scan,
+    ) -> Result<(), OpError> {
+        self.feed_entries(after, |at, key| {
+            let item = match range.contains(&key.epk) {
+                true => Some(self.fed_item(&key)?).filter(|item| !self.lifetimes.is_over(&item.header)),
+                false => None,
+            };
+            Ok(visit(at, item))
+        })
+    }
+
+    /// The entries of the feed behind a cursor.
+    pub(crate) fn feed_entries(
+        &self,
+        after: FeedCursor,
+        mut visit: impl FnMut(FeedCursor, ItemKey) -> Result<Scan, OpError>,
+    ) -> Result<(), OpError> {
+        let partition = self.partition.spec.number;
+        let (lsn, place) = after.next();
+        let lower = keys::feed(partition, lsn, place);
+        // The snapshot may hold more than the LSN that the answer names; that belongs to the next page.
+        let upper = keys::feed(partition, self.lsn().0, u16::MAX);
+        for entry in
+            self.snapshot.range(Keyspace::Feed, Bound::Included(&lower), Bound::Included(&upper), false)
+        {
+            let (key, place) = entry.map_err(damaged)?;
+            let at = keys::parse_feed(&key).ok_or_else(|| OpError::Damaged("a feed key".into()))?;
+            if visit(FeedCursor { lsn: Lsn(at.0), place: at.1 }, parse_place(&place)?)? == Scan::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The item that an entry of the feed names, whether it is expired or not.
+    pub(crate) fn fed_item(&self, key: &ItemKey) -> Result<Item, OpError> {
+        let item = read_item(self.partition, self.snapshot, key)?;
+        item.ok_or_else(|| OpError::Damaged("a feed entry without its item".into()))
+    }
+
+    /// Which part of the history is there; none when nothing was ever recorded.
+    pub fn history_bounds(&self) -> Result<Option<HistoryBounds>, OpError> {
+        HistoryBounds::read(self.snapshot, self.partition.spec.number).map_err(damaged)
+    }
+
+    /// Every write to items of `range` after `after`, as [`View::changes`] shows it. The caller must have compared
+    /// `after` with [`View::history_bounds`].
+    pub fn history(
+        &self,
+        range: &EpkRange,
+        after: FeedCursor,
+        mut visit: impl FnMut(FeedCursor, Option<HistoryEntry>) -> Scan,
+    ) -> Result<(), OpError> {
+        let partition = self.partition.spec.number;
+        let (lsn, place) = after.next();
+        let lower = keys::history(partition, lsn, place);
+        let upper = keys::history(partition, self.lsn().0, u16::MAX);
+        for entry in
+            self.snapshot.range(Keyspace::Feed, Bound::Included(&lower), Bound::Included(&upper), false)
+        {
+            let (key, value) = entry.map_err(damaged)?;
+            let entry = StoredEntry::parse(&key, value)?;
+            let at = entry.at();
+            let entry = if range.contains(&entry.epk) { Some(entry.decode()?) } else { None };
+            if visit(at, entry) == Scan::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last transaction before a moment. Times grow with LSNs, so a search by halves finds it.
+    pub fn lsn_before(&self, time: u64) -> Result<Lsn, OpError> {
+        let (mut low, mut high) = (0, self.lsn().0);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let mut written = None;
+            self.feed_entries(FeedCursor::after(Lsn(middle - 1)), |_, key| {
+                written = Some(self.fed_item(&key)?.header.time);
+                Ok(Scan::Stop)
+            })?;
+            // What was overwritten since has left the feed; its place is taken by a later write.
+            match written {
+                Some(written) if written < time => low = middle,
+                _ => high = middle - 1,
+            }
+        }
+        Ok(Lsn(low))
+    }
+}

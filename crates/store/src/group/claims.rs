@@ -1,0 +1,128 @@
+//! Expired items and unique keys on the way into a commit.
+//!
+//! An expired item is stored and yet not there. Whoever writes where it stands, or takes a value that it holds at
+//! a unique key, removes it first, in the same transaction: what readers no longer see must not stand in anybody's way,
+//! and what is to be deleted must be deleted before something new takes its place.
+
+use orrery_doc::{Doc, PartitionKey};
+
+use super::{Draft, Group, Removal};
+use crate::engine::Keyspace;
+use crate::net_effect::Version;
+use crate::unique::{Claim, Holders, decode_holders};
+use crate::view::damaged;
+use crate::{Item, ItemKey, Lsn, Meter, OpError, Outcome, keys};
+
+impl Group<'_> {
+    /// Deletes those of the items that are expired at this moment; others were written again or are gone.
+    pub fn purge(&mut self, items: &[ItemKey], now: u64) -> Result<Vec<Outcome>, OpError> {
+        let mut outcomes = Vec::with_capacity(items.len());
+        for key in items {
+            let mut draft = Draft::default();
+            let version = self.lookup(key, &draft)?;
+            let Some(version) = version.filter(|version| self.is_over(version.item(), now)) else { continue };
+            let mut meter = Meter::default();
+            let outcome = self.remove(key.clone(), version, Removal::Expiry, &mut draft, &mut meter)?;
+            outcomes.push(Outcome { meter, ..outcome });
+            let lsn = Lsn(self.state.lsn.0 + 1);
+            let time = now.max(self.state.time + 1);
+            self.apply(&key.epk, draft, lsn, time);
+        }
+        Ok(outcomes)
+    }
+
+    pub(super) fn is_over(&self, item: &Item, now: u64) -> bool {
+        self.schema.lifetimes(now).is_over(&item.header)
+    }
+
+    /// The version if it is there for this request; if it is expired, it is removed.
+    pub(super) fn unless_expired(
+        &mut self,
+        key: &ItemKey,
+        version: Option<Version>,
+        now: u64,
+        draft: &mut Draft,
+    ) -> Result<Option<Version>, OpError> {
+        match version {
+            Some(version) if self.is_over(version.item(), now) => {
+                // The background would have done it, and nobody would have paid.
+                let mut unpaid = Meter::default();
+                self.remove(key.clone(), version, Removal::Expiry, draft, &mut unpaid)?;
+                Ok(None)
+            }
+            version => Ok(version),
+        }
+    }
+
+    /// Gives up what an item held at the unique keys and takes what it holds now.
+    pub(super) fn claim(
+        &mut self,
+        key: &ItemKey,
+        before: Option<&Doc>,
+        after: Option<&Doc>,
+        now: u64,
+        draft: &mut Draft,
+    ) -> Result<(), OpError> {
+        let unique = &self.schema.unique;
+        if unique.is_empty() {
+            return Ok(());
+        }
+        let old = before.map_or_else(Vec::new, |doc| unique.claims(doc));
+        let new = after.map_or_else(Vec::new, |doc| unique.claims(doc));
+        for claim in old.iter().filter(|claim| !new.contains(claim)) {
+            let entry = self.entry(key, claim);
+            let mut holders = self.holders(&entry, draft)?;
+            holders.retain(|id| *id != key.id);
+            draft.holders.insert(entry, holders);
+        }
+        let Some(doc) = after else { return Ok(()) };
+        for claim in new.iter().filter(|claim| !old.contains(claim)) {
+            let entry = self.entry(key, claim);
+            for id in self.holders(&entry, draft)? {
+                self.yield_to(key, claim, doc, id, now, draft)?;
+            }
+            let mut holders = self.holders(&entry, draft)?;
+            holders.push(key.id.clone());
+            draft.holders.insert(entry, holders);
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the item of this id, whose entry is the same, does not have the same values.
+    fn yield_to(
+        &mut self,
+        key: &ItemKey,
+        claim: &Claim,
+        doc: &Doc,
+        id: String,
+        now: u64,
+        draft: &mut Draft,
+    ) -> Result<(), OpError> {
+        let other = ItemKey { epk: key.epk.clone(), id };
+        let stored = self.lookup(&other, draft)?;
+        let Some(holder) = self.unless_expired(&other, stored, now, draft)? else { return Ok(()) };
+        let key_of = |doc: &Doc| PartitionKey::extract(&self.schema.key, doc.as_ref());
+        let has_values = self.schema.unique.claims(&holder.item().doc).contains(claim);
+        let has_key = key_of(&holder.item().doc) == key_of(doc);
+        if has_values && has_key { Err(OpError::UniqueConflict) } else { Ok(()) }
+    }
+
+    fn entry(&self, key: &ItemKey, claim: &Claim) -> Vec<u8> {
+        keys::unique(self.partition.spec.rid_generation, &key.epk, &claim.tail())
+    }
+
+    /// Who holds an entry, as this transaction sees it.
+    fn holders(&mut self, entry: &[u8], draft: &Draft) -> Result<Holders, OpError> {
+        if let Some(holders) = draft.holders.get(entry).or_else(|| self.entries.get(entry)) {
+            return Ok(holders.clone());
+        }
+        let stored = self.snapshot.get(Keyspace::Index, entry).map_err(damaged)?;
+        let holders = match stored {
+            Some(bytes) => decode_holders(&bytes)
+                .ok_or_else(|| OpError::Damaged("an entry of a unique key is not readable".into()))?,
+            None => Holders::new(),
+        };
+        self.entries.load(entry.to_vec(), holders.clone());
+        Ok(holders)
+    }
+}

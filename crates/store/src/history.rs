@@ -1,0 +1,323 @@
+//! Every version and every delete of a partition's items, kept for a while.
+//!
+//! The feed of latest versions needs no history: it is an index of the live items by their last write. A reader who
+//! wants each version needs what the items no longer tell. So where a container asks for it, each write leaves an
+//! entry under its LSN, in the same commit as the write itself: an entry is there exactly if the write is.
+//! A group of transactions has one net effect on an item, but one entry for each of its writes.
+//!
+//! What is there has two ends. New entries follow the LSN. The *floor* is the last LSN of which something may be
+//! missing: because it was written before the container kept a history, while it had stopped to, or because it is older
+//! than the container wants to keep. A reader who has seen less than the floor is told so; he would miss something.
+//! Entries at or below the floor are erased in small steps, among the writes of the partition.
+//!
+//! LSNs of a child partition continue above those of its parent, and an entry names its place in the key space. So
+//! a reader of a child first reads the part of the parent's history that lies in the child's range, then the child's own.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use orrery_doc::Epk;
+
+use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
+use crate::feed::FeedCursor;
+use crate::group::{Removal, Write};
+use crate::item::read_u64;
+use crate::net_effect::Version;
+use crate::view::{damaged, read_item};
+use crate::{Item, ItemKey, Lsn, OpError, Partition, PartitionSpec, Scan, Schema, View, keys};
+
+const FORMAT: u8 = 1;
+/// Format, kind, time, previous LSN and the length of the place.
+const HEAD_BYTES: usize = 20;
+
+/// What happened to an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    Created,
+    Replaced,
+    Deleted,
+    /// Deleted because its time to live was over.
+    Expired,
+}
+
+/// One change of one item.
+#[derive(Clone, Debug)]
+pub struct HistoryEntry {
+    pub at: FeedCursor,
+    pub kind: ChangeKind,
+    /// Time of the change in units of 100 ns since 1970.
+    pub time: u64,
+    /// The change before this one; none for a new item.
+    pub previous: Option<Lsn>,
+    pub key: ItemKey,
+    /// The new version, or the one that was deleted.
+    pub item: Item,
+}
+
+/// Which part of a partition's history is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryBounds {
+    /// Everything above this LSN is there.
+    pub floor: Lsn,
+    /// Nothing below this LSN is there.
+    pub erased: Lsn,
+}
+
+/// What a group adds to the history and erases from it.
+pub(crate) struct HistoryMove {
+    from: Option<HistoryBounds>,
+    to: Option<HistoryBounds>,
+    entries: Vec<(Vec<u8>, Vec<u8>)>,
+    erased: Vec<Bytes>,
+}
+
+impl HistoryMove {
+    pub fn new(from: Option<HistoryBounds>) -> HistoryMove {
+        HistoryMove { from, to: from, entries: Vec::new(), erased: Vec::new() }
+    }
+
+    /// Adds the writes of one transaction, in their order.
+    pub fn record(&mut self, spec: &PartitionSpec, lsn: Lsn, time: u64, writes: &[Write]) {
+        let mut moved = None;
+        for (place, write) in writes.iter().enumerate() {
+            let before = write.before.as_ref();
+            let is_moved = before.is_some_and(|from| is_move(from, writes.get(place + 1)));
+            let (kind, previous, item) = match (before, &write.after) {
+                // An item that gets another id stays the same resource: what follows tells of it.
+                (Some(_), None) if is_moved => {
+                    moved = before;
+                    continue;
+                }
+                (Some(gone), None) if write.removal == Removal::Expiry => {
+                    (ChangeKind::Expired, before, gone.item())
+                }
+                (Some(gone), None) => (ChangeKind::Deleted, before, gone.item()),
+                (_, Some(new)) => {
+                    let before = before.or(moved.take());
+                    let kind = if before.is_some() { ChangeKind::Replaced } else { ChangeKind::Created };
+                    (kind, before, new.item())
+                }
+                (None, None) => continue,
+            };
+            let previous = previous.map(|version| version.item().header.lsn);
+            let key = keys::history(spec.number, lsn.0, place as u16).to_vec();
+            self.entries.push((key, encode(kind, time, previous, &write.key, item)));
+        }
+    }
+
+    /// Erases what nobody can or wants to read any more, up to so many entries.
+    pub fn erase(
+        &mut self,
+        spec: &PartitionSpec,
+        snapshot: &Snapshot,
+        keep_since: Option<u64>,
+        entries_max: usize,
+    ) -> Result<(), OpError> {
+        let Some(bounds) = &mut self.to else { return Ok(()) };
+        let mut complete = true;
+        for (seen, entry) in scan(snapshot, spec.number, bounds.erased).enumerate() {
+            let (key, value) = entry.map_err(damaged)?;
+            let at = parse_key(&key)?;
+            let is_due = at.lsn <= bounds.floor || keep_since.is_none_or(|since| time_of(&value) < since);
+            if !is_due || seen == entries_max {
+                complete = !is_due;
+                break;
+            }
+            bounds.erased = at.lsn;
+            bounds.floor = bounds.floor.max(at.lsn);
+            self.erased.push(key);
+        }
+        if complete && keep_since.is_none() {
+            self.to = None;
+        }
+        Ok(())
+    }
+
+    /// Puts everything into the batch; `lsns` are those before and after the group.
+    pub fn finish(
+        self,
+        spec: &PartitionSpec,
+        is_kept: bool,
+        lsns: (Lsn, Lsn),
+        batch: &mut Batch,
+    ) -> Option<HistoryBounds> {
+        let has_written = lsns.1 > lsns.0;
+        let to = match self.to {
+            None if is_kept && has_written => Some(HistoryBounds { floor: lsns.0, erased: lsns.0 }),
+            // Nobody recorded these writes, so nobody may read across them.
+            Some(bounds) if !is_kept && has_written => Some(HistoryBounds { floor: lsns.1, ..bounds }),
+            unchanged => unchanged,
+        };
+        for (key, value) in self.entries {
+            batch.put(Keyspace::Feed, key, value);
+        }
+        for key in self.erased {
+            batch.delete(Keyspace::Feed, key);
+        }
+        if to != self.from {
+            let key = keys::history_bounds(spec.number).to_vec();
+            match to {
+                Some(bounds) => batch.put(Keyspace::Meta, key, bounds.encode()),
+                None => batch.delete(Keyspace::Meta, key),
+            }
+        }
+        to
+    }
+}
+
+/// Whether the next write is the other half of giving an item another id.
+fn is_move(from: &Version, next: Option<&Write>) -> bool {
+    let to = next.filter(|next| next.before.is_none()).and_then(|next| next.after.as_ref());
+    to.is_some_and(|to| to.item().header.rid == from.item().header.rid)
+}
+
+impl HistoryBounds {
+    pub(crate) fn read(snapshot: &Snapshot, partition: u32) -> Result<Option<HistoryBounds>, EngineError> {
+        let stored = snapshot.get(Keyspace::Meta, &keys::history_bounds(partition))?;
+        let decode = |bytes: Bytes| match bytes.len() {
+            16 => Ok(HistoryBounds { floor: Lsn(read_u64(&bytes, 0)), erased: Lsn(read_u64(&bytes, 8)) }),
+            _ => {
+                Err(EngineError::Corrupt(format!("the history of partition {partition} has unreadable bounds")))
+            }
+        };
+        stored.map(decode).transpose()
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        [self.floor.0.to_be_bytes(), self.erased.0.to_be_bytes()].concat()
+    }
+
+    /// Whether there is something to erase.
+    pub fn is_outlived(
+        &self,
+        snapshot: &Snapshot,
+        partition: u32,
+        keep_since: u64,
+    ) -> Result<bool, OpError> {
+        match scan(snapshot, partition, self.erased).next() {
+            None => Ok(false),
+            Some(entry) => {
+                let (key, value) = entry.map_err(damaged)?;
+                Ok(parse_key(&key)?.lsn <= self.floor || time_of(&value) < keep_since)
+            }
+        }
+    }
+}
+
+/// Entries from an LSN on, with their keys.
+fn scan(snapshot: &Snapshot, partition: u32, from: Lsn) -> crate::engine::Scan {
+    let lower = keys::history(partition, from.0, 0);
+    let upper = keys::history(partition, u64::MAX, u16::MAX);
+    snapshot.range(Keyspace::Feed, Bound::Included(&lower), Bound::Included(&upper), false)
+}
+
+fn encode(kind: ChangeKind, time: u64, previous: Option<Lsn>, key: &ItemKey, item: &Item) -> Vec<u8> {
+    let place = &keys::item(0, key)[4..];
+    let item = item.encode();
+    let mut out = Vec::with_capacity(HEAD_BYTES + place.len() + item.len());
+    let kind = match kind {
+        ChangeKind::Created => 1,
+        ChangeKind::Replaced => 2,
+        ChangeKind::Deleted => 3,
+        ChangeKind::Expired => 4,
+    };
+    out.extend_from_slice(&[FORMAT, kind]);
+    out.extend_from_slice(&time.to_be_bytes());
+    // The first transaction of a partition is number one.
+    out.extend_from_slice(&previous.map_or(0, |lsn| lsn.0).to_be_bytes());
+    out.extend_from_slice(&(place.len() as u16).to_be_bytes());
+    out.extend_from_slice(place);
+    out.extend_from_slice(&item);
+    out
+}
+
+/// Zero, which is older than everything, for bytes that are not an entry.
+fn time_of(value: &[u8]) -> u64 {
+    if value.len() < HEAD_BYTES { 0 } else { read_u64(value, 2) }
+}
+
+pub(crate) fn parse_key(key: &[u8]) -> Result<FeedCursor, OpError> {
+    keys::parse_history(key)
+        .map(|(lsn, place)| FeedCursor { lsn: Lsn(lsn), place })
+        .ok_or_else(|| OpError::Damaged("a key of the history".into()))
+}
+
+/// An entry taken apart as far as needed to know whom it concerns.
+pub(crate) struct StoredEntry {
+    at: FeedCursor,
+    value: Bytes,
+    place_bytes: usize,
+    pub epk: Epk,
+}
+
+impl StoredEntry {
+    pub fn parse(key: &[u8], value: Bytes) -> Result<StoredEntry, OpError> {
+        let wrong = || OpError::Damaged("an entry of the history".into());
+        let at = parse_key(key)?;
+        if value.len() < HEAD_BYTES || value[0] != FORMAT {
+            return Err(wrong());
+        }
+        let place_bytes = usize::from(u16::from_be_bytes([value[18], value[19]]));
+        let place = value.get(HEAD_BYTES..HEAD_BYTES + place_bytes).ok_or_else(wrong)?;
+        let (epk, _) = Epk::decode_key(place).ok_or_else(wrong)?;
+        Ok(StoredEntry { at, place_bytes, epk, value })
+    }
+
+    pub fn at(&self) -> FeedCursor {
+        self.at
+    }
+
+    pub fn decode(self) -> Result<HistoryEntry, OpError> {
+        let wrong = || OpError::Damaged("an entry of the history".into());
+        let end = HEAD_BYTES + self.place_bytes;
+        let (_, id) = Epk::decode_key(&self.value[HEAD_BYTES..end]).ok_or_else(wrong)?;
+        let id = std::str::from_utf8(id).map_err(|_| wrong())?.to_owned();
+        let kind = match self.value[1] {
+            1 => ChangeKind::Created,
+            2 => ChangeKind::Replaced,
+            3 => ChangeKind::Deleted,
+            4 => ChangeKind::Expired,
+            _ => return Err(wrong()),
+        };
+        let previous = Some(read_u64(&self.value, 10)).filter(|lsn| *lsn > 0).map(Lsn);
+        let item = Item::decode(&self.value.slice(end..)).map_err(|error| OpError::Damaged(error.to_string()))?;
+        let time = read_u64(&self.value, 2);
+        Ok(HistoryEntry { at: self.at, kind, time, previous, key: ItemKey { epk: self.epk, id }, item })
+    }
+}
+
+impl Partition {
+    /// Compares the history with the items: where it is kept, the last write of each item that it reaches back to must
+    /// be there, and nothing may be newer than the partition.
+    pub(crate) fn verify_history(
+        &self,
+        view: &View<'_>,
+        schema: &Schema,
+        mut find: impl FnMut(String),
+    ) -> Result<(), OpError> {
+        let Some(bounds) = view.history_bounds()? else { return Ok(()) };
+        let (mut newest, mut behind) = (Lsn(0), 0);
+        view.changes(&self.spec.range, FeedCursor::after(bounds.floor), |_, _| {
+            behind += 1;
+            Scan::Continue
+        })?;
+        let mut found = 0;
+        for entry in scan(view.snapshot, self.spec.number, bounds.erased) {
+            let (key, value) = entry.map_err(damaged)?;
+            let entry = StoredEntry::parse(&key, value)?.decode()?;
+            newest = newest.max(entry.at.lsn);
+            let is_write = matches!(entry.kind, ChangeKind::Created | ChangeKind::Replaced);
+            if is_write && entry.at.lsn > bounds.floor {
+                let stored = read_item(self, view.snapshot, &entry.key)?;
+                found += u64::from(stored.is_some_and(|item| item.header.etag == entry.item.header.etag));
+            }
+        }
+        if newest > view.lsn() {
+            find(format!("the history reaches to {newest:?}, but the partition is at {:?}", view.lsn()));
+        }
+        if schema.keeps_history && found != behind {
+            find(format!("the history has the last write of {found} items, and {behind} were written since"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,530 @@
+//! Time to live and unique keys: what is expired is not there, and what is unique stays unique.
+
+use std::collections::HashMap;
+
+use orrery_doc::{
+    Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk, json,
+};
+use orrery_store::engine::{Engine, SyncMode};
+use orrery_store::indexing::IndexingPolicy;
+use orrery_store::limits::PartitionLimits;
+use orrery_store::{
+    Action, DefaultTtl, Effect, FeedCursor, Group, ItemKey, Lifetimes, Lsn, Op, OpError, Outcome, Partition,
+    PartitionSpec, Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, UniqueKeys, View,
+};
+use proptest::prelude::*;
+
+/// The seconds at which the tests begin.
+const START: u64 = 1_700_000_000;
+
+struct World {
+    engine: Engine,
+    partition: Partition,
+    schema: Schema,
+}
+
+fn spec() -> PartitionSpec {
+    PartitionSpec { number: 7, container: 3, rid_generation: 8, range: EpkRange::full(), rid_prefix: 2 }
+}
+
+fn path(text: &str) -> Path {
+    Path::parse_property(text).expect("a plain path")
+}
+
+fn key_def() -> PartitionKeyDef {
+    PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![path("/pk")] }
+}
+
+fn scope(key: &str) -> Epk {
+    epk(&key_def(), &PartitionKey::from_header(&format!("[\"{key}\"]")).expect("a plain key"))
+}
+
+fn doc(text: &str) -> orrery_doc::Doc {
+    json::parse(text.as_bytes(), 128).expect("test documents are JSON")
+}
+
+fn op(id: &str, action: Action) -> Op {
+    Op { target: Target::Id(id.into()), action, precondition: Precondition::None, indexed: true }
+}
+
+fn create(id: &str, body: &str) -> Op {
+    op(id, Action::Create(doc(body)))
+}
+
+fn replace(id: &str, body: &str) -> Op {
+    op(id, Action::Replace(doc(body)))
+}
+
+/// Seconds after the start, in ticks.
+fn at(seconds: u64) -> u64 {
+    (START + seconds) * TICKS_PER_SECOND
+}
+
+/// A moment after all writes of that second.
+fn late(seconds: u64) -> u64 {
+    at(seconds) + TICKS_PER_SECOND / 2
+}
+
+impl World {
+    fn new(ttl: DefaultTtl, unique: &[&[&str]]) -> World {
+        let engine = Engine::in_memory();
+        let partition = Partition::open(spec(), &engine.snapshot()).expect("an empty engine opens");
+        let mut schema = Schema::new(key_def(), 9, IndexingPolicy::default());
+        schema.ttl = ttl;
+        let paths = |key: &&[&str]| key.iter().map(|text| path(text)).collect();
+        schema.unique = UniqueKeys::new(unique.iter().map(paths).collect());
+        World { engine, partition, schema }
+    }
+
+    /// Runs transactions on keys as one group and commits it.
+    fn group(&self, now: u64, txns: Vec<(&str, Vec<Op>)>) -> Vec<Result<Vec<Outcome>, OpError>> {
+        self.commit(|group| {
+            let run = |(key, ops)| {
+                let txn = Txn { scope: scope(key), ops, now };
+                group.run(&txn).map(|done| done.outcomes).map_err(|refusal| refusal.error)
+            };
+            txns.into_iter().map(run).collect()
+        })
+    }
+
+    fn commit<T>(&self, work: impl FnOnce(&mut Group<'_>) -> T) -> T {
+        let snapshot = self.engine.snapshot();
+        let mut group = Group::new(&self.partition, &snapshot, &self.schema, PartitionLimits::default());
+        let done = work(&mut group);
+        let mut prepared = group.finish();
+        let batch = std::mem::take(&mut prepared.batch);
+        self.engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
+        self.partition.publish(prepared);
+        done
+    }
+
+    fn run(&self, now: u64, ops: Vec<Op>) -> Result<Vec<Outcome>, OpError> {
+        self.group(now, vec![("a", ops)]).remove(0)
+    }
+
+    /// One operation, and what became of it in a word.
+    fn word(&self, now: u64, op: Op) -> &'static str {
+        match self.run(now, vec![op]) {
+            Ok(outcomes) => match outcomes[0].effect {
+                Effect::Created => "created",
+                Effect::Replaced => "replaced",
+                Effect::Deleted => "deleted",
+                Effect::Read | Effect::NotModified => "read",
+            },
+            Err(OpError::Conflict) => "conflict",
+            Err(OpError::UniqueConflict) => "unique",
+            Err(OpError::NotFound) => "gone",
+            Err(OpError::InvalidTtl(_)) => "invalid",
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    fn view<T>(&self, now: u64, look: impl FnOnce(View<'_>) -> T) -> T {
+        let snapshot = self.engine.snapshot();
+        look(View::new(&self.partition, &snapshot, self.partition.lsn(), self.schema.lifetimes(now)))
+    }
+
+    /// The ids that a point read, a scan, the feed of changes and a count show, which must be the same.
+    fn ids(&self, now: u64) -> Vec<String> {
+        self.view(now, |view| {
+            let (mut scanned, mut fed) = (Vec::new(), Vec::new());
+            view.scan(&EpkRange::full(), None, |key, _| {
+                let item = view.item(&key.epk, &Target::Id(key.id.clone())).unwrap();
+                assert!(item.is_some(), "{} is scanned and not read", key.id);
+                scanned.push((key.epk, key.id));
+                Scan::Continue
+            })
+            .unwrap();
+            view.changes(&EpkRange::full(), FeedCursor::after(Lsn(0)), |_, item| {
+                fed.extend(item.map(|item| item.header.rid));
+                Scan::Continue
+            })
+            .unwrap();
+            assert_eq!(fed.len(), scanned.len());
+            assert_eq!(view.count_items(&EpkRange::full()).unwrap(), scanned.len() as u64);
+            let mut ids: Vec<String> = scanned.into_iter().map(|(_, id)| id).collect();
+            ids.sort();
+            ids
+        })
+    }
+
+    /// Looks for expired items as the background does, and deletes them.
+    fn purge(&self, now: u64, most: usize) -> usize {
+        let overdue = self.view(now, |view| view.overdue(Lsn(0), most, 1_000).expect("stored items decode"));
+        assert!(overdue.items.len() <= most);
+        self.purge_items(now, &overdue.items)
+    }
+
+    fn purge_items(&self, now: u64, items: &[ItemKey]) -> usize {
+        self.commit(|group| group.purge(items, now)).expect("stored items decode").len()
+    }
+
+    fn stored(&self) -> u64 {
+        self.partition.state().items
+    }
+
+    fn check(&self) {
+        let snapshot = self.engine.snapshot();
+        let report = self.partition.verify(&snapshot, &self.schema).expect("stored items decode");
+        assert_eq!(report.findings, Vec::<String>::new());
+        let reopened = Partition::open(spec(), &snapshot).expect("the state decodes");
+        assert_eq!(reopened.state(), self.partition.state());
+    }
+}
+
+#[test]
+fn an_expired_item_is_gone_for_everybody_at_once() {
+    let world = World::new(DefaultTtl::Seconds(10), &[]);
+    world.run(at(0), vec![create("1", r#"{"id":"1","pk":"a"}"#)]).unwrap();
+    world.run(at(0), vec![create("2", r#"{"id":"2","pk":"a","ttl":5}"#)]).unwrap();
+    world.run(at(0), vec![create("3", r#"{"id":"3","pk":"a","ttl":-1}"#)]).unwrap();
+    assert_eq!(world.ids(late(4)), ["1", "2", "3"]);
+    assert_eq!(world.ids(late(5)), ["1", "3"]);
+    assert_eq!(world.ids(late(10)), ["3"]);
+    assert_eq!(world.stored(), 3, "nobody has deleted them yet");
+    for action in [Action::Delete, Action::Read, Action::Replace(doc(r#"{"id":"1","pk":"a"}"#))] {
+        assert_eq!(world.word(late(10), op("1", action)), "gone");
+    }
+    let patch = orrery_store::Patch { ops: vec![], condition: None };
+    assert_eq!(world.word(late(10), op("1", Action::Patch(patch))), "gone");
+    world.check();
+}
+
+#[test]
+fn a_write_over_an_expired_item_makes_a_new_one() {
+    let world = World::new(DefaultTtl::Seconds(10), &[]);
+    let body = r#"{"id":"1","pk":"a"}"#;
+    let first = world.run(at(0), vec![create("1", body)]).unwrap()[0].item.header;
+    assert_eq!(world.word(late(5), create("1", body)), "conflict");
+    let second = world.run(late(10), vec![create("1", body)]).unwrap()[0].item.header;
+    assert_ne!(first.rid, second.rid);
+    assert_eq!(world.word(late(25), op("1", Action::Upsert(doc(body)))), "created");
+    assert_eq!(world.word(late(30), op("1", Action::Upsert(doc(body)))), "replaced");
+    let moved = Action::Rename { id: "2".into(), doc: doc(r#"{"id":"2","pk":"a"}"#) };
+    world.run(at(31), vec![create("2", r#"{"id":"2","pk":"a","ttl":1}"#)]).unwrap();
+    assert_eq!(world.word(late(31), op("1", moved.clone())), "conflict");
+    assert_eq!(world.word(late(32), op("1", moved)), "replaced", "an expired item is in nobody's way");
+    assert_eq!(world.ids(late(32)), ["2"]);
+    assert_eq!(world.stored(), 1);
+    world.check();
+}
+
+#[test]
+fn a_changed_default_takes_effect_at_once() {
+    let mut world = World::new(DefaultTtl::Off, &[]);
+    world.run(at(0), vec![create("1", r#"{"id":"1","pk":"a"}"#)]).unwrap();
+    world.run(at(0), vec![create("2", r#"{"id":"2","pk":"a","ttl":5}"#)]).unwrap();
+    assert_eq!(world.ids(late(100)), ["1", "2"]);
+    assert_eq!(world.purge(late(100), 10), 0);
+    for (ttl, left) in [
+        (DefaultTtl::Never, vec!["1"]),
+        (DefaultTtl::Seconds(50), vec![]),
+        (DefaultTtl::Seconds(200), vec!["1"]),
+        (DefaultTtl::Off, vec!["1", "2"]),
+    ] {
+        world.schema.ttl = ttl;
+        assert_eq!(world.ids(late(100)), left, "{ttl:?}");
+    }
+    world.schema.ttl = DefaultTtl::Never;
+    assert_eq!(world.purge(late(100), 10), 1, "what was written before knows its own end");
+    world.check();
+}
+
+#[test]
+fn a_purge_deletes_what_is_expired_in_steps_and_nothing_else() {
+    let world = World::new(DefaultTtl::Seconds(10), &[&["/u"]]);
+    for n in 0..20 {
+        let ttl = ["", r#","ttl":3"#, r#","ttl":-1"#, r#","ttl":100"#][n % 4];
+        let body = format!(r#"{{"id":"{n}","pk":"a","u":{n}{ttl}}}"#);
+        world.run(at(0), vec![create(&n.to_string(), &body)]).unwrap();
+    }
+    assert_eq!(world.purge(late(1), 100), 0);
+    assert_eq!(world.purge(late(3), 100), 5);
+    assert_eq!([world.purge(late(10), 2), world.purge(late(10), 2), world.purge(late(10), 2)], [2, 2, 1]);
+    assert_eq!(world.purge(late(10), 2), 0);
+    assert_eq!(world.stored(), 10);
+    assert_eq!(world.ids(late(10)).len(), 10);
+    world.check();
+    assert_eq!(world.purge(late(100), 100), 5);
+    assert_eq!(world.purge(late(1_000_000), 100), 0, "some never expire");
+    world.check();
+}
+
+#[test]
+fn an_item_that_was_written_again_survives_the_purge_that_found_it() {
+    let world = World::new(DefaultTtl::Seconds(10), &[]);
+    world.run(at(0), vec![create("1", r#"{"id":"1","pk":"a"}"#)]).unwrap();
+    world.run(at(0), vec![create("2", r#"{"id":"2","pk":"a"}"#)]).unwrap();
+    let overdue = world.view(late(10), |view| view.overdue(Lsn(0), 10, 10).unwrap());
+    assert_eq!(overdue.items.len(), 2);
+    // In the same group as the purge, and before it.
+    let purged = world.commit(|group| {
+        let ops = vec![op("1", Action::Upsert(doc(r#"{"id":"1","pk":"a"}"#)))];
+        group.run(&Txn { scope: scope("a"), ops, now: late(10) }).expect("an upsert succeeds");
+        group.purge(&overdue.items, late(10)).expect("stored items decode").len()
+    });
+    assert_eq!(purged, 1);
+    assert_eq!(world.ids(late(11)), ["1"]);
+    assert_eq!(world.purge_items(late(11), &overdue.items), 0);
+    world.check();
+}
+
+#[test]
+fn the_search_passes_what_has_a_life_of_its_own() {
+    let world = World::new(DefaultTtl::Seconds(10), &[]);
+    let body = |n: u64, ttl: &str| format!(r#"{{"id":"{n}","pk":"a"{ttl}}}"#);
+    for n in 0..10 {
+        world.run(at(0), vec![create(&n.to_string(), &body(n, r#","ttl":-1"#))]).unwrap();
+    }
+    world.run(at(1), vec![create("10", &body(10, ""))]).unwrap();
+    let first = world.view(late(20), |view| view.overdue(Lsn(0), 10, 4).unwrap());
+    assert_eq!((first.items.len(), first.more), (0, true));
+    assert!(first.passed > Lsn(1));
+    let mut passed = first.passed;
+    let mut found = 0;
+    for _ in 0..10 {
+        let next = world.view(late(20), |view| view.overdue(passed, 10, 4).unwrap());
+        found += next.items.len();
+        passed = next.passed;
+        if found > 0 {
+            break;
+        }
+    }
+    assert_eq!(found, 1);
+    assert!(passed < Lsn(11), "what was found and not yet deleted is found again");
+}
+
+#[test]
+fn whether_anything_is_expired_is_known_without_looking_at_items() {
+    let world = World::new(DefaultTtl::Seconds(10), &[]);
+    let may = |now| world.view(now, |view| view.may_hold_expired().unwrap());
+    assert!(!may(late(0)));
+    world.run(at(0), vec![create("1", r#"{"id":"1","pk":"a"}"#)]).unwrap();
+    world.run(at(0), vec![create("2", r#"{"id":"2","pk":"a","ttl":5}"#)]).unwrap();
+    assert_eq!([0, 4, 5, 9, 10].map(|second| may(late(second))), [false, false, true, true, true]);
+    assert_eq!(world.purge(late(10), 10), 2);
+    assert!(!may(late(10)));
+}
+
+#[test]
+fn illegal_times_to_live_are_refused() {
+    let world = World::new(DefaultTtl::Off, &[]);
+    for ttl in ["0", "null", "-10", "\"5\"", "2147483648", "1.5", "{}"] {
+        let body = format!(r#"{{"id":"1","pk":"a","ttl":{ttl}}}"#);
+        assert_eq!(world.word(at(0), create("1", &body)), "invalid", "{ttl}");
+    }
+    assert_eq!(world.word(at(0), create("1", r#"{"id":"1","pk":"a","ttl":5}"#)), "created");
+    assert_eq!(world.word(at(0), replace("1", r#"{"id":"1","pk":"a","ttl":0}"#)), "invalid");
+}
+
+#[test]
+fn two_items_of_a_logical_partition_do_not_share_a_unique_value() {
+    let world = World::new(DefaultTtl::Off, &[&["/u"], &["/a", "/b/c"]]);
+    assert_eq!(world.word(at(0), create("1", r#"{"id":"1","pk":"a","u":1,"a":1,"b":{"c":1}}"#)), "created");
+    for (body, word) in [
+        (r#"{"id":"2","pk":"a","u":1.0,"a":2}"#, "unique"),
+        (r#"{"id":"2","pk":"a","u":2,"a":1,"b":{"c":1}}"#, "unique"),
+        (r#"{"id":"2","pk":"a","u":"1","a":1,"b":{"c":2}}"#, "created"),
+        (r#"{"id":"3","pk":"a"}"#, "created"),
+        (r#"{"id":"4","pk":"a","u":null,"a":9}"#, "unique"),
+    ] {
+        let id = &doc(body).root().get("id").as_str().unwrap().to_owned();
+        assert_eq!(world.word(at(0), create(id, body)), word, "{body}");
+    }
+    let elsewhere = world.group(at(0), vec![("b", vec![create("1", r#"{"id":"1","pk":"b","u":1,"a":1,"b":{"c":1}}"#)])]);
+    assert!(elsewhere[0].is_ok(), "another logical partition may have the same values");
+    world.check();
+}
+
+#[test]
+fn values_are_freed_and_taken_with_the_items() {
+    let world = World::new(DefaultTtl::Off, &[&["/u"]]);
+    let body = |id: &str, u: &str| format!(r#"{{"id":"{id}","pk":"a","u":"{u}"}}"#);
+    for (id, u) in [("1", "x"), ("2", "y")] {
+        assert_eq!(world.word(at(0), create(id, &body(id, u))), "created");
+    }
+    assert_eq!(world.word(at(0), replace("1", &body("1", "x"))), "replaced", "its own value is its own");
+    assert_eq!(world.word(at(0), replace("1", &body("1", "y"))), "unique");
+    assert_eq!(world.word(at(0), op("3", Action::Upsert(doc(&body("3", "y"))))), "unique");
+    assert_eq!(world.word(at(0), replace("1", &body("1", "z"))), "replaced");
+    assert_eq!(world.word(at(0), replace("2", &body("2", "x"))), "replaced", "the old value is free");
+    assert_eq!(world.word(at(0), op("2", Action::Delete)), "deleted");
+    assert_eq!(world.word(at(0), create("4", &body("4", "x"))), "created");
+    let moved = Action::Rename { id: "5".into(), doc: doc(&body("5", "x")) };
+    assert_eq!(world.word(at(0), op("4", moved)), "replaced", "a moved item keeps its value");
+    assert_eq!(world.word(at(0), create("6", &body("6", "x"))), "unique");
+    world.check();
+}
+
+#[test]
+fn a_batch_sees_what_its_own_operations_did_and_leaves_nothing_when_it_fails() {
+    let world = World::new(DefaultTtl::Off, &[&["/u"]]);
+    let body = |id: &str, u: &str| format!(r#"{{"id":"{id}","pk":"a","u":"{u}"}}"#);
+    world.run(at(0), vec![create("1", &body("1", "x"))]).unwrap();
+    let swap = || vec![op("1", Action::Delete), create("2", &body("2", "x"))];
+    let mut failing = swap();
+    failing.push(create("3", &body("3", "x")));
+    assert!(matches!(world.run(at(0), failing), Err(OpError::UniqueConflict)));
+    assert_eq!(world.word(at(0), create("2", &body("2", "x"))), "unique", "the failed batch freed nothing");
+    assert!(world.run(at(0), swap()).is_ok());
+    let wrong_way = vec![create("3", &body("3", "x")), op("2", Action::Delete)];
+    assert!(matches!(world.run(at(0), wrong_way), Err(OpError::UniqueConflict)), "order counts");
+    world.check();
+}
+
+#[test]
+fn transactions_of_one_group_see_each_others_values() {
+    let world = World::new(DefaultTtl::Off, &[&["/u"]]);
+    let body = |id: &str, u: &str| format!(r#"{{"id":"{id}","pk":"a","u":"{u}"}}"#);
+    let answers = world.group(
+        at(0),
+        vec![
+            ("a", vec![create("1", &body("1", "x"))]),
+            ("a", vec![create("2", &body("2", "x"))]),
+            ("b", vec![create("2", r#"{"id":"2","pk":"b","u":"x"}"#)]),
+            ("a", vec![op("1", Action::Delete)]),
+            ("a", vec![create("3", &body("3", "x"))]),
+        ],
+    );
+    let fine: Vec<bool> = answers.iter().map(Result::is_ok).collect();
+    assert_eq!(fine, [true, false, true, true, true]);
+    world.check();
+}
+
+#[test]
+fn long_values_are_compared_to_their_end() {
+    let world = World::new(DefaultTtl::Off, &[&["/u"]]);
+    let body = |id: &str, last: &str| format!(r#"{{"id":"{id}","pk":"a","u":"{}{last}"}}"#, "x".repeat(70_000));
+    assert_eq!(world.word(at(0), create("1", &body("1", "a"))), "created");
+    assert_eq!(world.word(at(0), create("2", &body("2", "b"))), "created");
+    assert_eq!(world.word(at(0), create("3", &body("3", "a"))), "unique");
+    world.check();
+}
+
+#[test]
+fn an_expired_item_holds_no_value() {
+    let world = World::new(DefaultTtl::Seconds(10), &[&["/u"], &["/v"]]);
+    let body = |id: &str, u: &str, v: &str| format!(r#"{{"id":"{id}","pk":"a","u":"{u}","v":"{v}"}}"#);
+    world.run(at(0), vec![create("1", &body("1", "x", "1"))]).unwrap();
+    world.run(at(0), vec![create("2", &body("2", "y", "2"))]).unwrap();
+    assert_eq!(world.word(late(9), create("3", &body("3", "x", "3"))), "unique");
+    assert_eq!(world.word(late(10), create("3", &body("3", "x", "2"))), "created");
+    assert_eq!(world.stored(), 1, "both that held its values went with the same commit");
+    world.check();
+    assert_eq!(world.word(late(11), create("1", &body("1", "z", "1"))), "created");
+    world.check();
+}
+
+/// What the model knows of an item.
+#[derive(Clone, Debug)]
+struct Known {
+    value: u8,
+    written: u64,
+    ttl: Option<u64>,
+}
+
+/// The model: items by key and id.
+type Model = HashMap<(u8, u8), Known>;
+
+const DEFAULT: u64 = 6;
+
+fn lives(known: &Known, now: u64) -> bool {
+    let ttl = known.ttl.unwrap_or(DEFAULT);
+    ttl == 0 || now - known.written < ttl * TICKS_PER_SECOND
+}
+
+/// Applies one operation; false when it must be refused.
+fn apply(model: &mut Model, key: u8, (kind, id, value, ttl): (u8, u8, u8, u8), now: u64) -> bool {
+    let there = model.get(&(key, id)).is_some_and(|known| lives(known, now));
+    let wanted = match kind {
+        0 => !there,
+        1 => true,
+        _ => there,
+    };
+    if !wanted {
+        return false;
+    }
+    if kind == 3 {
+        model.remove(&(key, id));
+    }
+    if kind > 2 {
+        return true;
+    }
+    let is_taken = |((other_key, other), known): (&(u8, u8), &Known)| {
+        *other_key == key && *other != id && known.value == value && lives(known, now)
+    };
+    if model.iter().any(is_taken) {
+        return false;
+    }
+    // Zero stands for an item that never expires.
+    let ttl = [None, Some(3), Some(0)][usize::from(ttl % 3)];
+    model.insert((key, id), Known { value, written: now, ttl });
+    true
+}
+
+fn planned(key: u8, (kind, id, value, ttl): (u8, u8, u8, u8)) -> Op {
+    let ttl = ["", r#","ttl":3"#, r#","ttl":-1"#][usize::from(ttl % 3)];
+    let body = format!(r#"{{"id":"{id}","pk":"{key}","u":{value}{ttl}}}"#);
+    let action = match kind {
+        0 => Action::Create(doc(&body)),
+        1 => Action::Upsert(doc(&body)),
+        2 => Action::Replace(doc(&body)),
+        3 => Action::Delete,
+        _ => Action::Read,
+    };
+    op(&id.to_string(), action)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Any mix of transactions, purges and passing time agrees with a plain map in which the expired is not there.
+    #[test]
+    fn a_partition_agrees_with_a_map(rounds in prop::collection::vec(
+        (0..5u64, any::<bool>(), prop::collection::vec(
+            (0..2u8, prop::collection::vec((0..5u8, 0..4u8, 0..4u8, 0..3u8), 1..4)), 1..4)), 1..12))
+    {
+        let world = World::new(DefaultTtl::Seconds(DEFAULT as u32), &[&["/u"]]);
+        let (mut model, mut now) = (Model::new(), at(0));
+        for (seconds, purges, txns) in rounds {
+            // The writes of a group are some ticks apart, so groups are a little more than seconds apart.
+            now += seconds * TICKS_PER_SECOND + 1_000;
+            if purges {
+                world.purge(now, 3);
+            }
+            let keys: Vec<String> = txns.iter().map(|(key, _)| key.to_string()).collect();
+            let plan = |((key, ops), text): (&(u8, Vec<_>), &'_ String)| {
+                (text.clone(), ops.iter().map(|op| planned(*key, *op)).collect::<Vec<Op>>())
+            };
+            let plans: Vec<(String, Vec<Op>)> = txns.iter().zip(&keys).map(plan).collect();
+            let answers = world.group(now, plans.iter().map(|(key, ops)| (key.as_str(), ops.clone())).collect());
+            for ((key, ops), answer) in txns.iter().zip(&answers) {
+                let mut after = model.clone();
+                let fine = ops.iter().all(|op| apply(&mut after, *key, *op, now));
+                prop_assert_eq!(fine, answer.is_ok(), "{:?} {:?}", ops, answer);
+                if fine {
+                    model = after;
+                }
+            }
+            let mut ids: Vec<String> =
+                model.iter().filter(|(_, known)| lives(known, now)).map(|((_, id), _)| id.to_string()).collect();
+            ids.sort();
+            prop_assert_eq!(world.ids(now), ids);
+            world.check();
+        }
+        while world.purge(now, 2) > 0 {}
+        let alive = model.values().filter(|known| lives(known, now)).count();
+        prop_assert_eq!(world.stored(), alive as u64);
+        world.check();
+    }
+}
+
+#[test]
+fn what_looks_after_the_items_sees_all_of_them() {
+    let world = World::new(DefaultTtl::Seconds(1), &[]);
+    world.run(at(0), vec![create("1", r#"{"id":"1","pk":"a"}"#)]).unwrap();
+    let snapshot = world.engine.snapshot();
+    let view = View::new(&world.partition, &snapshot, world.partition.lsn(), Lifetimes::ENDLESS);
+    assert_eq!(view.count_items(&EpkRange::full()).unwrap(), 1);
+    assert_eq!(world.ids(late(5)), Vec::<String>::new());
+}

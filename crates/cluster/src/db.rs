@@ -23,6 +23,7 @@ use crate::range::{Range, RangeParts, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
 use crate::request::{ReadOptions, ReadReply, SessionToken, WriteOptions, WriteReply};
 use crate::ru;
+use crate::script::Scripts;
 
 /// From here on a logical partition is watched.
 const NEAR_LIMIT_PERCENT: u64 = 80;
@@ -40,6 +41,7 @@ pub(crate) struct Inner {
     pub catalog_range: Arc<Range>,
     /// Feeds and queries that may run at once; each holds a thread.
     pub scans: Semaphore,
+    pub scripts: Scripts,
     /// Indexes that may be built at once.
     pub index_builds: Semaphore,
     /// Held while the catalog changes: one change at a time.
@@ -67,6 +69,7 @@ impl Db {
             committer,
             catalog: ArcSwap::from_pointee(loaded.catalog),
             scans: Semaphore::new(SCANS_MAX),
+            scripts: Scripts::new(),
             index_builds: Semaphore::new(INDEX_BUILDS_MAX),
             control: tokio::sync::Mutex::new(loaded.counters),
             options,
@@ -74,6 +77,8 @@ impl Db {
         let db = Db { inner: Arc::new(inner) };
         db.resume_purges(loaded.unfinished);
         db.resume_index_builds();
+        db.purge_expired_later();
+        db.erase_histories_later();
         Ok(db)
     }
 
@@ -120,7 +125,7 @@ impl Db {
         let range = container.range_of(&epk);
         let lsn = self.admit(container, range, options.session.as_ref())?;
         let snapshot = self.inner.committer.snapshot();
-        let found = View::new(&range.partition, &snapshot, lsn).item(&epk, target);
+        let found = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).item(&epk, target);
         drop(snapshot);
         let served = |item_lsn| Some(Served { range_id: range.id, lsn, item_lsn });
         match found {

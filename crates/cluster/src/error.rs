@@ -48,8 +48,20 @@ pub enum ErrorKind {
     /// The query cannot be answered by one partition; the client must fetch a plan.
     #[error("the query needs a plan")]
     NeedsQueryPlan,
+    /// The feed of all versions and deletes cannot be read like this.
+    #[error("{0}")]
+    History(#[from] HistoryError),
     #[error("the query is wrong: {0}")]
     Query(orrery_query::QueryError),
+    /// A script could not do its work; nothing of it happened.
+    #[error("{0}")]
+    Script(orrery_script::ScriptError),
+    /// Others write to the same logical partition all the time; nothing happened, try again.
+    #[error("the logical partition kept changing while the script ran")]
+    RetryWith,
+    /// Too many scripts are running or waiting; nothing happened.
+    #[error("too many scripts are waiting")]
+    ScriptsBusy,
     /// The work took longer than any request may; ask for less.
     #[error("the request took too long")]
     TimedOut,
@@ -66,6 +78,17 @@ pub enum ErrorKind {
     Unsupported(&'static str),
 }
 
+/// Why all versions and deletes cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HistoryError {
+    #[error("the container does not keep all versions and deletes")]
+    NotKept,
+    #[error("all versions and deletes are read from now on, or from a continuation")]
+    NoSuchStart,
+    #[error("changes behind the continuation are older than the container keeps them")]
+    Outlived,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaKind {
     SharedThroughputContainers,
@@ -76,6 +99,12 @@ pub enum QuotaKind {
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
         Error { kind, receipt: None }
+    }
+}
+
+impl From<HistoryError> for Error {
+    fn from(error: HistoryError) -> Self {
+        ErrorKind::History(error).into()
     }
 }
 

@@ -87,7 +87,7 @@ impl Db {
         let mut last = None;
         let mut end = Step::Continue;
         let epk = walk.epk.intersection(range.epk());
-        let view = View::new(&range.partition, &snapshot, lsn);
+        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
         let scanned = view.scan(&epk, walk.after.as_ref(), |key, item| {
             meter.items_scanned += 1;
             meter.bytes_scanned += u64::from(item.header.json_bytes);

@@ -7,6 +7,7 @@ mod db;
 mod erase;
 mod error;
 mod feed;
+mod history;
 pub mod offer;
 mod options;
 mod query;
@@ -17,19 +18,21 @@ pub mod request;
 pub mod resource;
 pub mod rid;
 pub mod ru;
+mod script;
 pub mod stats;
 mod throttle;
+mod ttl;
 pub mod verify;
 
 pub use catalog::{Catalog, Child, ChildKind, Container, ContainerDefinition, Database, Usage};
 pub use changes::{ChangePage, ChangesFrom};
 pub use db::Db;
-pub use error::{Error, ErrorKind, QuotaKind, Result};
+pub use error::{Error, ErrorKind, HistoryError, QuotaKind, Result};
 pub use offer::Offer;
 pub use options::{Account, DbOptions, Durability, OpenError, Storage};
 pub use orrery_store as store;
 pub use orrery_store::limits;
-pub use query::{LeafNote, Method, PlanNote, QueryTimes};
+pub use query::{LeafNote, Method, OfferedIndexes, PlanNote, QueryTimes};
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{
@@ -38,3 +41,5 @@ pub use request::{
 };
 pub use resource::{Resource, ResourceKind};
 pub use rid::Rid;
+pub use script::{Forms, ScriptOptions, ScriptReply, TriggerNames, TriggeredReply};
+pub use orrery_script::{Refusal as ScriptRefusal, ScriptError};

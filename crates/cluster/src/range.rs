@@ -5,20 +5,21 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use orrery_doc::EpkRange;
 use orrery_store::engine::Snapshot;
 use orrery_store::limits::{
-    GROUP_TXNS_MAX, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS, PARTITION_QUEUE_MAX, PartitionLimits,
+    GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS, PARTITION_QUEUE_MAX, PartitionLimits,
 };
-use orrery_store::{ActiveIndex, Done, Etag, Group, Lsn, Meter, Partition, Prepared, Schema, Txn, TxnError};
+use orrery_store::{ActiveIndex, Ahead, DefaultTtl, Done, Etag, Group, ItemKey, Lifetimes, Lsn, Meter, OpError, Partition, Prepared, Schema, Txn, TxnError};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::committer::{CommitError, Committer};
+use crate::db::now;
 use crate::error::ErrorKind;
 use crate::throttle::Budget;
 
@@ -35,7 +36,9 @@ pub struct Range {
     pub etag: Etag,
     pub ts: u64,
     pub counters: RangeCounters,
-    limits: PartitionLimits,
+    /// How far the search for expired items has come.
+    passed: AtomicU64,
+    pub(crate) limits: PartitionLimits,
     queue: Mutex<Queue>,
 }
 
@@ -63,8 +66,19 @@ struct Pending {
 /// What goes through the queue: all of it is evaluated in order, so nothing needs a lock against anything else.
 enum Work {
     Write(Txn),
+    /// What a script has worked out beside the queue.
+    Ahead(Ahead),
     /// A step of the index that is being built.
     BuildIndex,
+    /// A step of erasing what the history holds from before a moment, or all of it.
+    EraseHistory {
+        keep_since: Option<u64>,
+    },
+    /// Items that were found to be expired at this moment.
+    Purge {
+        items: Vec<ItemKey>,
+        now: u64,
+    },
     /// Nothing; the answer says that all groups before it are done.
     Settle,
 }
@@ -112,6 +126,7 @@ impl Range {
             etag: parts.etag,
             ts: parts.ts,
             counters: RangeCounters::default(),
+            passed: AtomicU64::new(0),
             limits: parts.limits,
             queue: Mutex::default(),
         }
@@ -119,6 +134,23 @@ impl Range {
 
     pub fn epk(&self) -> &EpkRange {
         &self.partition.spec.range
+    }
+
+    /// Which items are there now. Where nothing expires, the clock is not asked.
+    pub fn lifetimes(&self) -> Lifetimes {
+        match self.schema.load().ttl {
+            DefaultTtl::Off => Lifetimes::ENDLESS,
+            ttl => Lifetimes::at(ttl, now()),
+        }
+    }
+
+    /// Up to here nothing lives by the container's default; see [`orrery_store::Overdue`].
+    pub fn passed(&self) -> Lsn {
+        Lsn(self.passed.load(Ordering::Relaxed))
+    }
+
+    pub fn set_passed(&self, lsn: Lsn) {
+        self.passed.store(lsn.0, Ordering::Relaxed);
     }
 
     /// The index that readers may use; see [`Range::schema_point`] for the snapshot to use it with.
@@ -146,9 +178,33 @@ impl Range {
         self.enqueue(committer, Work::Write(txn)).await
     }
 
+    /// The same for a transaction that was worked out ahead; it is refused if its logical partition has changed since.
+    pub async fn write_ahead(self: &Arc<Self>, committer: &Arc<Committer>, ahead: Ahead) -> Answer {
+        self.enqueue(committer, Work::Ahead(ahead)).await
+    }
+
     /// Takes the index that is being built a step further, among the writes.
     pub async fn build_index(self: &Arc<Self>, committer: &Arc<Committer>) -> Answer {
         self.enqueue(committer, Work::BuildIndex).await
+    }
+
+    /// Erases a part of what is no longer kept of the history, among the writes.
+    pub async fn erase_history(
+        self: &Arc<Self>,
+        committer: &Arc<Committer>,
+        keep_since: Option<u64>,
+    ) -> Answer {
+        self.enqueue(committer, Work::EraseHistory { keep_since }).await
+    }
+
+    /// Deletes those of the items that are expired at a moment.
+    pub async fn purge(
+        self: &Arc<Self>,
+        committer: &Arc<Committer>,
+        items: Vec<ItemKey>,
+        now: u64,
+    ) -> Answer {
+        self.enqueue(committer, Work::Purge { items, now }).await
     }
 
     /// Returns when no group is under way that began with an older schema.
@@ -235,15 +291,24 @@ impl Range {
             }
             answers.push(match &pending.work {
                 Work::Write(txn) => running.run(txn).map_err(WriteError::Refused),
-                Work::BuildIndex => self.build_step(&mut running),
+                Work::Ahead(ahead) => running.run_ahead(ahead).map_err(WriteError::Refused),
+                Work::BuildIndex => self.step(running.build(INDEX_BUILD_ITEMS, INDEX_BUILD_BYTES)),
+                Work::EraseHistory { keep_since } => {
+                    self.step(running.erase_history(*keep_since, HISTORY_ERASED_PER_STEP))
+                }
+                Work::Purge { items, now } => match running.purge(items, *now) {
+                    Ok(outcomes) => Ok(Done { outcomes, ..self.nothing_written() }),
+                    Err(error) => self.step(Err(error)),
+                },
                 Work::Settle => Ok(self.nothing_written()),
             });
         }
         (running.finish(), answers)
     }
 
-    fn build_step(&self, group: &mut Group<'_>) -> Answer {
-        match group.build(INDEX_BUILD_ITEMS, INDEX_BUILD_BYTES) {
+    /// The answer to background work.
+    fn step(&self, result: Result<(), OpError>) -> Answer {
+        match result {
             Ok(()) => Ok(self.nothing_written()),
             Err(error) => {
                 let refusal = TxnError { place: 0, error, meter: Meter::default() };

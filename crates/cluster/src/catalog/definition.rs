@@ -6,15 +6,18 @@
 //! stored definitions are read back through the same door.
 
 mod full_text;
-mod index_paths;
+pub(super) mod index_paths;
 mod policies;
 mod replace;
 mod vectors;
+
+use std::time::Duration;
 
 use orrery_doc::{Doc, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path};
 use orrery_query::Geospatial;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{KEY_LEVELS_MAX, NAME_CHARS_MAX};
+use orrery_store::{DefaultTtl, UniqueKeys};
 use serde_json::{Map, Value, json};
 
 use super::record::{to_doc, to_json};
@@ -67,10 +70,31 @@ const OPTIONAL_PROPERTIES: [&str; 13] = [
 impl ContainerDefinition {
     /// Whether spatial functions measure on the globe or on a plane.
     pub fn geospatial(&self) -> Geospatial {
-        match self.body.root().get("geospatialConfig").get("type").as_str() {
-            Some(kind) if kind.eq_ignore_ascii_case("Geometry") => Geospatial::Geometry,
-            _ => Geospatial::Geography,
+        geospatial(&self.body)
+    }
+
+    /// How long items live that do not say it themselves.
+    pub fn ttl(&self) -> DefaultTtl {
+        match self.body.root().get("defaultTtl").as_i64() {
+            None => DefaultTtl::Off,
+            Some(seconds) => u32::try_from(seconds).map_or(DefaultTtl::Never, DefaultTtl::Seconds),
         }
+    }
+
+    /// Combinations of values that no two items of a logical partition may share.
+    pub fn unique_keys(&self) -> UniqueKeys {
+        let keys = self.body.root().get("uniqueKeyPolicy").get("uniqueKeys").as_array();
+        let paths = |key: orrery_doc::Value<'_>| {
+            let paths = key.get("paths").as_array();
+            paths.iter().flat_map(|paths| paths.iter()).filter_map(|path| plain_path(path.as_str()?)).collect()
+        };
+        UniqueKeys::new(keys.iter().flat_map(|keys| keys.iter()).map(paths).collect())
+    }
+
+    /// For how long every version and delete is kept; none when the container does not ask for it.
+    pub fn retention(&self) -> Option<Duration> {
+        let minutes = self.body.root().get("changeFeedPolicy").get("retentionDuration").as_f64()?;
+        (minutes >= 1.0).then(|| Duration::from_secs(minutes as u64 * 60))
     }
 
     /// Checks every property and fills in the defaults.
@@ -101,6 +125,13 @@ impl ContainerDefinition {
         let body = to_doc(&Value::Object(ordered(object))).map_err(Error::invalid)?;
         let indexing = index_paths::compile(&body)?;
         Ok(ContainerDefinition { id, body, key, indexing })
+    }
+}
+
+fn geospatial(body: &Doc) -> Geospatial {
+    match body.root().get("geospatialConfig").get("type").as_str() {
+        Some(kind) if kind.eq_ignore_ascii_case("Geometry") => Geospatial::Geometry,
+        _ => Geospatial::Geography,
     }
 }
 

@@ -10,6 +10,7 @@ use orrery_store::indexing::IndexingPolicy;
 use orrery_store::{ActiveIndex, IndexGeneration, Schema};
 
 use super::record::{Counters, IndexRecord, RangeIndexRecord, Record, RetiredRecord, to_doc, to_json};
+use super::definition::index_paths;
 use super::{Catalog, Container, ContainerDefinition};
 use crate::db::Db;
 use crate::error::Result;
@@ -39,9 +40,9 @@ impl Policies {
         let current = Arc::new(definition.indexing.clone());
         let active = match &record.made_by {
             None => current.clone(),
-            Some(policy) => {
-                let policy = IndexingPolicy::from_value(to_doc(policy)?.root());
-                Arc::new(policy.map_err(|error| error.to_string())?)
+            Some(made_by) => {
+                let policy = index_paths::compile(&to_doc(made_by)?);
+                Arc::new(policy.map_err(|error| error.kind.to_string())?)
             }
         };
         Ok(Policies { active, current })
@@ -51,7 +52,14 @@ impl Policies {
         let active = ActiveIndex::new(index.active, self.active.clone(), self.current.clone());
         let building =
             index.building.map(|generation| IndexGeneration { generation, policy: self.current.clone() });
-        Schema { key: definition.key.clone(), index: Arc::new(active), building }
+        Schema {
+            key: definition.key.clone(),
+            index: Arc::new(active),
+            building,
+            ttl: definition.ttl(),
+            unique: definition.unique_keys(),
+            keeps_history: definition.retention().is_some(),
+        }
     }
 
     /// Lets writers and readers know.
@@ -90,7 +98,7 @@ impl IndexChange {
                 retired.extend(building.map(|generation| container.retire(index.id, generation)));
             }
             if record.made_by.is_none() {
-                record.made_by = Some(to_json(&container.definition.body)?["indexingPolicy"].take());
+                record.made_by = Some(index_paths::index_part(&to_json(&container.definition.body)?));
             }
             starts_build = true;
         }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use orrery_doc::{Doc, EpkRange};
 use orrery_store::engine::Snapshot;
-use orrery_store::{ItemHeader, Partition, PartitionSpec, Scan, View};
+use orrery_store::{ItemHeader, Lifetimes, Partition, PartitionSpec, Scan, View};
 
 use super::children::load_child;
 use super::indexes::Policies;
@@ -88,7 +88,7 @@ impl Loaded {
 
 impl Records {
     fn read(partition: &Partition, snapshot: &Snapshot) -> Result<Records, OpenError> {
-        let view = View::new(partition, snapshot, partition.lsn());
+        let view = View::new(partition, snapshot, partition.lsn(), Lifetimes::ENDLESS);
         let mut records = Records::default();
         let mut failure = None;
         let everything = EpkRange::full();

@@ -57,15 +57,23 @@ impl Db {
         }
         let (db, container) = (self.clone(), container.clone());
         tokio::spawn(async move {
-            for range in &container.ranges {
-                if !db.wait_until_settled(range).await {
-                    return;
-                }
+            if !db.wait_until_all_settled(&container).await {
+                return;
             }
             for record in retired {
                 db.erase_index(record).await;
             }
         });
+    }
+
+    /// Waits for all groups that may be under way with an older schema; false when the server stops.
+    pub(super) async fn wait_until_all_settled(&self, container: &Container) -> bool {
+        for range in &container.ranges {
+            if !self.wait_until_settled(range).await {
+                return false;
+            }
+        }
+        true
     }
 
     /// Waits for the group that may be under way with an older schema; false when the server stops.
@@ -96,7 +104,9 @@ impl Db {
         for partition in &record.partitions {
             prefixes.push((Keyspace::Feed, partition.to_be_bytes().to_vec()));
             prefixes.push((Keyspace::Meta, keys::partition_state(*partition).to_vec()));
+            prefixes.push((Keyspace::Feed, keys::history_of(*partition).to_vec()));
             prefixes.push((Keyspace::Meta, keys::build(*partition).to_vec()));
+            prefixes.push((Keyspace::Meta, keys::history_bounds(*partition).to_vec()));
             prefixes.push((Keyspace::Meta, keys::path_counts_of_all(*partition)));
         }
         for generation in &record.generations {

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use orrery_store::limits::{COMPUTED_PROPERTIES_MAX, UNIQUE_KEY_PATHS_MAX, UNIQUE_KEYS_MAX};
+use orrery_store::limits::{COMPUTED_PROPERTIES_MAX, RETENTION_MINUTES_MAX, TTL_SECONDS_MAX, UNIQUE_KEY_PATHS_MAX, UNIQUE_KEYS_MAX};
 use serde_json::{Value, json};
 
 use super::{Object, Result, child_object, list, plain_path, wrong_type};
 use crate::error::Error;
 
 /// The longest time to live, in seconds.
-const TTL_MAX: i64 = i32::MAX as i64;
+const TTL_MAX: i64 = TTL_SECONDS_MAX as i64;
 
 pub(super) fn check(object: &mut Object) -> Result<()> {
     time_to_live(object)?;
@@ -35,7 +35,7 @@ fn time_to_live(object: &Object) -> Result<()> {
         if !value.as_i64().is_some_and(is_legal) {
             return Err(Error::invalid(format!(
                 "The input ttl '{value}' is invalid. Ensure to provide a nonzero positive integer less than \
-                 or equal to '{TTL_MAX}', or -1 which means never expire."
+                 or equal to '{TTL_MAX}', or '-1' which means never expire."
             )));
         }
     }
@@ -120,9 +120,14 @@ fn change_feed(object: &Object) -> Result<()> {
     let policy = policy.as_object().ok_or_else(|| wrong_type("changeFeedPolicy", "an object"))?;
     match policy.get("retentionDuration") {
         None | Some(Value::Null) => Ok(()),
-        Some(minutes) if minutes.as_i64().is_some_and(|minutes| minutes >= 0) => Ok(()),
+        Some(minutes)
+            if minutes.as_i64().is_some_and(|minutes| (0..=RETENTION_MINUTES_MAX).contains(&minutes)) =>
+        {
+            Ok(())
+        }
         Some(other) => Err(Error::invalid(format!(
-            "The retention duration '{other}' of the change feed policy must be a number of minutes."
+            "The retention duration '{other}' of the change feed policy must be a number of minutes, at most \
+             {RETENTION_MINUTES_MAX}."
         ))),
     }
 }

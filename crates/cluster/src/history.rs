@@ -1,0 +1,91 @@
+//! Erasing what containers no longer keep of their history.
+//!
+//! One task looks at all partitions from time to time. What is too old goes in small steps, each in the queue of its
+//! partition among the writes, so erasing needs no lock and a reader sees either the entries or a floor above them.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use orrery_store::TICKS_PER_SECOND;
+
+use crate::db::{Db, Inner, now};
+use crate::error::ErrorKind;
+use crate::range::{Range, WriteError};
+
+/// How long an entry may outlive its time.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Between two steps on one partition.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A duration in the units of the store.
+pub(crate) fn ticks(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(TICKS_PER_SECOND)
+}
+
+impl Db {
+    /// Starts the task; it ends with the database.
+    pub(crate) fn erase_histories_later(&self) {
+        let inner = Arc::downgrade(&self.inner);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(INTERVAL).await;
+                let Some(db) = alive(&inner) else { return };
+                if db.erase_histories(now()).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Erases what is outlived at a moment; an error means that the database is stopping.
+    pub(crate) async fn erase_histories(&self, now: u64) -> Result<(), ErrorKind> {
+        for container in self.catalog().containers() {
+            let retention = container.definition.retention();
+            let keep_since = retention.map(|retention| now.saturating_sub(ticks(retention)));
+            for range in &container.ranges {
+                self.erase_history(range, keep_since).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn erase_history(&self, range: &Arc<Range>, keep_since: Option<u64>) -> Result<(), ErrorKind> {
+        while let Some(bounds) = range.partition.history() {
+            let is_due = match keep_since {
+                None => Ok(true),
+                Some(since) => {
+                    let snapshot = self.inner.committer.snapshot_owned();
+                    tokio::task::block_in_place(|| {
+                        bounds.is_outlived(&snapshot, range.partition.spec.number, since)
+                    })
+                }
+            };
+            match is_due {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => {
+                    tracing::error!(range = range.id, %error, "the history of a partition could not be read");
+                    return Ok(());
+                }
+            }
+            match range.erase_history(&self.inner.committer, keep_since).await {
+                Ok(_) => tokio::time::sleep(PAUSE).await,
+                Err(WriteError::Unwritten(ErrorKind::Stopping)) => return Err(ErrorKind::Stopping),
+                // The container is going, or there is no room: the next round will see.
+                Err(WriteError::Unwritten(_)) => return Ok(()),
+                Err(WriteError::Refused(refusal)) => {
+                    tracing::error!(range = range.id, error = %refusal.error, "a history could not be erased");
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn alive(inner: &Weak<Inner>) -> Option<Db> {
+    inner.upgrade().map(|inner| Db { inner })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! All versions and deletes, from the policy of a container to the erased entry.
+
+use std::ops::Bound;
+
+use orrery_doc::{Doc, PartitionKey, json as text};
+use orrery_store::engine::Keyspace;
+use orrery_store::{Action, ChangeKind, FeedCursor, Op, Precondition, Target};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::catalog::{Container, ContainerDefinition};
+use crate::changes::{ChangePage, ChangesFrom};
+use crate::error::{Error, HistoryError};
+use crate::options::{Account, DbOptions, Durability, Storage};
+use crate::request::{AccessChoice, Consistency, PageOptions, Scope, WriteOptions};
+
+const MINUTE: u64 = 60 * TICKS_PER_SECOND;
+
+fn doc(value: &Value) -> Doc {
+    text::parse(value.to_string().as_bytes(), 64).expect("a test document is JSON")
+}
+
+fn definition(retention: Option<u64>) -> ContainerDefinition {
+    let mut body = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+    if let Some(minutes) = retention {
+        body["changeFeedPolicy"] = json!({"retentionDuration": minutes});
+    }
+    ContainerDefinition::parse(&doc(&body)).unwrap_or_else(|error| panic!("{}", error.kind))
+}
+
+async fn start(retention: Option<u64>) -> (Db, Arc<Container>) {
+    let account = Account {
+        name: "history".to_owned(),
+        region: "here".to_owned(),
+        consistency: Consistency::Session,
+        serverless: false,
+    };
+    let options = DbOptions {
+        storage: Storage::Memory,
+        durability: Durability::Relaxed,
+        limits: orrery_store::limits::PartitionLimits::default(),
+        throttle: false,
+        account,
+    };
+    let db = Db::open(options).expect("an empty database opens");
+    let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("a new database");
+    let container = db.create_container(database.resource.rid, definition(retention), None).await;
+    (db, container.expect("a new container"))
+}
+
+async fn write(db: &Db, container: &Arc<Container>, id: &str, action: Action) {
+    let key = PartitionKey::from_header("[\"a\"]").expect("a plain key");
+    let op = Op { target: Target::Id(id.to_owned()), action, precondition: Precondition::None, indexed: true };
+    db.write(container, &key, vec![op], &WriteOptions::default()).await.expect("a write succeeds");
+}
+
+async fn upsert(db: &Db, container: &Arc<Container>, id: &str) {
+    write(db, container, id, Action::Upsert(doc(&json!({"id": id, "pk": "a"})))).await;
+}
+
+async fn read(
+    db: &Db,
+    container: &Arc<Container>,
+    from: ChangesFrom,
+) -> Result<ChangePage<orrery_store::HistoryEntry>, Error> {
+    let page = PageOptions {
+        items_max: 100,
+        bytes_max: 1 << 20,
+        time_max: Duration::from_secs(5),
+        continuation: None,
+        consistency: Consistency::Session,
+        session: None,
+        access: AccessChoice::Auto,
+    };
+    db.all_changes(container, &Scope::Container, from, &page).await
+}
+
+async fn now_in(db: &Db, container: &Arc<Container>) -> ChangesFrom {
+    let page = read(db, container, ChangesFrom::Now).await.expect("the feed is there");
+    assert!(page.changes.is_empty() && page.is_last);
+    ChangesFrom::After(page.seen)
+}
+
+async fn refusal(db: &Db, container: &Arc<Container>, from: ChangesFrom) -> Option<HistoryError> {
+    match read(db, container, from).await {
+        Ok(_) => None,
+        Err(error) => match error.kind {
+            ErrorKind::History(error) => Some(error),
+            other => panic!("{other}"),
+        },
+    }
+}
+
+fn keys_in(db: &Db, keyspace: Keyspace, first: u8) -> usize {
+    let snapshot = db.inner.committer.snapshot_owned();
+    let keys = snapshot.keys(keyspace, Bound::Included(&[first]), Bound::Unbounded, false);
+    keys.filter(|key| key.as_ref().is_ok_and(|key| key[0] == first)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_feed_is_there_for_those_who_ask_for_it() {
+    let (db, container) = start(None).await;
+    for from in [ChangesFrom::Now, ChangesFrom::Beginning] {
+        assert_eq!(refusal(&db, &container, from).await, Some(HistoryError::NotKept));
+    }
+    upsert(&db, &container, "1").await;
+    assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 0, "what nobody asked for is not kept");
+    let (db, container) = start(Some(10)).await;
+    for from in [ChangesFrom::Beginning, ChangesFrom::Time(0)] {
+        assert_eq!(refusal(&db, &container, from).await, Some(HistoryError::NoSuchStart));
+    }
+    let start = now_in(&db, &container).await;
+    upsert(&db, &container, "1").await;
+    upsert(&db, &container, "1").await;
+    write(&db, &container, "1", Action::Delete).await;
+    let page = read(&db, &container, start).await.expect("the feed is there");
+    let kinds: Vec<_> = page.changes.iter().map(|change| change.kind).collect();
+    assert_eq!(kinds, [ChangeKind::Created, ChangeKind::Replaced, ChangeKind::Deleted]);
+    assert!(page.is_last);
+    assert_eq!(page.seen, FeedCursor::after(page.changes[2].at.lsn));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_old_is_erased_and_its_reader_is_told() {
+    let (db, container) = start(Some(10)).await;
+    let start = now_in(&db, &container).await;
+    upsert(&db, &container, "1").await;
+    let middle = now_in(&db, &container).await;
+    db.erase_histories(now() + 5 * MINUTE).await.expect("the database runs");
+    assert_eq!(read(&db, &container, start).await.expect("it is young").changes.len(), 1);
+    db.erase_histories(now() + 15 * MINUTE).await.expect("the database runs");
+    assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 0);
+    assert_eq!(refusal(&db, &container, start).await, Some(HistoryError::Outlived));
+    upsert(&db, &container, "2").await;
+    let page = read(&db, &container, middle).await.expect("nothing behind it is missing");
+    assert_eq!(page.changes.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_goes_takes_the_history_along() {
+    let (db, container) = start(Some(10)).await;
+    let before = now_in(&db, &container).await;
+    upsert(&db, &container, "1").await;
+    let rid = container.resource.rid;
+    let container = db.replace_container(rid, definition(None), None).await.expect("a policy may go");
+    assert_eq!(refusal(&db, &container, before).await, Some(HistoryError::NotKept));
+    upsert(&db, &container, "2").await;
+    db.erase_histories(now()).await.expect("the database runs");
+    assert_eq!((keys_in(&db, Keyspace::Feed, 0xFF), keys_in(&db, Keyspace::Meta, b'H')), (0, 0));
+    let container = db.replace_container(rid, definition(Some(10)), None).await.expect("and come back");
+    assert_eq!(refusal(&db, &container, before).await, Some(HistoryError::Outlived));
+    let after = now_in(&db, &container).await;
+    upsert(&db, &container, "3").await;
+    assert_eq!(read(&db, &container, after).await.expect("from here on").changes.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_container_leaves_no_history() {
+    let (db, container) = start(Some(10)).await;
+    upsert(&db, &container, "1").await;
+    assert_eq!((keys_in(&db, Keyspace::Feed, 0xFF), keys_in(&db, Keyspace::Meta, b'H')), (1, 1));
+    db.delete_container(container.resource.rid, None).await.expect("it can go");
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    while keys_in(&db, Keyspace::Feed, 0xFF) + keys_in(&db, Keyspace::Meta, b'H') > 0 {
+        assert!(tokio::time::Instant::now() < deadline, "the history stays");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -11,6 +11,7 @@
 //! the reverse hold too, and only then may rows be counted without looking at them.
 
 mod advice;
+mod composite;
 mod explain;
 mod filter;
 mod metrics;
@@ -19,6 +20,8 @@ mod path;
 mod proposal;
 mod shortcut;
 mod span;
+mod spatial;
+mod tuple;
 
 use crate::ast::Direction;
 use crate::compile::Program;
@@ -38,9 +41,24 @@ pub trait Indexes {
     /// Whether every value at this path is found in the index.
     fn covers(&self, path: &IndexPath) -> bool;
 
-    /// The composite index that delivers this order, and whether it must be read backwards.
-    fn composite(&self, order: &[(IndexPath, Direction)]) -> Option<(usize, bool)>;
+    /// The composite indexes. Plans name them by their number in this list.
+    fn composites(&self) -> Vec<CompositePaths> {
+        Vec::new()
+    }
+
+    /// Whether the cells of every shape at this path are found in the index.
+    fn spatial(&self, _: &IndexPath) -> bool {
+        false
+    }
+
+    /// The tuple indexes over the elements that this path leads to, each as the paths of its members.
+    fn tuples(&self, _: &IndexPath) -> Vec<Vec<IndexPath>> {
+        Vec::new()
+    }
 }
+
+/// The paths of a composite index with their directions.
+pub type CompositePaths = Vec<(IndexPath, Direction)>;
 
 /// What the indexes offer to one program.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,8 +68,8 @@ pub struct Access {
     /// value that SELECT asks for.
     pub filter_exact: bool,
     pub order: Option<IndexOrder>,
-    /// For [`IndexOrder::Single`]: the terms that the order path can have where a row passes, sorted. Undefined
-    /// counts as the term `10`, so a list that begins behind it proves that no passing row lacks the path.
+    /// The terms that the index of the order can have where a row passes, sorted. Undefined counts as the term
+    /// `10`, so for a single path a list that begins behind it proves that no passing row lacks the path.
     pub order_terms: Vec<Span>,
     /// For DISTINCT in the order of an index: of all items with one term, the first gives the only row. A term
     /// that was cut may stand for several values.
@@ -62,8 +80,17 @@ pub struct Access {
 /// An index whose order is the order that the program asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum IndexOrder {
-    Single { path: IndexPath, direction: Direction },
-    Composite { index: usize, reversed: bool },
+    Single {
+        path: IndexPath,
+        direction: Direction,
+    },
+    /// The filter holds the first `fixed` paths to one value each; `prefix` is what their terms are.
+    Composite {
+        index: usize,
+        reversed: bool,
+        fixed: usize,
+        prefix: Vec<u8>,
+    },
 }
 
 /// Finds what the indexes can do for a program. Only the level that sees the items matters; what later ones
@@ -87,14 +114,16 @@ pub fn plan_access(program: &Program, indexes: &dyn Indexes) -> Access {
         _ => Proposal::all([found.proposal, needed]),
     };
     let of_entries = filter.clone().of_entries();
-    let filter_exact = exact && of_entries == filter;
-    let order = if alone { order::index_order(level, &analysis, indexes) } else { None };
+    let mut complete = of_entries == filter;
+    let served = composite::served(of_entries, &analysis.composites, indexes, &mut complete);
+    let filter_exact = exact && complete;
+    let order = if alone { order::index_order(level, &analysis, indexes, &filter) } else { None };
     let order =
-        order.filter(|order| !level.distinct || (filter_exact && order::is_about_order(&of_entries, order)));
-    let order_terms = order::order_terms(order.as_ref(), &filter);
+        order.filter(|order| !level.distinct || (filter_exact && order::is_about_order(&served, order)));
+    let order_terms = order::order_terms(order.as_ref(), &filter, &analysis.composites);
     let one_per_term = level.distinct && order.is_some();
-    let shortcut = shortcut::allowed(shortcut, &of_entries, filter_exact);
-    Access { filter: of_entries, filter_exact, order, order_terms, one_per_term, shortcut }
+    let shortcut = shortcut::allowed(shortcut, &served, filter_exact);
+    Access { filter: served, filter_exact, order, order_terms, one_per_term, shortcut }
 }
 
 #[cfg(test)]

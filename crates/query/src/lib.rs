@@ -25,7 +25,7 @@ mod token;
 mod value;
 
 pub use access::{
-    Access, Advice, Chosen, Explanation, IndexMetrics, IndexOrder, IndexPath, IndexStep, Indexes, Leaf,
+    Access, Advice, Chosen, CompositePaths, Explanation, IndexMetrics, IndexOrder, IndexPath, IndexStep, Indexes, Leaf,
     Proposal, Shortcut, Span, advice, advice_json, check_order, explain, index_metrics, plan_access,
 };
 pub use compile::{ComputedProperties, Program, compile, compile_condition, compile_with};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::path::IndexPath;
+use super::path::{IndexPath, IndexStep};
 use super::proposal::{Leaf, Proposal};
 use super::span::{Span, after_prefix, is_whole_term};
 use super::{Access, IndexOrder, Shortcut};
@@ -75,8 +75,11 @@ fn write_proposal(proposal: &Proposal, chosen: &Chosen<'_>, depth: usize, out: &
 fn order_text(order: &IndexOrder) -> String {
     match order {
         IndexOrder::Single { path, direction } => format!("{path} {}", direction_text(*direction)),
-        IndexOrder::Composite { index, reversed: false } => format!("composite index {index}"),
-        IndexOrder::Composite { index, reversed: true } => format!("composite index {index}, backwards"),
+        IndexOrder::Composite { index, reversed, fixed, .. } => {
+            let backwards = if *reversed { ", backwards" } else { "" };
+            let behind = if *fixed > 0 { format!(", behind {fixed} equal values") } else { String::new() };
+            format!("composite index {index}{behind}{backwards}")
+        }
     }
 }
 
@@ -100,7 +103,12 @@ fn shortcut_text(shortcut: &Shortcut) -> String {
 const SPANS_SHOWN: usize = 8;
 
 fn condition(leaf: &Leaf) -> String {
-    let shown: Vec<String> = leaf.spans.iter().take(SPANS_SHOWN).map(span_text).collect();
+    let parts = leaf.path.parts();
+    let text = |span: &Span| if parts.len() > 1 { entry_text(span, &parts) } else { span_text(span) };
+    if let Some(IndexStep::Cells) = leaf.path.steps().last() {
+        return format!("near, in {} intervals of cells", leaf.spans.len());
+    }
+    let shown: Vec<String> = leaf.spans.iter().take(SPANS_SHOWN).map(text).collect();
     let mut text = shown.join(" or ");
     if leaf.spans.len() > SPANS_SHOWN {
         let _ = write!(text, " or {} more", leaf.spans.len() - SPANS_SHOWN);
@@ -108,11 +116,43 @@ fn condition(leaf: &Leaf) -> String {
     text
 }
 
+/// An interval of entries that are made of several terms: what all of them begin with, and whether that is all.
+fn entry_text(span: &Span, parts: &[bool]) -> String {
+    let (first, behind) = (leading_terms(&span.lower, parts), leading_terms(&span.upper, parts));
+    let is_prefix = after_prefix(&span.lower) == span.upper;
+    let common = first.iter().zip(&behind).take_while(|(a, b)| a == b).count();
+    let common = if is_prefix { first.len() } else { common };
+    let mut texts: Vec<String> =
+        first[..common].iter().map(|term| format!("= {}", term_text(term).0)).collect();
+    let length: usize = first[..common].iter().map(Vec::len).sum();
+    if !is_prefix || length < span.lower.len() {
+        let turned = parts.get(common).copied().unwrap_or(false);
+        let rest = |bytes: &[u8]| bytes.get(length..).unwrap_or(&[]).to_vec();
+        texts.push(match turned {
+            true => "an interval".into(),
+            false => span_text(&Span { lower: rest(&span.lower), upper: rest(&span.upper) }),
+        });
+    }
+    texts.join(", ")
+}
+
+/// The whole terms that an entry begins with, with their bits turned back.
+fn leading_terms(bytes: &[u8], parts: &[bool]) -> Vec<Vec<u8>> {
+    let (mut terms, mut rest) = (Vec::new(), bytes);
+    for turned in parts {
+        let plain: Vec<u8> = rest.iter().map(|byte| if *turned { !byte } else { *byte }).collect();
+        let Some(length) = (1..=plain.len()).find(|length| is_whole_term(&plain[..*length])) else { break };
+        terms.push(plain[..length].to_vec());
+        rest = &rest[length..];
+    }
+    terms
+}
+
 fn span_text(span: &Span) -> String {
     if *span == Span::defined() {
         return "is defined".into();
     }
-    if is_whole_term(&span.lower) && after_prefix(&span.lower) == span.upper {
+    if span.is_one_term() {
         return format!("= {}", term_text(&span.lower).0);
     }
     const KINDS: [(Kind, &str); 6] = [

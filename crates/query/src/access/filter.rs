@@ -5,10 +5,10 @@
 //! alias that ranges over an array stands for the path of its elements, so a condition on it says that *some*
 //! element has such an entry.
 
-use super::Indexes;
 use super::path::IndexPath;
 use super::proposal::{Leaf, Proposal};
 use super::span::{Span, term_of, united, without};
+use super::{CompositePaths, Indexes};
 use crate::ast::{BinaryOp, SubqueryKind, UnaryOp};
 use crate::eval::{Context, Env};
 use crate::program::{CollectionNode, Level, LikeNode, Node, SourceNode};
@@ -29,9 +29,10 @@ pub(super) struct Place {
 }
 
 pub(super) struct Analysis<'i> {
-    indexes: &'i dyn Indexes,
+    pub indexes: &'i dyn Indexes,
+    pub composites: Vec<CompositePaths>,
     /// Where the alias of each slot points; slot 0 is the item.
-    places: Vec<Option<Place>>,
+    pub places: Vec<Option<Place>>,
 }
 
 impl Found {
@@ -54,7 +55,7 @@ impl Found {
         Self { proposal: Proposal::any(parts.into_iter().map(|part| part.proposal)), exact }
     }
 
-    fn inexact(self) -> Self {
+    pub fn inexact(self) -> Self {
         Self { exact: false, ..self }
     }
 }
@@ -63,14 +64,14 @@ impl<'i> Analysis<'i> {
     pub fn new(indexes: &'i dyn Indexes, slots: usize) -> Self {
         let mut places = vec![None; slots.max(1)];
         places[0] = Some(Place { path: IndexPath::default(), exact: true });
-        Self { indexes, places }
+        Self { indexes, composites: indexes.composites(), places }
     }
 
     /// What an item needs so that the level has any row for it.
     pub fn level(&mut self, level: &Level) -> Found {
         let mut parts = self.sources(&level.sources);
         if let Some(filter) = &level.filter {
-            parts.push(self.when(filter, true));
+            parts.extend(self.conditions(&level.sources, filter));
         }
         Found::all(parts)
     }
@@ -125,10 +126,17 @@ impl<'i> Analysis<'i> {
         }
     }
 
+    /// Whether some index has every value at the path. A composite index may be of no use for the condition; that
+    /// is seen when all conditions are known.
+    fn knows(&self, path: &IndexPath) -> bool {
+        let is_part = |parts: &CompositePaths| parts.iter().any(|(part, _)| part == path);
+        self.indexes.covers(path) || self.composites.iter().any(is_part)
+    }
+
     /// A condition on the term at a place; `exact`: it is all that the expression says.
     fn leaf(&self, place: &Place, spans: Vec<Span>, exact: bool) -> Found {
         let spans = united(spans);
-        if place.path.steps().is_empty() || !self.indexes.covers(&place.path) {
+        if place.path.steps().is_empty() || !self.knows(&place.path) {
             return Found::unknown();
         }
         if spans.is_empty() {
@@ -184,6 +192,12 @@ impl<'i> Analysis<'i> {
         if op == BinaryOp::Coalesce {
             return Found::any(vec![self.when(left, truth), self.when(right, truth)]).inexact();
         }
+        let sought = if truth { op } else { opposite(op) };
+        if let Some(found) =
+            self.distance(sought, left, right).or_else(|| self.distance(mirrored(sought), right, left))
+        {
+            return found;
+        }
         let (place, value, op) = match (self.place(left), constant(right)) {
             (Some(place), Some(value)) => (place, value, op),
             _ => match (constant(left), self.place(right)) {
@@ -200,6 +214,9 @@ impl<'i> Analysis<'i> {
 
     fn between(&mut self, operands: &[Node; 3], truth: bool) -> Found {
         let [value, low, high] = operands;
+        if let Some(found) = self.distance(BinaryOp::LessOrEqual, value, high).filter(|_| truth) {
+            return found;
+        }
         let (Some(place), Some(low), Some(high)) = (self.place(value), constant(low), constant(high)) else {
             return Found::unknown();
         };
@@ -283,6 +300,7 @@ impl<'i> Analysis<'i> {
             ("ARRAY_CONTAINS_ANY" | "ARRAY_CONTAINS_ALL", [list, wanted @ ..]) if truth => {
                 self.array_contains_each(list, wanted, name.ends_with("ALL"))
             }
+            ("ST_WITHIN" | "ST_INTERSECTS", [a, b]) if truth => self.meeting(a, b),
             _ => Found::unknown(),
         }
     }
@@ -346,6 +364,11 @@ impl<'i> Analysis<'i> {
         match &wanted {
             Val::Undefined => Found::constant(false),
             Val::Object(fields) if !is_off(flag) => {
+                let list: Vec<(Box<str>, Val<'static>)> =
+                    fields.to_vec().into_iter().map(|(name, value)| (name.as_str().into(), value)).collect();
+                if let Some(found) = self.element_with(&elements, &list) {
+                    return found;
+                }
                 let mut parts = Vec::new();
                 fields.for_each(|name, value| {
                     let step = [crate::program::PathStep::Name(name.into())];
@@ -387,7 +410,7 @@ impl<'i> Analysis<'i> {
         let mut parts = self.sources(&level.sources);
         let one_source = parts.len() == 1;
         if let Some(filter) = &level.filter {
-            parts.push(self.when(filter, true));
+            parts.extend(self.conditions(&level.sources, filter));
         }
         let mut always_defined = matches!(level.select, Node::Slot(_) | Node::Object(_) | Node::Array(_));
         if let Some(value) = constant(&level.select) {

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 
 use super::filter::Analysis;
 use super::order::order_paths;
-use super::path::IndexPath;
+use super::path::{IndexPath, IndexStep};
 use super::proposal::{Leaf, Proposal};
-use super::{Indexes, shortcut};
+use super::{CompositePaths, IndexOrder, Indexes, composite, shortcut};
 use crate::ast::Direction;
 use crate::compile::Program;
 use crate::print::quote;
@@ -24,16 +24,20 @@ pub struct IndexMetrics {
     pub potential_composite: Vec<Vec<String>>,
 }
 
-/// Indexes as they would be if every path had one.
-struct Ideal;
+/// Indexes as they would be if every path had one. Those of other kinds are as they are.
+struct Ideal<'i>(&'i dyn Indexes);
 
-impl Indexes for Ideal {
+impl Indexes for Ideal<'_> {
     fn covers(&self, _: &IndexPath) -> bool {
         true
     }
 
-    fn composite(&self, _: &[(IndexPath, Direction)]) -> Option<(usize, bool)> {
-        None
+    fn spatial(&self, path: &IndexPath) -> bool {
+        self.0.spatial(path)
+    }
+
+    fn tuples(&self, elements: &IndexPath) -> Vec<Vec<IndexPath>> {
+        self.0.tuples(elements)
     }
 }
 
@@ -42,41 +46,73 @@ impl Indexes for Ideal {
 pub fn index_metrics(program: &Program, indexes: &dyn Indexes, scope: &[IndexPath]) -> IndexMetrics {
     let stage = program.first_stage();
     let level = &stage.level;
-    let mut analysis = Analysis::new(&Ideal, stage.slots);
+    let ideal = Ideal(indexes);
+    let mut analysis = Analysis::new(&ideal, stage.slots);
     let mut filter = analysis.level(level).proposal;
     if let Node::Call(..) = level.select {
         filter = Proposal::all([filter, analysis.when(&level.select, true).proposal]);
     }
     let order = order_paths(level, &analysis).unwrap_or_default();
+    let composites = indexes.composites();
+    let used = used_composites(&composites, &filter, &order);
+    let is_in_composite =
+        |path: &IndexPath| used.iter().any(|parts| parts.iter().any(|(part, _)| part == path));
     let mut conditions: Vec<&IndexPath> = Vec::new();
     filter.for_each_leaf(&mut |leaf| conditions.push(&leaf.path));
     // The last condition comes first, as the service lists them.
     conditions.reverse();
     let mut paths = conditions;
-    let composite = if order.len() > 1 { indexes.composite(&order) } else { None };
-    if composite.is_none() {
-        paths.extend(order.iter().map(|(path, _)| path));
-    }
+    paths.extend(order.iter().map(|(path, _)| path));
+    paths.retain(|path| !is_in_composite(path));
     let aggregated = match level.grouping {
-        Some(_) => shortcut::needed_path(level, &analysis, &Ideal),
+        Some(_) => shortcut::needed_path(level, &analysis, &ideal),
         None => None,
     };
     paths.extend(aggregated.iter().chain(scope));
     let mut seen = HashSet::new();
     let mut metrics = IndexMetrics::default();
     for path in paths.into_iter().filter(|path| seen.insert(*path)) {
-        let known = scope.contains(path) || indexes.covers(path);
+        let is_special = matches!(path.steps().last(), Some(IndexStep::Cells | IndexStep::Members(_)));
+        let known = is_special || scope.contains(path) || indexes.covers(path);
         let list = if known { &mut metrics.utilized_single } else { &mut metrics.potential_single };
         list.push(format!("{path}/?"));
     }
-    if composite.is_some() {
-        metrics.utilized_composite.push(specs(&order));
-    } else if let Some(parts) = wished_composite(&filter, &order, level, &analysis)
-        && indexes.composite(&parts).is_none()
-    {
+    if !used.is_empty() {
+        metrics.utilized_composite = used.iter().map(|parts| specs(parts)).collect();
+    } else if let Some(parts) = wished_composite(&filter, &order, level, &analysis) {
         metrics.potential_composite.push(specs(&parts));
     }
     metrics
+}
+
+/// The composite indexes that serve the order, or the conditions of the filter.
+fn used_composites(
+    composites: &[CompositePaths],
+    filter: &Proposal,
+    order: &[(IndexPath, Direction)],
+) -> Vec<CompositePaths> {
+    let mut used = Vec::new();
+    if let (false, Some(IndexOrder::Composite { index, .. })) =
+        (order.is_empty(), composite::ordering(composites, order, filter))
+    {
+        used.push(index);
+    }
+    let mut complete = true;
+    let served = composite::served(filter.clone(), composites, &Ideal(&NoIndexes), &mut complete);
+    served.for_each_leaf(&mut |leaf| {
+        let index = composites.iter().position(|parts| composite::path_of(parts) == leaf.path);
+        used.extend(index.filter(|index| !used.contains(index)));
+    });
+    used.into_iter().map(|index| composites[index].clone()).collect()
+}
+
+/// Nothing beyond the ideal.
+struct NoIndexes;
+
+impl Indexes for NoIndexes {
+    fn covers(&self, _: &IndexPath) -> bool {
+        false
+    }
 }
 
 fn specs(parts: &[(IndexPath, Direction)]) -> Vec<String> {

@@ -7,7 +7,7 @@ use super::filter::Analysis;
 use super::path::IndexPath;
 use super::proposal::Proposal;
 use super::span::Span;
-use super::{IndexOrder, Indexes};
+use super::{CompositePaths, IndexOrder, Indexes, composite};
 use crate::ast::Direction;
 use crate::compile::{Program, Stage};
 use crate::error::{QueryError, Result};
@@ -32,17 +32,24 @@ pub(super) fn index_order(
     level: &Level,
     analysis: &Analysis<'_>,
     indexes: &dyn Indexes,
+    filter: &Proposal,
 ) -> Option<IndexOrder> {
     if level.order_by.is_empty() || level.grouping.is_some() || (level.distinct && !level.keys_are_rows) {
         return None;
     }
     let mut order = order_paths(level, analysis)?;
+    // An index that begins with what the filter holds to one value visits fewer items. Of several with one
+    // value, DISTINCT wants one only, and a composite index does not keep them together.
+    let composite = match level.distinct && order.len() == 1 {
+        true => None,
+        false => composite::ordering(&analysis.composites, &order, filter),
+    };
     match order.len() {
-        1 => {
+        1 if composite.is_none() => {
             let (path, direction) = order.remove(0);
             indexes.covers(&path).then_some(IndexOrder::Single { path, direction })
         }
-        _ => indexes.composite(&order).map(|(index, reversed)| IndexOrder::Composite { index, reversed }),
+        _ => composite,
     }
 }
 
@@ -55,11 +62,16 @@ pub(super) fn is_about_order(filter: &Proposal, order: &IndexOrder) -> bool {
     }
 }
 
-/// The values of the order path that rows can have, undefined included; all when there is no single path.
-pub(super) fn order_terms(order: Option<&IndexOrder>, filter: &Proposal) -> Vec<Span> {
+/// The terms of the index that rows can have, undefined included.
+pub(super) fn order_terms(
+    order: Option<&IndexOrder>,
+    filter: &Proposal,
+    composites: &[CompositePaths],
+) -> Vec<Span> {
     match order {
         Some(IndexOrder::Single { path, .. }) => filter.terms_at(path),
-        _ => Vec::new(),
+        Some(IndexOrder::Composite { index, .. }) => composite::narrowed(&composites[*index], filter).spans,
+        None => Vec::new(),
     }
 }
 
@@ -77,27 +89,9 @@ pub fn check_order(program: &Program, indexes: &dyn Indexes) -> Result<()> {
     match order.as_slice() {
         [(path, _)] if !indexes.covers(path) && !is_system(path) => Err(QueryError::bare(EXCLUDED)),
         [_] => Ok(()),
-        _ if has_composite(&order, &found.proposal, indexes) => Ok(()),
+        _ if composite::ordering(&analysis.composites, &order, &found.proposal).is_some() => Ok(()),
         _ => Err(QueryError::bare(NO_COMPOSITE)),
     }
-}
-
-/// A composite index may begin with a path that the filter holds to one value.
-fn has_composite(order: &[(IndexPath, Direction)], filter: &Proposal, indexes: &dyn Indexes) -> bool {
-    if indexes.composite(order).is_some() {
-        return true;
-    }
-    let mut served = false;
-    filter.for_each_leaf(&mut |leaf| {
-        if leaf.is_single_term() && leaf.path.is_single() {
-            for direction in [Direction::Ascending, Direction::Descending] {
-                let mut longer = vec![(leaf.path.clone(), direction)];
-                longer.extend_from_slice(order);
-                served = served || indexes.composite(&longer).is_some();
-            }
-        }
-    });
-    served
 }
 
 /// Properties that the store adds can always be ordered by.

@@ -13,6 +13,12 @@ pub enum IndexStep {
     Name(Box<str>),
     /// Into any element of an array.
     Elements,
+    /// At the end: the cells of the map that a shape covers.
+    Cells,
+    /// At the end, behind elements: one entry for each element, made of the values at these paths within it.
+    Members(Vec<IndexPath>),
+    /// The only step: one entry for each item, made of the values at these paths; the flag says descending.
+    Composite(Vec<(IndexPath, bool)>),
 }
 
 impl IndexPath {
@@ -21,9 +27,20 @@ impl IndexPath {
         Self(names.iter().map(|name| IndexStep::Name((*name).into())).collect())
     }
 
-    /// Whether an item has at most one value here: no array is entered on the way.
+    /// Whether an item has at most one entry here: no array is entered on the way.
     pub fn is_single(&self) -> bool {
-        !self.0.contains(&IndexStep::Elements)
+        let is_many =
+            |step: &IndexStep| matches!(step, IndexStep::Elements | IndexStep::Cells | IndexStep::Members(_));
+        !self.0.iter().any(is_many)
+    }
+
+    /// For each term that an entry is made of, whether its bits are turned.
+    pub fn parts(&self) -> Vec<bool> {
+        match self.0.last() {
+            Some(IndexStep::Members(members)) => vec![false; members.len()],
+            Some(IndexStep::Composite(parts)) => parts.iter().map(|(_, descending)| *descending).collect(),
+            _ => vec![false],
+        }
     }
 
     pub fn steps(&self) -> &[IndexStep] {
@@ -32,8 +49,12 @@ impl IndexPath {
 
     /// The path one step further into the elements of an array.
     pub(crate) fn elements(&self) -> Self {
+        self.then(IndexStep::Elements)
+    }
+
+    pub(crate) fn then(&self, step: IndexStep) -> Self {
         let mut steps = self.0.clone();
-        steps.push(IndexStep::Elements);
+        steps.push(step);
         Self(steps)
     }
 
@@ -61,6 +82,23 @@ impl fmt::Display for IndexPath {
         for step in &self.0 {
             match step {
                 IndexStep::Elements => f.write_str("/[]")?,
+                // The path of the shape says it all.
+                IndexStep::Cells => {}
+                IndexStep::Members(members) => {
+                    let members: Vec<String> = members
+                        .iter()
+                        .map(|path| path.to_string().trim_start_matches('/').to_owned())
+                        .collect();
+                    write!(f, "/{{{}}}", members.join(","))?;
+                }
+                IndexStep::Composite(parts) => {
+                    let order = |descending: bool| if descending { "DESC" } else { "ASC" };
+                    let parts: Vec<String> = parts
+                        .iter()
+                        .map(|(path, descending)| format!("{path} {}", order(*descending)))
+                        .collect();
+                    write!(f, "({})", parts.join(", "))?;
+                }
                 IndexStep::Name(name) if is_plain(name) => write!(f, "/{name}")?,
                 IndexStep::Name(name) => {
                     write!(f, "/\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::path::IndexPath;
-use super::span::{Span, after_prefix, intersected, is_whole_term, united};
+use super::span::{Span, intersected, united};
 use crate::value::Kind;
 
 /// Which items may have a row that passes. It may propose too many items, never too few.
@@ -30,7 +30,7 @@ impl Leaf {
     /// Whether only one term qualifies, so that its entries come in the order of the items.
     pub fn is_single_term(&self) -> bool {
         match self.spans.as_slice() {
-            [span] => is_whole_term(&span.lower) && after_prefix(&span.lower) == span.upper,
+            [span] => span.is_one_term(),
             _ => false,
         }
     }
@@ -45,28 +45,49 @@ impl Leaf {
 impl Proposal {
     /// What must hold for all of some conditions to be met.
     pub(crate) fn all(parts: impl IntoIterator<Item = Proposal>) -> Proposal {
+        Proposal::joined(parts, true)
+    }
+
+    /// What must hold for any of some conditions to be met.
+    pub(crate) fn any(parts: impl IntoIterator<Item = Proposal>) -> Proposal {
+        Proposal::joined(parts, false)
+    }
+
+    fn joined(parts: impl IntoIterator<Item = Proposal>, all: bool) -> Proposal {
+        let (neutral, decisive) = match all {
+            true => (Proposal::Everything, Proposal::Nothing),
+            false => (Proposal::Nothing, Proposal::Everything),
+        };
         let mut kept: Vec<Proposal> = Vec::new();
         let mut leaves: HashMap<IndexPath, usize> = HashMap::new();
         let mut pending: Vec<Proposal> = parts.into_iter().collect();
         pending.reverse();
         while let Some(part) = pending.pop() {
             match part {
-                Proposal::Everything => {}
-                Proposal::Nothing => return Proposal::Nothing,
-                Proposal::All(inner) => pending.extend(inner.into_iter().rev()),
+                part if part == neutral => {}
+                part if part == decisive => return decisive,
+                Proposal::All(inner) if all => pending.extend(inner.into_iter().rev()),
+                Proposal::Any(inner) if !all => pending.extend(inner.into_iter().rev()),
                 // An item has one value there, so it must lie in what the conditions have in common. Of
                 // several elements of an array each may meet one condition.
-                Proposal::Leaf(leaf) if leaf.path.is_single() => match leaves.get(&leaf.path) {
+                Proposal::Leaf(leaf) if !all || leaf.path.is_single() => match leaves.get(&leaf.path) {
                     None => {
                         leaves.insert(leaf.path.clone(), kept.len());
                         kept.push(Proposal::Leaf(leaf));
                     }
                     Some(&at) => {
                         if let Proposal::Leaf(known) = &mut kept[at] {
-                            known.spans = intersected(&known.spans, &leaf.spans);
                             known.exact &= leaf.exact;
+                            known.spans = match all {
+                                true => intersected(&known.spans, &leaf.spans),
+                                false => {
+                                    let mut spans = std::mem::take(&mut known.spans);
+                                    spans.extend(leaf.spans);
+                                    spans
+                                }
+                            };
                             if known.spans.is_empty() {
-                                return Proposal::Nothing;
+                                return decisive;
                             }
                         }
                     }
@@ -74,48 +95,21 @@ impl Proposal {
                 part => kept.push(part),
             }
         }
+        if !all {
+            kept.iter_mut().for_each(Proposal::unite);
+        }
         match kept.len() {
-            0 => Proposal::Everything,
+            0 => neutral,
             1 => kept.remove(0),
-            _ => Proposal::All(kept),
+            _ if all => Proposal::All(kept),
+            _ => Proposal::Any(kept),
         }
     }
 
-    /// What must hold for any of some conditions to be met.
-    pub(crate) fn any(parts: impl IntoIterator<Item = Proposal>) -> Proposal {
-        let mut kept: Vec<Proposal> = Vec::new();
-        let mut leaves: HashMap<IndexPath, usize> = HashMap::new();
-        let mut pending: Vec<Proposal> = parts.into_iter().collect();
-        pending.reverse();
-        while let Some(part) = pending.pop() {
-            match part {
-                Proposal::Nothing => {}
-                Proposal::Everything => return Proposal::Everything,
-                Proposal::Any(inner) => pending.extend(inner.into_iter().rev()),
-                Proposal::Leaf(leaf) => match leaves.get(&leaf.path) {
-                    None => {
-                        leaves.insert(leaf.path.clone(), kept.len());
-                        kept.push(Proposal::Leaf(leaf));
-                    }
-                    Some(&at) => {
-                        if let Proposal::Leaf(known) = &mut kept[at] {
-                            known.spans.extend(leaf.spans);
-                            known.exact &= leaf.exact;
-                        }
-                    }
-                },
-                part => kept.push(part),
-            }
-        }
-        for part in &mut kept {
-            if let Proposal::Leaf(leaf) = part {
-                leaf.spans = united(std::mem::take(&mut leaf.spans));
-            }
-        }
-        match kept.len() {
-            0 => Proposal::Nothing,
-            1 => kept.remove(0),
-            _ => Proposal::Any(kept),
+    /// Brings the spans of a leaf in order after others were added.
+    fn unite(&mut self) {
+        if let Proposal::Leaf(leaf) = self {
+            leaf.spans = united(std::mem::take(&mut leaf.spans));
         }
     }
 

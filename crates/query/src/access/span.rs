@@ -30,6 +30,11 @@ impl Span {
         self.lower >= self.upper
     }
 
+    /// Whether it holds one term only.
+    pub(crate) fn is_one_term(&self) -> bool {
+        is_whole_term(&self.lower) && after_prefix(&self.lower) == self.upper
+    }
+
     /// All terms of one type.
     pub(crate) fn of_kind(kind: Kind) -> Self {
         let mark = mark(kind);
@@ -78,6 +83,11 @@ pub(crate) fn is_whole_term(bytes: &[u8]) -> bool {
         [0x50 | 0x70 | 0x80, .., 0, 0 | 1] => true,
         _ => false,
     }
+}
+
+/// Whether a whole term says everything about its value.
+pub(crate) fn is_complete(term: &[u8]) -> bool {
+    !matches!(term, [0x50 | 0x70 | 0x80, .., 1])
 }
 
 /// The first byte of every term of a type.

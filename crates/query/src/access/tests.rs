@@ -2,6 +2,7 @@
 //! exact for no other.
 
 mod order;
+mod others;
 mod plans;
 mod proposals;
 
@@ -12,11 +13,13 @@ use crate::eval::Context;
 use crate::parameters::Parameters;
 use crate::row::Row;
 
-/// Every path is indexed, except those that are named.
+/// Every path is indexed, except those that are named, and what else is named.
 #[derive(Default)]
 struct Ready {
     excluded: Vec<IndexPath>,
-    composites: Vec<Vec<(IndexPath, Direction)>>,
+    composites: Vec<CompositePaths>,
+    spatial: Vec<IndexPath>,
+    tuples: Vec<(IndexPath, Vec<IndexPath>)>,
 }
 
 impl Indexes for Ready {
@@ -24,18 +27,79 @@ impl Indexes for Ready {
         !self.excluded.contains(path)
     }
 
-    fn composite(&self, order: &[(IndexPath, Direction)]) -> Option<(usize, bool)> {
-        let turned: Vec<(IndexPath, Direction)> = order
-            .iter()
-            .map(|(path, direction)| match direction {
-                Direction::Ascending => (path.clone(), Direction::Descending),
-                Direction::Descending => (path.clone(), Direction::Ascending),
-            })
-            .collect();
-        self.composites.iter().enumerate().find_map(|(i, parts)| {
-            (parts == order).then_some((i, false)).or((*parts == turned).then_some((i, true)))
-        })
+    fn composites(&self) -> Vec<CompositePaths> {
+        self.composites.clone()
     }
+
+    fn spatial(&self, path: &IndexPath) -> bool {
+        self.spatial.contains(path)
+    }
+
+    fn tuples(&self, elements: &IndexPath) -> Vec<Vec<IndexPath>> {
+        self.tuples.iter().filter(|(path, _)| path == elements).map(|(_, members)| members.clone()).collect()
+    }
+}
+
+impl Ready {
+    /// The entries that an item has in all these indexes.
+    fn entries(&self, doc: &Doc) -> Vec<(IndexPath, Vec<u8>)> {
+        let mut found = entries(doc);
+        found.retain(|(path, _)| self.covers(path));
+        for parts in &self.composites {
+            let values = parts.iter().map(|(path, _)| values_at(doc.root(), path.steps()));
+            let turned: Vec<bool> = parts.iter().map(|(_, d)| *d == Direction::Descending).collect();
+            let values: Vec<Value<'_>> =
+                values.map(|list| list.first().copied().unwrap_or(Value::Undefined)).collect();
+            found.push((composite::path_of(parts), entry(&values, &turned)));
+        }
+        for (path, members) in &self.tuples {
+            for element in values_at(doc.root(), path.steps()) {
+                let value = |member: &IndexPath| {
+                    values_at(element, member.steps()).first().copied().unwrap_or(Value::Undefined)
+                };
+                let values: Vec<Value<'_>> = members.iter().map(value).collect();
+                if values.iter().any(|value| !value.is_undefined()) {
+                    let path = path.then(IndexStep::Members(members.clone()));
+                    found.push((path, entry(&values, &vec![false; values.len()])));
+                }
+            }
+        }
+        for path in &self.spatial {
+            for cell in values_at(doc.root(), path.steps()).into_iter().flat_map(orrery_doc::geo::cells_of) {
+                found.push((path.then(IndexStep::Cells), cell.term().to_vec()));
+            }
+        }
+        found
+    }
+}
+
+/// The values that a path leads to.
+fn values_at<'a>(value: Value<'a>, steps: &[IndexStep]) -> Vec<Value<'a>> {
+    match (steps, value) {
+        ([], Value::Undefined) => vec![],
+        ([], value) => vec![value],
+        ([IndexStep::Name(name), rest @ ..], value) => values_at(value.get(name), rest),
+        ([IndexStep::Elements, rest @ ..], Value::Array(array)) => {
+            array.iter().flat_map(|element| values_at(element, rest)).collect()
+        }
+        _ => vec![],
+    }
+}
+
+/// The terms of several values, up to the first that is cut.
+fn entry(values: &[Value<'_>], turned: &[bool]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (value, turned) in values.iter().zip(turned) {
+        let start = out.len();
+        let complete = encode_term(*value, TermOrder::Sql, &mut out);
+        if *turned {
+            out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        if !complete {
+            break;
+        }
+    }
+    out
 }
 
 fn program(text: &str) -> Program {

@@ -98,7 +98,8 @@ fn composite_indexes_serve_both_directions() {
         ("c.b DESC, c.a ASC", None),
     ] {
         let program = program(&format!("SELECT * FROM c ORDER BY {order}"));
-        let expected_order = expected.map(|reversed| IndexOrder::Composite { index: 0, reversed });
+        let expected_order =
+            expected.map(|reversed| IndexOrder::Composite { index: 0, reversed, fixed: 0, prefix: vec![] });
         assert_eq!(plan_access(&program, &ready).order, expected_order, "{order}");
         let refusal = check_order(&program, &ready).err().map(|error| error.to_json());
         let refused = expected.is_none().then(|| {

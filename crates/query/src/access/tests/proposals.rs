@@ -29,7 +29,7 @@ fn subject(names: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::sample::select(names).prop_map(str::to_owned)
 }
 
-fn simple(names: &'static [&'static str]) -> impl Strategy<Value = String> {
+pub(super) fn simple(names: &'static [&'static str]) -> impl Strategy<Value = String> {
     let op = prop::sample::select(&["=", "!=", "<", "<=", ">", ">="][..]);
     let check = prop::sample::select(
         &[
@@ -74,7 +74,7 @@ fn simple(names: &'static [&'static str]) -> impl Strategy<Value = String> {
     ]
 }
 
-fn combined(leaf: BoxedStrategy<String>) -> BoxedStrategy<String> {
+pub(super) fn combined(leaf: BoxedStrategy<String>) -> BoxedStrategy<String> {
     leaf.prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 2..4).prop_map(|list| format!("({})", list.join(" AND "))),
@@ -118,7 +118,7 @@ fn scalar() -> impl Strategy<Value = String> {
     ]
 }
 
-fn value() -> impl Strategy<Value = String> {
+pub(super) fn value() -> impl Strategy<Value = String> {
     scalar().prop_recursive(2, 6, 3, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..3).prop_map(|list| format!("[{}]", list.join(","))),
@@ -127,7 +127,7 @@ fn value() -> impl Strategy<Value = String> {
     })
 }
 
-fn item() -> impl Strategy<Value = String> {
+pub(super) fn item() -> impl Strategy<Value = String> {
     let field = (prop::sample::select(&["a", "b", "n", "list", "objects"][..]), value());
     prop::collection::btree_map(field.0, field.1, 0..5).prop_map(|fields| {
         let fields: Vec<String> = fields.iter().map(|(name, value)| format!(",\"{name}\":{value}")).collect();
@@ -135,20 +135,25 @@ fn item() -> impl Strategy<Value = String> {
     })
 }
 
-fn check(text: &str, items: &[String], ready: &Ready) -> Result<(), TestCaseError> {
+pub(super) fn check(text: &str, items: &[String], ready: &Ready) -> Result<(), TestCaseError> {
     let program = program(text);
     let access = plan_access(&program, ready);
     for json in items {
         let doc = document(json);
-        let entries = entries(&doc);
+        let entries = ready.entries(&doc);
         let passes = rows_of(&program, &doc) > 0;
         let proposed = holds(&access.filter, &entries);
         prop_assert!(proposed || !passes, "{text}\nmisses {json}\n{:?}", access.filter);
         if access.filter_exact {
             prop_assert!(passes || !proposed, "{text}\nis not exact for {json}\n{:?}", access.filter);
         }
-        if let Some(IndexOrder::Single { path, .. }) = &access.order {
-            let term = entries.iter().find(|(at, _)| at == path).map_or(&[0x10][..], |(_, term)| term);
+        let ordered_by = match &access.order {
+            Some(IndexOrder::Single { path, .. }) => Some(path.clone()),
+            Some(IndexOrder::Composite { index, .. }) => Some(composite::path_of(&ready.composites[*index])),
+            None => None,
+        };
+        if let Some(path) = ordered_by {
+            let term = entries.iter().find(|(at, _)| *at == path).map_or(&[0x10][..], |(_, term)| term);
             let known = access.order_terms.iter().any(|span| span.contains(term));
             prop_assert!(known || !passes, "{text}\nhas no order term for {json}\n{:?}", access.order_terms);
         }

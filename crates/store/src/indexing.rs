@@ -10,12 +10,14 @@
 
 mod composite;
 mod rule;
+mod spatial;
 mod tuple;
 
 use orrery_doc::{DocRef, MAX_DEPTH, TermOrder, Value, encode_term};
 
 pub use self::composite::{Composite, term_len};
 use self::rule::{Parsed, Rule, RuleStep, parse_rule};
+use self::spatial::Spatial;
 pub use self::tuple::Tuple;
 use crate::limits::INDEX_PATHS_MAX;
 
@@ -47,6 +49,7 @@ pub struct IndexingPolicy {
     nodes: Vec<Node>,
     composites: Vec<Composite>,
     tuples: Vec<Tuple>,
+    spatials: Vec<Spatial>,
 }
 
 /// What is to be known of a term besides its path and bytes.
@@ -128,6 +131,7 @@ impl IndexingPolicy {
             nodes: vec![Node::default()],
             composites: Vec::new(),
             tuples: Vec::new(),
+            spatials: Vec::new(),
         }
     }
 
@@ -159,6 +163,7 @@ impl IndexingPolicy {
             nodes: vec![Node::default()],
             composites: composite::read_composites(object.get("compositeIndexes"))?,
             tuples: Vec::new(),
+            spatials: spatial::read_spatials(object.get("spatialIndexes"))?,
         };
         let included = read_paths(object.get("includedPaths"))?;
         let excluded = read_paths(object.get("excludedPaths"))?;
@@ -201,11 +206,28 @@ impl IndexingPolicy {
         if self.mode == IndexingMode::None { &[] } else { &self.tuples }
     }
 
+    /// Whether the cells of every shape at this path are in the index.
+    pub fn is_spatial(&self, path: &[Step<'_>]) -> bool {
+        self.mode != IndexingMode::None && self.spatials.iter().any(|spatial| spatial.covers(path))
+    }
+
+    /// The policy of a container whose shapes lie on a plane, where the cells of the globe mean nothing.
+    pub fn without_spatial(self) -> IndexingPolicy {
+        IndexingPolicy { spatials: Vec::new(), ..self }
+    }
+
+    /// Visits the cells of the shapes that spatial indexes are about: the hash of a path and the term of a cell.
+    pub(crate) fn for_each_cell(&self, root: Value<'_>, visit: &mut impl FnMut(u64, &[u8])) {
+        self.spatials.iter().for_each(|spatial| spatial.for_each_cell(root, visit));
+    }
+
     /// Whether two policies give every item the same terms, so that an index made by one serves the other.
     pub fn gives_same_terms(&self, other: &IndexingPolicy) -> bool {
         let (none, other_none) = (self.mode == IndexingMode::None, other.mode == IndexingMode::None);
         let same_paths = self.nodes == other.nodes;
-        let same_indexes = self.composites == other.composites && self.tuples == other.tuples;
+        let same_indexes = self.composites == other.composites
+            && self.tuples == other.tuples
+            && self.spatials == other.spatials;
         none == other_none && (none || same_paths && same_indexes)
     }
 
@@ -296,8 +318,7 @@ impl Default for IndexingPolicy {
         let etag = Node { scalar: Some(false), ..Node::default() };
         let root = Node { names: vec![("_etag".into(), 1)], subtree: Some(true), ..Node::default() };
         let nodes = vec![root, etag];
-        let (composites, tuples) = (Vec::new(), Vec::new());
-        IndexingPolicy { mode: IndexingMode::Consistent, automatic: true, nodes, composites, tuples }
+        IndexingPolicy { mode: IndexingMode::Consistent, automatic: true, nodes, ..IndexingPolicy::none() }
     }
 }
 
@@ -324,6 +345,24 @@ impl PathHash {
 
     pub fn elements(self) -> PathHash {
         PathHash(fold(self.0 ^ 0x1d8e_4e27_c47d_124f, 0xeb44_acca_b455_d165))
+    }
+
+    /// Of the entries for the cells that shapes at this path cover.
+    pub fn cells(self) -> PathHash {
+        PathHash(fold(self.0 ^ 0x3f84_d5b5_b547_0917, 0x9216_d5d9_8979_fb1b))
+    }
+
+    /// Of the entries of a tuple index over the elements at this path.
+    pub fn members(self, members: impl Iterator<Item = PathHash>) -> PathHash {
+        let start = self.0 ^ 0x7c5b_29e0_d14f_a863;
+        PathHash(members.fold(start, |hash, member| fold(hash ^ member.0, 0xc2b2_ae3d_27d4_eb4f)))
+    }
+
+    /// Of the entries of a composite index; the flag says descending.
+    pub fn composite(parts: impl Iterator<Item = (PathHash, bool)>) -> PathHash {
+        PathHash(parts.fold(0x51f0_c6a1_93d2_7b45, |hash, (path, descending)| {
+            fold(hash ^ path.0, 0xd6e8_feb8_6659_fd93 ^ u64::from(descending) << 32)
+        }))
     }
 
     pub fn step(self, step: Step<'_>) -> PathHash {

@@ -31,9 +31,9 @@ pub struct Difference<'a> {
     pub mark: TermMark,
 }
 
-/// Of values that are in the index without being asked for, and of entries that are made of several values.
+/// Of values that are in the index without being asked for, and of entries that are no value of a path.
 const FREE: TermMark = TermMark { charged: false, counted: true };
-const COMPOSITE: TermMark = TermMark { charged: true, counted: false };
+const MADE: TermMark = TermMark { charged: true, counted: false };
 
 impl Terms {
     pub fn of(item: &Item, id: &str, policy: &IndexingPolicy) -> Terms {
@@ -52,13 +52,16 @@ impl Terms {
             encode_term(Value::Str(id), TermOrder::Sql, out);
         });
         for composite in policy.composites() {
-            terms.encode(composite.hash, COMPOSITE, |out| composite.encode(item.root().root(), id, ts, out));
+            terms.encode(composite.hash, MADE, |out| composite.encode(item.root().root(), id, ts, out));
         }
         for tuple in policy.tuples() {
             tuple.for_each_element(item.root().root(), &mut |element| {
-                terms.encode(tuple.hash, COMPOSITE, |out| tuple.encode(element, out));
+                terms.encode(tuple.hash, MADE, |out| tuple.encode(element, out));
             });
         }
+        policy.for_each_cell(item.root().root(), &mut |path_hash, term: &[u8]| {
+            terms.push(path_hash, term, MADE);
+        });
         terms.sort();
         terms
     }

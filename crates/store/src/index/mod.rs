@@ -27,20 +27,41 @@ mod tests;
 
 use std::ops::Range;
 
-use crate::OpError;
+use crate::{OpError, keys};
 
 pub use loader::ItemLoader;
 pub use ordered::{OrderedCursor, OrderedEntry};
 pub use places::{PlaceRange, Places, key_at, place_of};
-pub use reader::{IndexReader, is_single_term};
+pub use reader::IndexReader;
 pub use rids::{RidCursor, RidEntry};
 pub use set::PlaceCursor;
-pub use term::is_whole_term;
 
 /// Terms from the first, inclusive, to the second, exclusive.
 pub type TermRange = Range<Vec<u8>>;
 
 type OpResult<T> = Result<T, OpError>;
+
+/// The entries of one path, or of an index over several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryList {
+    pub path_hash: u64,
+    /// For each term that an entry is made of, whether its bits are turned.
+    pub parts: Vec<bool>,
+}
+
+impl EntryList {
+    /// The entries of a path.
+    pub fn of_path(path_hash: u64) -> EntryList {
+        EntryList { path_hash, parts: vec![false] }
+    }
+
+    /// Whether the range holds the terms of one entry only, so that the places behind them come in key order.
+    pub fn is_single_term(&self, range: &TermRange) -> bool {
+        let whole = term::measure(&range.start, &self.parts);
+        whole.is_some_and(|terms| terms.bytes == range.start.len())
+            && keys::after_prefix(&range.start).as_deref() == Some(range.end.as_slice())
+    }
+}
 
 /// Which places to find, as a tree over lists of entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +71,7 @@ pub enum Candidates {
     /// Places that were found already; see [`IndexReader::find_up_to`].
     Known(Places),
     /// Entries of intervals of terms, collected and sorted.
-    Collected { path_hash: u64, ranges: Vec<TermRange> },
+    Collected { list: EntryList, ranges: Vec<TermRange> },
     /// Places that all of these have; of an empty list, none.
     All(Vec<Candidates>),
     /// Places that any of these has.

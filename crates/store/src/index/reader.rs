@@ -5,8 +5,8 @@ use std::ops::Bound;
 
 use super::places::{PlaceRange, Places};
 use super::set::PlaceCursor;
-use super::term::{is_whole_term, measure};
-use super::{Candidates, OpResult, OrderedCursor, RidCursor, TermRange};
+use super::term::measure;
+use super::{Candidates, EntryList, OpResult, OrderedCursor, RidCursor, TermRange};
 use crate::engine::{Keys, Keyspace, Snapshot};
 use crate::view::damaged;
 use crate::{OpError, keys};
@@ -66,11 +66,16 @@ impl<'v> IndexReader<'v> {
 
     /// The places that these terms have, in key order, if finding them takes no more than `most` entries. Those of
     /// single terms are looked for within the reader's scope only, those of intervals in the whole partition.
-    pub fn find_up_to(&self, path_hash: u64, ranges: &[TermRange], most: usize) -> OpResult<Option<Places>> {
+    pub fn find_up_to(
+        &self,
+        list: &EntryList,
+        ranges: &[TermRange],
+        most: usize,
+    ) -> OpResult<Option<Places>> {
         let mut places = Places::default();
         let mut left = most;
         for range in ranges {
-            if !self.visit_range(path_hash, range, &mut left, |place| places.push(place))? {
+            if !self.visit_range(list, range, &mut left, |place| places.push(place))? {
                 return Ok(None);
             }
         }
@@ -80,10 +85,10 @@ impl<'v> IndexReader<'v> {
 
     /// Counts the entries of these terms within the scope; `None` when that takes more than `most` entries. A
     /// path without arrays has one for each item.
-    pub fn count(&self, path_hash: u64, ranges: &[TermRange], most: usize) -> OpResult<Option<u64>> {
+    pub fn count(&self, list: &EntryList, ranges: &[TermRange], most: usize) -> OpResult<Option<u64>> {
         let (mut count, mut left) = (0, most);
         for range in ranges {
-            let counted = self.visit_range(path_hash, range, &mut left, |_| {
+            let counted = self.visit_range(list, range, &mut left, |_| {
                 count += 1;
                 true
             })?;
@@ -106,19 +111,19 @@ impl<'v> IndexReader<'v> {
     /// the end of the range was reached.
     pub(super) fn visit_range(
         &self,
-        path_hash: u64,
+        list: &EntryList,
         range: &TermRange,
         left: &mut usize,
         mut visit: impl FnMut(&[u8]) -> bool,
     ) -> OpResult<bool> {
-        let mut lower = keys::index_prefix(self.generation, path_hash, &range.start);
-        let single = is_single_term(range);
+        let mut lower = keys::index_prefix(self.generation, list.path_hash, &range.start);
+        let single = list.is_single_term(range);
         let upper = if single {
             let upper = [lower.as_slice(), &self.scope.upper].concat();
             lower.extend_from_slice(&self.scope.lower);
             upper
         } else {
-            keys::index_prefix(self.generation, path_hash, &range.end)
+            keys::index_prefix(self.generation, list.path_hash, &range.end)
         };
         for key in self.entries(&lower, &upper, false) {
             let key = key.map_err(damaged)?;
@@ -130,7 +135,7 @@ impl<'v> IndexReader<'v> {
             let tail = &key[HEAD_BYTES..];
             let term = match single {
                 true => range.start.len(),
-                false => measure(tail, &[false]).ok_or_else(no_term)?.bytes,
+                false => measure(tail, &list.parts).ok_or_else(no_term)?.bytes,
             };
             let place = &tail[term..];
             if (single || self.scope.contains(place)) && !visit(place) {
@@ -157,10 +162,6 @@ impl<'v> IndexReader<'v> {
     }
 }
 
-/// Whether the range holds one term only, so that its entries come in key order.
-pub fn is_single_term(range: &TermRange) -> bool {
-    is_whole_term(&range.start) && keys::after_prefix(&range.start).as_deref() == Some(range.end.as_slice())
-}
 
 pub(super) fn no_term() -> OpError {
     OpError::Damaged("an index key without a term".into())

@@ -30,8 +30,8 @@ impl<'r> PlaceCursor<'r> {
                 Some(PlaceCursor::Term(TermCursor::open(reader, path_hash, &term)?))
             }
             Candidates::Known(places) => Some(PlaceCursor::Collected(Collected::new(places))),
-            Candidates::Collected { path_hash, ranges } => {
-                let places = reader.find_up_to(path_hash, &ranges, most)?;
+            Candidates::Collected { list, ranges } => {
+                let places = reader.find_up_to(&list, &ranges, most)?;
                 places.map(|places| PlaceCursor::Collected(Collected::new(places)))
             }
             Candidates::All(list) if list.is_empty() => Some(PlaceCursor::Nothing),

@@ -10,11 +10,6 @@ pub struct TermLength {
     pub cut: bool,
 }
 
-/// Whether the bytes are exactly one term.
-pub fn is_whole_term(bytes: &[u8]) -> bool {
-    term_len(bytes, false).is_some_and(|(length, _)| length == bytes.len())
-}
-
 /// Measures the terms at the start of the bytes: one for each part, up to and including the first that was cut.
 /// `parts` says of which parts the bits are turned, because they are descending.
 pub fn measure(bytes: &[u8], parts: &[bool]) -> Option<TermLength> {

@@ -11,7 +11,7 @@
 use orrery_doc::{TermOrder, Value, encode_term};
 
 use super::rule::{self, RuleStep};
-use super::{IndexingPolicyError, PathHash, SYSTEM_PROPERTIES, fold};
+use super::{IndexingPolicyError, PathHash, SYSTEM_PROPERTIES};
 use crate::limits::{COMPOSITE_INDEX_PATHS_MAX, COMPOSITE_INDEXES_MAX};
 
 /// A composite index of a policy.
@@ -25,10 +25,9 @@ pub struct Composite {
 
 impl Composite {
     fn new(parts: Vec<(Vec<String>, bool)>) -> Composite {
-        let hash = parts.iter().fold(0x51f0_c6a1_93d2_7b45, |hash, (names, descending)| {
-            let path = names.iter().fold(PathHash::ROOT, |path, name| path.name(name));
-            fold(hash ^ path.value(), 0xd6e8_feb8_6659_fd93 ^ u64::from(*descending) << 32)
-        });
+        let path = |names: &[String]| names.iter().fold(PathHash::ROOT, |path, name| path.name(name));
+        let hash = PathHash::composite(parts.iter().map(|(names, descending)| (path(names), *descending)));
+        let hash = hash.value();
         Composite { parts, hash }
     }
 

@@ -6,7 +6,7 @@
 use orrery_doc::{TermOrder, Value, encode_term};
 
 use super::rule::RuleStep;
-use super::{PathHash, Step, fold};
+use super::{PathHash, Step};
 
 /// A tuple index of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +21,8 @@ pub struct Tuple {
 impl Tuple {
     pub(super) fn new(steps: Vec<RuleStep>, members: Vec<Vec<String>>) -> Tuple {
         let start = steps.iter().fold(PathHash::ROOT, |hash, step| hash.step(step.as_step()));
-        let hash = members.iter().fold(start.value() ^ 0x7c5b_29e0_d14f_a863, |hash, names| {
-            let member = names.iter().fold(PathHash::ROOT, |path, name| path.name(name));
-            fold(hash ^ member.value(), 0xc2b2_ae3d_27d4_eb4f)
-        });
+        let member = |names: &Vec<String>| names.iter().fold(PathHash::ROOT, |path, name| path.name(name));
+        let hash = start.members(members.iter().map(member)).value();
         Tuple { steps, members, hash }
     }
 

@@ -10,7 +10,7 @@ use crate::request::Throughput;
 use crate::rid::Rid;
 
 /// What this build writes, and the only format that it reads. It changes when the meaning of stored keys or values does.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Wrapping a body adds two levels to its depth.
 const RECORD_DEPTH_MAX: usize = RESOURCE_DEPTH_MAX + 4;
@@ -85,7 +85,7 @@ pub struct IndexRecord {
     #[serde(with = "rid_text")]
     pub rid: Rid,
     pub ranges: Vec<RangeIndexRecord>,
-    /// The indexing policy that the active indexes were made by, when the container's is another.
+    /// What of the definition the active indexes were made by, when the container's is another now.
     pub made_by: Option<serde_json::Value>,
 }
 

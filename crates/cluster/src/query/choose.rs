@@ -13,13 +13,13 @@
 
 use std::sync::Arc;
 
-use orrery_query::{IndexPath, IndexStep, Leaf, Proposal, Span};
-use orrery_store::index::{Candidates, IndexReader, Places, TermRange, is_single_term};
-use orrery_store::indexing::PathHash;
+use orrery_query::{IndexPath, Leaf, Proposal, Span};
+use orrery_store::index::{Candidates, IndexReader, Places, TermRange};
 use orrery_store::limits::{INDEX_COLLECTED_MAX, INDEX_MERGED_MAX};
 use orrery_store::{OpError, PathCounts};
 
 use super::note::LeafNote;
+use super::offered::{hash_of, list_of};
 use crate::request::AccessChoice;
 
 /// Entries of a condition that are counted before anything is decided.
@@ -132,17 +132,18 @@ impl Chooser<'_> {
     }
 
     fn weigh_leaf(&mut self, leaf: &Leaf) -> Result<Weighed, OpError> {
-        let path_hash = hash_of(&leaf.path);
+        let list = list_of(&leaf.path);
+        let path_hash = list.path_hash;
         let ranges = ranges_of(&leaf.spans);
-        let found = self.reader.find_up_to(path_hash, &ranges, PROBE_ENTRIES - 1)?;
+        let found = self.reader.find_up_to(&list, &ranges, PROBE_ENTRIES - 1)?;
         let entries = found.as_ref().map_or(PROBE_ENTRIES, Places::len) as u64;
         let open = found.is_none();
         self.notes.push(LeafNote { path: leaf.path.clone(), path_hash, entries, more: open, used: false });
-        let streams = ranges.len() <= INDEX_MERGED_MAX && ranges.iter().all(is_single_term);
+        let streams = ranges.len() <= INDEX_MERGED_MAX && ranges.iter().all(|range| list.is_single_term(range));
         let term = |range: TermRange| Candidates::Term { path_hash, term: range.start };
         let candidates = match found {
             Some(places) => Candidates::Known(places),
-            None if !streams => Candidates::Collected { path_hash, ranges },
+            None if !streams => Candidates::Collected { list, ranges },
             None if ranges.len() == 1 => term(ranges.into_iter().next().expect("there is one range")),
             None => Candidates::Any(ranges.into_iter().map(term).collect()),
         };
@@ -207,12 +208,4 @@ impl Weighed {
 
 pub(super) fn ranges_of(spans: &[Span]) -> Vec<TermRange> {
     spans.iter().map(|span| span.lower.clone()..span.upper.clone()).collect()
-}
-
-pub(super) fn hash_of(path: &IndexPath) -> u64 {
-    let hash = path.steps().iter().fold(PathHash::ROOT, |hash, step| match step {
-        IndexStep::Name(name) => hash.name(name),
-        IndexStep::Elements => hash.elements(),
-    });
-    hash.value()
 }

@@ -12,8 +12,8 @@ use orrery_query::{AggregateKind, Carry, IndexPath, IndexStep, Program, Proposal
 use orrery_store::index::{ItemLoader, OrderedEntry};
 use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
 
-use super::choose::hash_of;
 use super::note::Method;
+use super::offered::hash_of;
 use super::page::push_group;
 use super::term_order::everything;
 use super::visit::{Visit, stored};

@@ -17,6 +17,7 @@ mod groups;
 mod key_order;
 mod merge;
 mod note;
+mod offered;
 mod page;
 mod shortcut;
 mod tally;
@@ -41,6 +42,7 @@ use crate::request::{PageOptions, QueryPage, Scope};
 use crate::ru;
 
 pub use note::{LeafNote, Method, PlanNote};
+pub use offered::OfferedIndexes;
 pub use tally::QueryTimes;
 
 use visit::{Moment, Request, Visit, Work, stored};

@@ -2,11 +2,12 @@
 
 use orrery_query::ast::Direction;
 use orrery_query::{IndexPath, Leaf, Proposal, Shortcut};
-use orrery_store::index::{Candidates, IndexReader, OrderedCursor, OrderedEntry, TermRange, is_single_term};
+use orrery_store::index::{Candidates, IndexReader, OrderedCursor, OrderedEntry, TermRange};
 use orrery_store::limits::INDEX_COLLECTED_MAX;
 
-use super::choose::{hash_of, ranges_of};
+use super::choose::ranges_of;
 use super::note::Method;
+use super::offered::list_of;
 use super::page::Feed;
 use super::term_order::everything;
 use super::visit::{Visit, stored};
@@ -60,7 +61,7 @@ fn count_entries(reader: &IndexReader<'_>, filter: &Proposal, most: usize) -> Re
     if let Proposal::Leaf(leaf) = filter
         && leaf.path.is_single()
     {
-        return reader.count(hash_of(&leaf.path), &ranges_of(&leaf.spans), most.max(1024)).map_err(stored);
+        return reader.count(&list_of(&leaf.path), &ranges_of(&leaf.spans), most.max(1024)).map_err(stored);
     }
     let Some(candidates) = candidates(filter) else { return Ok(None) };
     let Some(mut cursor) = reader.places(candidates, INDEX_COLLECTED_MAX).map_err(stored)? else {
@@ -86,13 +87,13 @@ fn candidates(proposal: &Proposal) -> Option<Candidates> {
 }
 
 fn leaf_candidates(leaf: &Leaf) -> Candidates {
-    let path_hash = hash_of(&leaf.path);
+    let list = list_of(&leaf.path);
     let mut ranges = ranges_of(&leaf.spans);
     match ranges.as_mut_slice() {
-        [range] if is_single_term(range) => {
-            Candidates::Term { path_hash, term: std::mem::take(&mut range.start) }
+        [range] if list.is_single_term(range) => {
+            Candidates::Term { path_hash: list.path_hash, term: std::mem::take(&mut range.start) }
         }
-        _ => Candidates::Collected { path_hash, ranges },
+        _ => Candidates::Collected { list, ranges },
     }
 }
 
@@ -116,7 +117,8 @@ fn extreme(visit: &mut Visit<'_>, run: &mut dyn Feed, filter: &Proposal, end: &E
     if in_vain > visit.extent.items.saturating_mul(4) {
         return Ok(false);
     }
-    let path_hash = hash_of(end.path);
+    let list = list_of(end.path);
+    let path_hash = list.path_hash;
     let reader = visit.reader();
     if end.counted {
         let known = *filter == Proposal::Everything && visit.extent.is_whole;
@@ -124,7 +126,7 @@ fn extreme(visit: &mut Visit<'_>, run: &mut dyn Feed, filter: &Proposal, end: &E
             Some(count) => Some(count),
             None => {
                 let most = usize::try_from(visit.partition_items).unwrap_or(usize::MAX);
-                visit.tally.looking_up(|| reader.count(path_hash, &ranges, most)).map_err(stored)?
+                visit.tally.looking_up(|| reader.count(&list, &ranges, most)).map_err(stored)?
             }
         };
         let Some(count) = count else { return Ok(false) };

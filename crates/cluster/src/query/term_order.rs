@@ -25,8 +25,9 @@ use orrery_store::keys::after_prefix;
 use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
 use orrery_store::{Item, Scan};
 
-use super::choose::{hash_of, ranges_of};
+use super::choose::ranges_of;
 use super::note::Method;
+use super::offered::hash_of;
 use super::page::{Feed, PageRun};
 use super::visit::{Visit, stored};
 use crate::error::{ErrorKind, Result};
@@ -52,6 +53,9 @@ struct Order {
     path_hash: u64,
     /// For each part whether its bits are turned.
     parts: Vec<bool>,
+    /// How many of the first parts have one value in all rows, and what their terms are.
+    fixed: usize,
+    prefix: Vec<u8>,
     backward: bool,
     ranges: Vec<TermRange>,
     undefined: Undefined,
@@ -180,9 +184,18 @@ impl Order {
                     false if backward => Undefined::Last(names(path)),
                     false => Undefined::First(names(path)),
                 };
-                Order { path_hash, parts: vec![false], backward, ranges, undefined, one_per_run: false }
+                Order {
+                    path_hash,
+                    parts: vec![false],
+                    fixed: 0,
+                    prefix: vec![],
+                    backward,
+                    ranges,
+                    undefined,
+                    one_per_run: false,
+                }
             }
-            IndexOrder::Composite { index, reversed } => {
+            IndexOrder::Composite { index, reversed, fixed, prefix } => {
                 let composite = &visit.active.composites()[*index];
                 let parts = composite.parts.iter().map(|(_, descending)| *descending).collect();
                 // Every item has an entry: what it lacks counts as undefined there.
@@ -190,8 +203,10 @@ impl Order {
                 Order {
                     path_hash: composite.hash,
                     parts,
+                    fixed: *fixed,
+                    prefix: prefix.clone(),
                     backward: *reversed,
-                    ranges: everything(),
+                    ranges: ranges_of(terms),
                     undefined,
                     one_per_run: false,
                 }
@@ -201,8 +216,8 @@ impl Order {
 
     /// The run that holds the last row of the page before.
     fn run_of(&self, keys: &[Val<'_>]) -> Vec<u8> {
-        let mut run = Vec::new();
-        for (key, turned) in keys.iter().zip(&self.parts) {
+        let mut run = self.prefix.clone();
+        for (key, turned) in keys.iter().zip(&self.parts[self.fixed..]) {
             let start = run.len();
             let complete = encode_val(key, &mut run);
             if *turned {
@@ -380,7 +395,7 @@ impl<'r> Walk<'r> {
         terms: &[u8],
         from: Option<u64>,
     ) -> Result<Next> {
-        let descending = order.parts[0] != order.backward;
+        let descending = order.parts[order.fixed] != order.backward;
         let reader = self.reader;
         let mut rids = reader.rids(from, descending);
         while let Some(entry) = rids.next_entry().map_err(stored)? {
@@ -462,7 +477,7 @@ pub(super) fn everything() -> Vec<TermRange> {
 fn names(path: &IndexPath) -> Vec<Box<str>> {
     let name = |step: &IndexStep| match step {
         IndexStep::Name(name) => Some(name.clone()),
-        IndexStep::Elements => None,
+        _ => None,
     };
     path.steps().iter().filter_map(name).collect()
 }

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use orrery_doc::{Epk, EpkRange, Segment, epk};
-use orrery_query::ast::Direction;
-use orrery_query::{Carry, Flow, IndexPath, IndexStep, Indexes, Program, check_order, plan_access};
+use orrery_query::{
+    Carry, Flow, IndexPath, IndexStep, Indexes, Program, UserFunctions, check_order, plan_access,
+};
 use orrery_store::engine::Snapshot;
 use orrery_store::index::IndexReader;
-use orrery_store::indexing::{Composite, Step as IndexingStep, path_hash};
-use orrery_store::{ActiveIndex, Item, ItemKey, Lsn, OpError, PathCounts, Position, View};
+use orrery_store::indexing::path_hash;
+use orrery_store::{ActiveIndex, Item, ItemKey, Lifetimes, Lsn, OpError, PathCounts, Position, View};
 
 use super::choose::Chooser;
 use super::note::PlanNote;
+use super::offered::OfferedIndexes;
 use super::page::{Feed, PageRun};
 use super::tally::Tally;
 use crate::catalog::Container;
@@ -28,11 +30,12 @@ pub(super) struct Request<'a> {
     pub program: &'a Program,
     pub page: &'a PageOptions,
     pub carry: Option<&'a Carry>,
+    pub functions: Option<&'a dyn UserFunctions>,
 }
 
 impl<'a> Request<'a> {
     pub fn start(&self) -> Result<PageRun<'a>> {
-        PageRun::start(self.container, self.program, self.page, self.carry)
+        PageRun::start(*self)
     }
 }
 
@@ -41,6 +44,13 @@ pub(super) struct Moment {
     pub snapshot: Arc<Snapshot>,
     pub index: Arc<ActiveIndex>,
     pub lsn: Lsn,
+    pub lifetimes: Lifetimes,
+}
+
+impl Moment {
+    pub fn view<'a>(&'a self, range: &'a Range) -> View<'a> {
+        View::new(&range.partition, &self.snapshot, self.lsn, self.lifetimes)
+    }
 }
 
 pub(super) struct Visit<'a> {
@@ -52,6 +62,8 @@ pub(super) struct Visit<'a> {
     pub resumed: Option<(ItemKey, Item)>,
     /// Items of the whole partition.
     pub partition_items: u64,
+    /// Expired items may be among those that are counted and that indexes name.
+    pub may_hold_expired: bool,
     pub counts: Arc<PathCounts>,
     pub tally: Tally,
     pub note: PlanNote,
@@ -99,7 +111,7 @@ impl Extent {
 
 impl<'a> Visit<'a> {
     pub fn new(request: Request<'a>, range: &'a Range, moment: &'a Moment, walk: &Walk) -> Result<Visit<'a>> {
-        let view = View::new(&range.partition, &moment.snapshot, moment.lsn);
+        let view = moment.view(range);
         let partition_items = view.state().map_err(stored)?.items;
         let epk = walk.epk.intersection(range.epk());
         let extent = Extent::new(&view, request, epk, walk.after.clone(), partition_items)?;
@@ -110,6 +122,7 @@ impl<'a> Visit<'a> {
             extent,
             resumed: None,
             partition_items,
+            may_hold_expired: view.may_hold_expired().map_err(stored)?,
             counts: view.path_counts(moment.index.generation).map_err(stored)?,
             tally: Tally::default(),
             note: PlanNote::default(),
@@ -121,7 +134,7 @@ impl<'a> Visit<'a> {
     /// Plans the access, unless no index may be asked. An order that no index serves is refused either way.
     fn plan(&mut self) -> Result<()> {
         let program = self.request.program;
-        let indexes = RangeIndexes { active: self.active };
+        let indexes = OfferedIndexes::Ready(self.active);
         check_order(program, &indexes).map_err(ErrorKind::Query)?;
         self.note.scope_items = self.extent.items;
         if self.request.page.access == AccessChoice::ScanOnly || !program.needs_items() {
@@ -136,7 +149,7 @@ impl<'a> Visit<'a> {
 
     /// Whether every value at this path is found in the index.
     pub fn covers(&self, path: &IndexPath) -> bool {
-        RangeIndexes { active: self.active }.covers(path)
+        OfferedIndexes::Ready(self.active).covers(path)
     }
 
     pub fn reader(&self) -> IndexReader<'a> {
@@ -183,39 +196,6 @@ impl<'a> Visit<'a> {
     pub fn count_entries(&mut self, reader: &IndexReader<'_>) {
         self.tally.meter.index_entries_read += reader.entries_read();
     }
-}
-
-/// The indexes of one partition, as the planner asks for them.
-struct RangeIndexes<'a> {
-    active: &'a ActiveIndex,
-}
-
-impl Indexes for RangeIndexes<'_> {
-    fn covers(&self, path: &IndexPath) -> bool {
-        let steps = path.steps().iter().map(|step| match step {
-            IndexStep::Name(name) => IndexingStep::Name(name),
-            IndexStep::Elements => IndexingStep::Elements,
-        });
-        self.active.covers(&steps.collect::<Vec<_>>())
-    }
-
-    fn composite(&self, order: &[(IndexPath, Direction)]) -> Option<(usize, bool)> {
-        let matches = |composite: &Composite, reversed: bool| {
-            composite.parts.len() == order.len()
-                && composite.parts.iter().zip(order).all(|((names, descending), (path, direction))| {
-                    (*descending != reversed) == (*direction == Direction::Descending) && is_path(path, names)
-                })
-        };
-        let composites = self.active.composites();
-        let find = |reversed| composites.iter().position(|composite| matches(composite, reversed));
-        find(false).map(|index| (index, false)).or_else(|| find(true).map(|index| (index, true)))
-    }
-}
-
-fn is_path(path: &IndexPath, names: &[String]) -> bool {
-    let steps = path.steps();
-    steps.len() == names.len()
-        && steps.iter().zip(names).all(|(step, name)| matches!(step, IndexStep::Name(n) if **n == **name))
 }
 
 /// An error of the store while it was read.

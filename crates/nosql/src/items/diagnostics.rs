@@ -3,14 +3,13 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderName, HeaderValue};
-use orrery_cluster::{AccessChoice, QueryPage, Scope};
+use orrery_cluster::{AccessChoice, OfferedIndexes, QueryPage, Scope};
 use orrery_doc::{Path, Segment};
 use orrery_query::{Chosen, IndexPath, IndexStep, advice, advice_json, explain, index_metrics};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::errors::push_json_string;
 use crate::headers::{IndexMetrics, RequestHeaders, names};
-use crate::items::defined_indexes::DefinedIndexes;
 use crate::items::query::Answered;
 use crate::items::query_metrics::QueryMetrics;
 
@@ -64,7 +63,7 @@ fn index_metrics_value(form: IndexMetrics, answered: &Answered<'_>) -> Option<He
         _ => 0,
     };
     let scope: Vec<IndexPath> = definition.key.paths.iter().take(named).filter_map(index_path).collect();
-    let metrics = index_metrics(&answered.program, &DefinedIndexes(&definition.indexing), &scope);
+    let metrics = index_metrics(&answered.program, &OfferedIndexes::Defined(&definition.indexing), &scope);
     match form {
         IndexMetrics::V2 => percent_value(&metrics.to_v2_json()),
         _ => base64_value(&metrics.to_v1_json()),

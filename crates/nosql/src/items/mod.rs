@@ -8,19 +8,18 @@ mod batch_body;
 mod batch_reply;
 mod bulk;
 mod changes;
-mod defined_indexes;
 mod diagnostics;
-mod document;
+pub(crate) mod document;
 mod feed;
-mod key;
+pub(crate) mod key;
 mod key_delete;
 mod options;
 mod patch;
-mod point;
+pub(crate) mod point;
 mod query;
 mod query_metrics;
 mod query_settings;
-mod render;
+pub(crate) mod render;
 mod scope;
 mod session;
 mod shape;
@@ -91,7 +90,7 @@ fn target(address: &ContainerAddress, item: &str) -> Result<Target, Refusal> {
 }
 
 /// A client that learnt the container's RID earlier may mean one that is gone.
-fn check_intended(call: &Call<'_>, container: &Container) -> Result<(), Refusal> {
+pub(crate) fn check_intended(call: &Call<'_>, container: &Container) -> Result<(), Refusal> {
     match call.headers.intended_collection_rid {
         Some(intended) if Rid::parse(intended) != Some(container.resource.rid) => {
             Err(Own::StaleCollectionRid.into())

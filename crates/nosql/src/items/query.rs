@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
-use orrery_cluster::{Container, Error, ErrorKind, QueryPage, Scope};
+use orrery_cluster::{Container, Error, ErrorKind, OfferedIndexes, QueryPage, Scope};
 use orrery_doc::{EpkRange, prefix_range};
 use orrery_query::ast::{Direction, OrderBy, Query, SelectSpec};
 use orrery_query::{
@@ -20,7 +20,6 @@ use orrery_query::{
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
 use crate::headers::names;
-use crate::items::defined_indexes::DefinedIndexes;
 use crate::items::query_settings::{computed_properties, plan_settings};
 use crate::items::render::Renderer;
 use crate::items::{diagnostics, options, scope};
@@ -43,7 +42,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let program = compile_with(&spec.text, &spec.parameters, &computed_properties(container)?)?;
     let compile_time = started.elapsed();
     let scope = narrow(call, container, &spec, &program)?;
-    check_order(&program, &DefinedIndexes(&container.definition.indexing))?;
+    check_order(&program, &OfferedIndexes::Defined(&container.definition.indexing))?;
     let options = options::page(call.headers, call.db.account().consistency)?;
     let found = match call.headers.merge_here && !spans_one(container, &scope) && needs_plan(program.query())
     {

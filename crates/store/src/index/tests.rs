@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::places::{PlaceRange, place_of};
 use super::reader::IndexReader;
-use super::{Candidates, ItemLoader, TermRange};
+use super::{Candidates, EntryList, ItemLoader, TermRange};
 use crate::engine::{Batch, Engine, Keyspace, SyncMode};
 use crate::limits::INDEX_COLLECTED_MAX;
 use crate::{Etag, Item, ItemHeader, ItemKey, Lsn, keys};
@@ -123,10 +123,10 @@ impl Wanted {
             }
             Wanted::Values(path, values) => {
                 let ranges = values.iter().map(|value| single(*value)).collect();
-                Candidates::Collected { path_hash: *path, ranges }
+                Candidates::Collected { list: EntryList::of_path(*path), ranges }
             }
             Wanted::Between(path, low, high) => {
-                Candidates::Collected { path_hash: *path, ranges: vec![between(*low, *high)] }
+                Candidates::Collected { list: EntryList::of_path(*path), ranges: vec![between(*low, *high)] }
             }
             Wanted::All(list) => Candidates::All(list.iter().map(Wanted::candidates).collect()),
             Wanted::Any(list) => Candidates::Any(list.iter().map(Wanted::candidates).collect()),
@@ -283,10 +283,10 @@ proptest! {
         let reader = IndexReader::new(&snapshot, GENERATION, RIDS, cut.range());
         let ranges = [between(low, VALUES)];
         let there = entries.iter().filter(|(p, value, _)| *p == path && *value >= low).count();
-        prop_assert_eq!(reader.find_up_to(path, &ranges, most).unwrap().is_some(), there <= most);
-        let counted = reader.count(path, &ranges, most).unwrap();
+        prop_assert_eq!(reader.find_up_to(&EntryList::of_path(path), &ranges, most).unwrap().is_some(), there <= most);
+        let counted = reader.count(&EntryList::of_path(path), &ranges, most).unwrap();
         prop_assert_eq!(counted, (there <= most).then_some(there as u64));
-        let fits = reader.places(Candidates::Collected { path_hash: path, ranges: ranges.into() }, most);
+        let fits = reader.places(Candidates::Collected { list: EntryList::of_path(path), ranges: ranges.into() }, most);
         prop_assert_eq!(fits.unwrap().is_some(), there <= most);
     }
 

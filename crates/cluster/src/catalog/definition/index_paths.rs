@@ -1,6 +1,7 @@
 //! The indexing policy: its defaults and its paths.
 
 use orrery_doc::Doc;
+use orrery_query::Geospatial;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{COMPOSITE_INDEX_PATHS_MAX, COMPOSITE_INDEXES_MAX, INDEX_PATHS_MAX};
 use serde_json::{Value, json};
@@ -46,10 +47,23 @@ pub(super) fn complete(object: &mut Object) -> Result<()> {
     Ok(())
 }
 
+/// What of a definition decides which entries items have in the index.
+const INDEX_PROPERTIES: [&str; 2] = ["indexingPolicy", "geospatialConfig"];
+
+/// The part of a definition that decides about the index.
+pub(in crate::catalog) fn index_part(body: &Value) -> Value {
+    let part = INDEX_PROPERTIES.iter().filter_map(|name| Some(((*name).to_owned(), body.get(name)?.clone())));
+    Value::Object(part.collect())
+}
+
 /// The policy in the form in which partitions use it.
-pub(super) fn compile(body: &Doc) -> Result<IndexingPolicy> {
-    IndexingPolicy::from_value(body.root().get("indexingPolicy"))
-        .map_err(|error| Error::invalid(error.to_string()))
+pub(in crate::catalog) fn compile(body: &Doc) -> Result<IndexingPolicy> {
+    let policy = IndexingPolicy::from_value(body.root().get("indexingPolicy"))
+        .map_err(|error| Error::invalid(error.to_string()))?;
+    Ok(match super::geospatial(body) {
+        Geospatial::Geography => policy,
+        Geospatial::Geometry => policy.without_spatial(),
+    })
 }
 
 fn indexing_mode(policy: &Object) -> Result<&'static str> {

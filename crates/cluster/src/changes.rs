@@ -183,7 +183,9 @@ impl<C: Change> Found<C> {
 
     /// Takes the next change, or notes that there was one that does not concern the reader.
     fn take(&mut self, at: FeedCursor, change: Option<C>) -> Scan {
-        if self.full && let Some(last) = self.last {
+        if self.full
+            && let Some(last) = self.last
+        {
             let is_same_transaction = last.lsn == at.lsn;
             if !is_same_transaction || self.is_oversized() {
                 self.stopped_at = Some(if is_same_transaction { last } else { FeedCursor::after(last.lsn) });
@@ -223,7 +225,10 @@ mod tests {
     }
 
     /// Feeds entries of (LSN, place, bytes) and shows what was taken and where the page ended.
-    fn page(items_max: usize, entries: impl IntoIterator<Item = (u64, u16, Option<u64>)>) -> (usize, Option<(u64, u16)>) {
+    fn page(
+        items_max: usize,
+        entries: impl IntoIterator<Item = (u64, u16, Option<u64>)>,
+    ) -> (usize, Option<(u64, u16)>) {
         let options = PageOptions {
             items_max,
             bytes_max: 1_000,

@@ -12,9 +12,13 @@ use arc_swap::ArcSwap;
 use orrery_doc::EpkRange;
 use orrery_store::engine::Snapshot;
 use orrery_store::limits::{
-    GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS, PARTITION_QUEUE_MAX, PartitionLimits,
+    GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS, PARTITION_QUEUE_MAX,
+    PartitionLimits,
 };
-use orrery_store::{ActiveIndex, Ahead, DefaultTtl, Done, Etag, Group, ItemKey, Lifetimes, Lsn, Meter, OpError, Partition, Prepared, Schema, Txn, TxnError};
+use orrery_store::{
+    ActiveIndex, Ahead, DefaultTtl, Done, Etag, Group, ItemKey, Lifetimes, Lsn, Meter, OpError, Partition,
+    Prepared, Schema, Txn, TxnError,
+};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 

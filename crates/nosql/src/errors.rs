@@ -8,8 +8,9 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use http::StatusCode;
+use orrery_cluster::limits::TTL_SECONDS_MAX;
 use orrery_cluster::store::OpError;
-use orrery_cluster::{Error, ErrorKind, Receipt};
+use orrery_cluster::{Error, ErrorKind, HistoryError, Receipt, ScriptError};
 use orrery_query::QueryError;
 
 /// A request that will not be done.
@@ -151,7 +152,15 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
             partition(StatusCode::GONE, 1002, "The requested resource is no longer available at the server.")
         }
         ErrorKind::NeedsQueryPlan => own_wire(&Own::NeedsQueryPlan { plan: None }),
+        ErrorKind::History(error) => partition(StatusCode::BAD_REQUEST, 0, history_message(*error)),
         ErrorKind::Query(error) => own_wire(&Own::Query(error.clone())),
+        ErrorKind::Script(error) => script_wire(error),
+        ErrorKind::RetryWith => op_wire(&OpError::Overtaken),
+        ErrorKind::ScriptsBusy => {
+            let message = "Too many scripts are running. Nothing was written. Please retry this request later.";
+            let wire = partition(StatusCode::TOO_MANY_REQUESTS, 3084, message);
+            Wire { retry_after_ms: Some(OVERLOADED_RETRY_MS), ..wire }
+        }
         ErrorKind::TimedOut => gateway(
             StatusCode::REQUEST_TIMEOUT,
             0,
@@ -177,6 +186,24 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
     }
 }
 
+/// What the service says, where it is known.
+fn history_message(error: HistoryError) -> &'static str {
+    match error {
+        HistoryError::NotKept => {
+            "Change Feed 'All Versions and Deletes' mode must be enabled. Give the container a changeFeedPolicy \
+             with a retentionDuration. Learn more: https://aka.ms/ChangeFeed-AllVersionsAndDeletes"
+        }
+        HistoryError::NoSuchStart => {
+            "Start from beginning is not supported with 'All Versions and Deletes' mode. Start from now, or from \
+             a continuation."
+        }
+        HistoryError::Outlived => {
+            "The continuation is older than the retention duration of the container's changeFeedPolicy: changes \
+             behind it are no longer kept."
+        }
+    }
+}
+
 /// How one refused operation looks, in an answer of its own or inside a batch.
 pub(crate) fn op_wire(error: &OpError) -> Wire {
     match error {
@@ -184,6 +211,17 @@ pub(crate) fn op_wire(error: &OpError) -> Wire {
         OpError::Conflict => {
             partition(StatusCode::CONFLICT, 0, "Resource with specified id or name already exists.")
         }
+        OpError::UniqueConflict => {
+            partition(StatusCode::CONFLICT, 3301, "Unique index constraint violation.")
+        }
+        OpError::InvalidTtl(value) => partition(
+            StatusCode::BAD_REQUEST,
+            0,
+            format!(
+                "The input ttl '{value}' is invalid. Ensure to provide a nonzero positive integer less than or \
+                 equal to '{TTL_SECONDS_MAX}', or '-1' which means never expire."
+            ),
+        ),
         OpError::KeyCollision => partition(
             StatusCode::CONFLICT,
             3302,
@@ -205,11 +243,36 @@ pub(crate) fn op_wire(error: &OpError) -> Wire {
             "Partition key reached maximum size of 20 GB. \
              Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
         ),
+        OpError::Overtaken => partition(
+            retry_with(),
+            0,
+            "Conflicting request to resource has been attempted. Retry to avoid conflicts.",
+        ),
         OpError::Damaged(what) => {
             tracing::error!(what, "stored data is damaged");
             partition(StatusCode::INTERNAL_SERVER_ERROR, 0, "Stored data is damaged; the log says which.")
         }
     }
+}
+
+/// The number of what a script threw is a sub-status; a text that does not compile has one of the service's.
+fn script_wire(error: &ScriptError) -> Wire {
+    let (status, substatus) = match error {
+        ScriptError::Threw { number, .. } => (StatusCode::BAD_REQUEST, number.unwrap_or(0)),
+        ScriptError::Syntax(_) | ScriptError::NotAFunction => (StatusCode::BAD_REQUEST, SCRIPT_COMPILE_ERROR),
+        ScriptError::Arguments
+        | ScriptError::OutOfMemory { .. }
+        | ScriptError::TooManyJobs { .. }
+        | ScriptError::UnknownFunction(_) => (StatusCode::BAD_REQUEST, 0),
+        ScriptError::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, 0),
+        ScriptError::TimedOut { .. } => (StatusCode::REQUEST_TIMEOUT, 0),
+        ScriptError::Engine(_) => (StatusCode::INTERNAL_SERVER_ERROR, 0),
+    };
+    partition(status, substatus, error.text())
+}
+
+fn retry_with() -> StatusCode {
+    StatusCode::from_u16(449).expect("449 is a number that a status may have")
 }
 
 fn own_wire(own: &Own) -> Wire {
@@ -273,6 +336,9 @@ fn own_wire(own: &Own) -> Wire {
 
 const RATE_TOO_LARGE: &str = "Request rate is large. More Request Units may be needed, so no changes were \
      made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429";
+
+/// The sub-status of a script whose text is not a program.
+const SCRIPT_COMPILE_ERROR: u32 = 0xFFFF;
 
 /// A client that is told to wait this long finds the queues shorter.
 const OVERLOADED_RETRY_MS: u32 = 50;

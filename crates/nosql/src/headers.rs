@@ -55,6 +55,8 @@ pub(crate) struct RequestHeaders<'a> {
     pub if_modified_since: Option<&'a str>,
     /// `A-IM`: which feed of changes is asked for.
     pub a_im: Option<&'a str>,
+    /// The form of its entries; without it they are bare items.
+    pub change_feed_format: Option<&'a str>,
 
     pub consistency: Option<Consistency>,
     pub read_strategy: Option<ReadStrategy>,
@@ -243,6 +245,7 @@ impl<'a> RequestHeaders<'a> {
             "populatequeryadvice" => flag(&mut self.populate_query_advice, name, raw),
             "is-batch-request" => flag(&mut self.is_batch, name, raw),
             "batch-atomic" => flag(&mut self.batch_atomic, name, raw),
+            "changefeed-wire-format-version" => keep(&mut self.change_feed_format, name, raw),
             "batch-ordered" => flag(&mut self.batch_ordered, name, raw),
             "batch-continue-on-error" => flag(&mut self.batch_continue_on_error, name, raw),
             "offer-autopilot-settings" => keep(&mut self.offer_autopilot, name, raw),
@@ -451,6 +454,7 @@ pub(crate) mod names {
         RESOURCE_USAGE = "x-ms-resource-usage";
         RETRY_AFTER_MS = "x-ms-retry-after-ms";
         SCHEMA_VERSION = "x-ms-schemaversion";
+        SCRIPT_LOG_RESULTS = "x-ms-documentdb-script-log-results";
         SERVICE_VERSION = "x-ms-serviceversion";
         SESSION_TOKEN = "x-ms-session-token";
         SUBSTATUS = "x-ms-substatus";

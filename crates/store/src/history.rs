@@ -176,9 +176,9 @@ impl HistoryBounds {
         let stored = snapshot.get(Keyspace::Meta, &keys::history_bounds(partition))?;
         let decode = |bytes: Bytes| match bytes.len() {
             16 => Ok(HistoryBounds { floor: Lsn(read_u64(&bytes, 0)), erased: Lsn(read_u64(&bytes, 8)) }),
-            _ => {
-                Err(EngineError::Corrupt(format!("the history of partition {partition} has unreadable bounds")))
-            }
+            _ => Err(EngineError::Corrupt(format!(
+                "the history of partition {partition} has unreadable bounds"
+            ))),
         };
         stored.map(decode).transpose()
     }
@@ -188,12 +188,7 @@ impl HistoryBounds {
     }
 
     /// Whether there is something to erase.
-    pub fn is_outlived(
-        &self,
-        snapshot: &Snapshot,
-        partition: u32,
-        keep_since: u64,
-    ) -> Result<bool, OpError> {
+    pub fn is_outlived(&self, snapshot: &Snapshot, partition: u32, keep_since: u64) -> Result<bool, OpError> {
         match scan(snapshot, partition, self.erased).next() {
             None => Ok(false),
             Some(entry) => {
@@ -280,7 +275,8 @@ impl StoredEntry {
             _ => return Err(wrong()),
         };
         let previous = Some(read_u64(&self.value, 10)).filter(|lsn| *lsn > 0).map(Lsn);
-        let item = Item::decode(&self.value.slice(end..)).map_err(|error| OpError::Damaged(error.to_string()))?;
+        let item =
+            Item::decode(&self.value.slice(end..)).map_err(|error| OpError::Damaged(error.to_string()))?;
         let time = read_u64(&self.value, 2);
         Ok(HistoryEntry { at: self.at, kind, time, previous, key: ItemKey { epk: self.epk, id }, item })
     }

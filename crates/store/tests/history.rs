@@ -59,7 +59,8 @@ impl World {
         self.partition.publish(prepared);
         let reopened = Partition::open(spec(), &self.engine.snapshot()).expect("the state decodes");
         assert_eq!(reopened.history(), self.partition.history(), "what is remembered is what is stored");
-        let report = self.partition.verify(&self.engine.snapshot(), &self.schema).expect("stored items decode");
+        let report =
+            self.partition.verify(&self.engine.snapshot(), &self.schema).expect("stored items decode");
         assert_eq!(report.findings, Vec::<String>::new());
         answer
     }

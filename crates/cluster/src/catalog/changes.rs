@@ -195,6 +195,11 @@ impl Db {
             self.build_index_later(&container);
         }
         self.erase_indexes_later(&container, index.retired);
+        drop(counters);
+        if container.definition.retention().is_some() && current.definition.retention().is_none() {
+            // A group that is under way does not record its writes; who reads from now on must not meet it.
+            self.wait_until_all_settled(&container).await;
+        }
         Ok(container)
     }
 

@@ -50,7 +50,8 @@ async fn start(retention: Option<u64>) -> (Db, Arc<Container>) {
 
 async fn write(db: &Db, container: &Arc<Container>, id: &str, action: Action) {
     let key = PartitionKey::from_header("[\"a\"]").expect("a plain key");
-    let op = Op { target: Target::Id(id.to_owned()), action, precondition: Precondition::None, indexed: true };
+    let op =
+        Op { target: Target::Id(id.to_owned()), action, precondition: Precondition::None, indexed: true };
     db.write(container, &key, vec![op], &WriteOptions::default()).await.expect("a write succeeds");
 }
 

@@ -60,6 +60,20 @@ impl Renderer {
         out
     }
 
+    /// A page of so many entries, each written by its place.
+    pub fn entries(&self, count: usize, mut write: impl FnMut(usize, &mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1024);
+        self.begin_feed(&mut out);
+        for place in 0..count {
+            if place > 0 {
+                out.push(b',');
+            }
+            write(place, &mut out);
+        }
+        end_feed(count, &mut out);
+        out
+    }
+
     /// A page of query results, which are JSON text already.
     pub fn rows(&self, rows: &Rows) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + rows.byte_len() + rows.len());
@@ -169,7 +183,7 @@ mod tests {
             place: 0,
             time: 1_700_000_000 * 10_000_000 + 5,
             etag: Etag(0x0000_d1a2_66b3_f4d1),
-            expires: 0,
+            ttl: 0,
             rid: 1,
             json_bytes: body.len() as u32,
         };

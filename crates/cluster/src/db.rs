@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     pub scripts: Scripts,
     /// Indexes that may be built at once.
     pub index_builds: Semaphore,
+    /// Held while expired items are deleted.
+    pub purging: tokio::sync::Mutex<()>,
     /// Held while the catalog changes: one change at a time.
     pub control: tokio::sync::Mutex<Counters>,
 }
@@ -71,6 +73,7 @@ impl Db {
             scans: Semaphore::new(SCANS_MAX),
             scripts: Scripts::new(),
             index_builds: Semaphore::new(INDEX_BUILDS_MAX),
+            purging: tokio::sync::Mutex::new(()),
             control: tokio::sync::Mutex::new(loaded.counters),
             options,
         };

@@ -36,6 +36,7 @@ impl Db {
             loop {
                 tokio::time::sleep(INTERVAL).await;
                 let Some(db) = alive(&inner) else { return };
+                let _alone = db.inner.purging.lock().await;
                 if db.purge_expired().await.is_err() {
                     return;
                 }

@@ -13,7 +13,7 @@ use orrery_store::engine::{Engine, Keyspace, SyncMode};
 use orrery_store::indexing::{Composite, IndexingPolicy, PathHash, Step};
 use orrery_store::limits::{PATHS_COUNTED_MAX, PartitionLimits};
 use orrery_store::{
-    Action, FLAG_UNINDEXED, Group, IndexGeneration, Item, ItemKey, Op, Partition, PartitionSpec, PathCounts,
+    Action, FLAG_UNINDEXED, Group, IndexGeneration, Item, ItemKey, Lifetimes, Op, Partition, PartitionSpec, PathCounts,
     Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View, keys,
 };
 use proptest::prelude::*;
@@ -135,7 +135,7 @@ impl World {
 
     fn items(&self) -> Vec<(ItemKey, Item)> {
         let (snapshot, mut items) = (self.engine.snapshot(), Vec::new());
-        let view = View::new(&self.partition, &snapshot, self.partition.lsn());
+        let view = View::new(&self.partition, &snapshot, self.partition.lsn(), Lifetimes::ENDLESS);
         view.scan(&EpkRange::full(), None, |key, item| {
             items.push((key, item));
             Scan::Continue

@@ -71,7 +71,7 @@ fn feed_places(
     let mut loader = visit.view.loader();
     while let Some(place) = cursor.current() {
         let item = visit.tally.loading(|| loader.load(place)).map_err(stored)?;
-        if keeper.take(visit, run, place, &item) == Scan::Stop {
+        if !visit.view.is_over(&item) && keeper.take(visit, run, place, &item) == Scan::Stop {
             break;
         }
         cursor.advance().map_err(stored)?;

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use orrery_query::{Context, Flow, Program};
+use orrery_query::{Context, Flow, Program, UserFunctions};
 use orrery_store::{Item, ItemKey, Lsn};
 
 use super::page::{Feed, PageRun, accepts, context_now};
@@ -58,7 +58,9 @@ impl Db {
         let (position, mut carry) = token::read(page.continuation.as_deref())?;
         let mut walk = Walk::start(container, scope, position)?;
         let resumed = self.resume(container, &walk, &mut carry)?;
-        let request = Request { container, scope, program, page, carry: carry.as_ref() };
+        let functions = self.functions_of(container, program)?;
+        let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);
+        let request = Request { container, scope, program, page, carry: carry.as_ref(), functions };
         let mut run = request.start()?;
         let mut merged = QueryPage::default();
         if !program.needs_items() {
@@ -149,7 +151,7 @@ impl Db {
         let moment = self.moment(range);
         let walk = Walk::start(request.container, request.scope, None)?;
         let mut visit = Visit::new(request, range, &moment, &walk)?;
-        let context = context_now(request.container);
+        let context = context_now(&request);
         let mut messenger = Messenger { request, context, listener, batch: Vec::new(), bytes: 0 };
         let answered = shortcut::feed(&mut visit, &mut messenger)?
             || term_order::feed_first_rows(&mut visit, &mut messenger)?;
@@ -190,7 +192,7 @@ fn take_all(found: &Receiver<Found>, run: &mut PageRun<'_>) -> Result<Flow> {
 /// Hands on what a visit finds, in batches.
 struct Messenger<'a> {
     request: Request<'a>,
-    context: Context<'static>,
+    context: Context<'a>,
     listener: SyncSender<Found>,
     batch: Vec<Item>,
     bytes: u64,

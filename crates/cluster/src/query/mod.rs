@@ -19,6 +19,7 @@ mod merge;
 mod note;
 mod offered;
 mod page;
+pub(crate) mod script;
 mod shortcut;
 mod tally;
 mod term_order;
@@ -29,8 +30,8 @@ mod visit;
 
 use std::sync::Arc;
 
-use orrery_query::{Carry, Program, Rows};
-use orrery_store::{Item, ItemKey, Lsn, Target, View};
+use orrery_query::{Carry, Program, Rows, UserFunctions};
+use orrery_store::{Item, ItemKey, Lsn, Target};
 
 use crate::catalog::Container;
 use crate::db::Db;
@@ -78,7 +79,9 @@ impl Db {
         }
         let lsn = self.admit(container, &range, page.session.as_ref())?;
         let moment = self.moment(&range);
-        let request = Request { container, scope, program, page, carry: carry.as_ref() };
+        let functions = self.functions_of(container, program)?;
+        let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);
+        let request = Request { container, scope, program, page, carry: carry.as_ref(), functions };
         let mut visit = Visit::new(request, &range, &moment, &walk)?;
         visit.resumed = resumed;
         let (rows, carry) = run_visit(&mut visit, &mut walk, &range)?;
@@ -112,7 +115,7 @@ impl Db {
             true => {
                 let range = container.range_of(&key.epk);
                 let moment = self.moment(range);
-                let view = View::new(&range.partition, &moment.snapshot, moment.lsn);
+                let view = moment.view(range);
                 view.item(&key.epk, &Target::Id(key.id.clone())).map_err(stored)?
             }
             false => None,
@@ -126,7 +129,8 @@ impl Db {
     /// What readers see of a range now, with an index that is complete in it.
     fn moment(&self, range: &Range) -> Moment {
         let (lsn, snapshot, schema) = range.schema_point(&self.inner.committer);
-        Moment { snapshot, index: schema.index.clone(), lsn }
+        let lifetimes = schema.lifetimes(crate::db::now());
+        Moment { snapshot, index: schema.index.clone(), lsn, lifetimes }
     }
 }
 

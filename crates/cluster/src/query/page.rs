@@ -33,19 +33,15 @@ pub(super) trait Feed {
 pub(super) struct PageRun<'p> {
     container: &'p Container,
     program: &'p Program,
-    context: Context<'static>,
+    context: Context<'p>,
     run: Run<'p>,
     rows: Rows,
 }
 
 impl<'p> PageRun<'p> {
-    pub fn start(
-        container: &'p Container,
-        program: &'p Program,
-        page: &PageOptions,
-        carry: Option<&Carry>,
-    ) -> Result<PageRun<'p>> {
-        let context = context_now(container);
+    pub fn start(request: Request<'p>) -> Result<PageRun<'p>> {
+        let Request { container, program, page, carry, .. } = request;
+        let context = context_now(&request);
         let room = Room { rows: page.items_max, bytes: page.bytes_max };
         let run = Run::start(program, &context, room, carry).map_err(ErrorKind::Query)?;
         Ok(PageRun { container, program, context, run, rows: Rows::default() })
@@ -104,7 +100,7 @@ pub(super) fn push_group(
     count: u64,
     rows: &mut Rows,
 ) -> orrery_query::Result<()> {
-    let context = context_now(request.container);
+    let context = context_now(request);
     let mut run = Run::start(request.program, &context, Room::UNLIMITED, None)?;
     match item {
         Some(item) => {
@@ -125,9 +121,10 @@ pub(super) fn push_group(
 }
 
 /// What a program may know of the world.
-pub(super) fn context_now(container: &Container) -> Context<'static> {
+pub(super) fn context_now<'a>(request: &Request<'a>) -> Context<'a> {
     let ticks = now() as i64;
-    Context { geospatial: container.definition.geospatial(), ..Context::at(ticks, ticks as u64) }
+    let geospatial = request.container.definition.geospatial();
+    Context { geospatial, udfs: request.functions, ..Context::at(ticks, ticks as u64) }
 }
 
 /// Whether any row of the item passes the filter. A program whose first level is not its last cannot tell.

@@ -18,6 +18,9 @@ const CONTAINERS: u8 = 0x70;
 
 /// Gives the program its answer without visiting the items, if that is possible.
 pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<bool> {
+    if visit.may_hold_expired {
+        return Ok(false);
+    }
     let Some(access) = visit.note.access.take() else { return Ok(false) };
     let answered = match &access.shortcut {
         Shortcut::None => false,

@@ -126,6 +126,9 @@ struct Sink<'s, 'p> {
 
 impl Sink<'_, '_> {
     fn feed(&mut self, visit: &mut Visit<'_>, item: &Item) -> Result<()> {
+        if visit.view.is_over(item) {
+            return Ok(());
+        }
         visit.feed(self.run, item)?;
         if let Some(shared) = &mut self.shared {
             shared.feed(item)?;
@@ -166,7 +169,8 @@ impl Order {
     fn of(visit: &Visit<'_>) -> Option<Order> {
         let access = visit.note.access.as_ref()?;
         let order = access.order.as_ref().filter(|_| visit.request.program.can_be_presorted())?;
-        let one_per_run = access.one_per_term;
+        // The first of a run may be expired, and then another has to stand for it.
+        let one_per_run = access.one_per_term && !visit.may_hold_expired;
         Some(Order { one_per_run, ..Order::new(visit, order, &access.order_terms) })
     }
 

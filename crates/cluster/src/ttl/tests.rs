@@ -1,1 +1,392 @@
+//! Time to live and unique keys, from the definition of a container to the deleted item.
 
+use std::ops::Bound;
+
+use orrery_doc::{Doc, PartitionKey, json as text};
+use orrery_query::{Parameters, compile};
+use orrery_store::engine::Keyspace;
+use orrery_store::{Action, FeedCursor, Op, OpError, Precondition, Target, keys};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::catalog::ContainerDefinition;
+use crate::changes::ChangesFrom;
+use crate::error::Error;
+use crate::options::{Account, DbOptions, Durability, Storage};
+use crate::request::{
+    AccessChoice, Consistency, PageOptions, ReadOptions, Scope, Throughput, WriteOptions, WriteReply,
+};
+
+/// Longer than the shortest life.
+const A_LIFE: Duration = Duration::from_millis(1_100);
+const FOUR_PARTITIONS: u32 = 24_000;
+
+struct World {
+    db: Db,
+    container: Arc<Container>,
+}
+
+fn doc(value: &Value) -> Doc {
+    text::parse(value.to_string().as_bytes(), 64).expect("a test document is JSON")
+}
+
+fn key(name: &str) -> PartitionKey {
+    PartitionKey::from_header(&json!([name]).to_string()).expect("a plain key")
+}
+
+fn definition(more: &Value) -> ContainerDefinition {
+    let mut body = json!({
+        "id": "c",
+        "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
+        "indexingPolicy": {"compositeIndexes": [[{"path": "/few"}, {"path": "/n", "order": "descending"}]]},
+    });
+    let more = more.as_object().expect("an object").clone();
+    body.as_object_mut().expect("an object").extend(more);
+    ContainerDefinition::parse(&doc(&body)).unwrap_or_else(|error| panic!("{}", error.kind))
+}
+
+fn options(storage: Storage, throttle: bool) -> DbOptions {
+    DbOptions {
+        storage,
+        durability: Durability::Relaxed,
+        limits: orrery_store::limits::PartitionLimits::default(),
+        throttle,
+        account: Account {
+            name: "ttl".to_owned(),
+            region: "here".to_owned(),
+            consistency: Consistency::Session,
+            serverless: false,
+        },
+    }
+}
+
+fn op(id: &str, action: Action) -> Op {
+    Op { target: Target::Id(id.to_owned()), action, precondition: Precondition::None, indexed: true }
+}
+
+impl World {
+    async fn new(more: Value, throughput: u32) -> World {
+        World::on(options(Storage::Memory, false), more, throughput).await
+    }
+
+    async fn on(options: DbOptions, more: Value, throughput: u32) -> World {
+        let db = Db::open(options).expect("an empty database opens");
+        let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("a new database");
+        let throughput = Some(Throughput::Manual(throughput));
+        let container = db.create_container(database.resource.rid, definition(&more), throughput).await;
+        World { db, container: container.expect("a new container") }
+    }
+
+    async fn write(&self, pk: &str, ops: Vec<Op>) -> Result<WriteReply, Error> {
+        self.db.write(&self.container, &key(pk), ops, &WriteOptions::default()).await
+    }
+
+    async fn create(&self, pk: &str, id: &str, body: Value) -> Result<WriteReply, Error> {
+        self.write(pk, vec![op(id, Action::Create(doc(&body)))]).await
+    }
+
+    async fn replace_definition(&mut self, more: Value) {
+        let replaced = self.db.replace_container(self.container.resource.rid, definition(&more), None).await;
+        self.container = replaced.expect("a good definition");
+    }
+
+    fn page(&self, items_max: usize, continuation: Option<String>, access: AccessChoice) -> PageOptions {
+        PageOptions {
+            items_max,
+            bytes_max: 4 << 20,
+            time_max: Duration::from_secs(5),
+            continuation,
+            consistency: Consistency::Session,
+            session: None,
+            access,
+        }
+    }
+
+    /// All rows of a query, in pages.
+    async fn rows(&self, scope: &Scope, query: &str, access: AccessChoice, merged: bool) -> Vec<String> {
+        let program = compile(query, &Parameters::default()).expect(query);
+        let (mut rows, mut continuation) = (Vec::new(), None);
+        loop {
+            let page = self.page(7, continuation, access);
+            let answer = match merged {
+                true => self.db.query_merged(&self.container, scope, &program, &page).await,
+                false => self.db.query(&self.container, scope, &program, &page).await,
+            };
+            let answer = answer.unwrap_or_else(|error| panic!("{query}: {error:?}"));
+            rows.extend(answer.rows.iter().map(|row| String::from_utf8_lossy(row).into_owned()));
+            continuation = answer.continuation;
+            if continuation.is_none() {
+                return rows;
+            }
+        }
+    }
+
+    async fn feed(&self) -> usize {
+        let (mut items, mut continuation) = (0, None);
+        loop {
+            let page = self.page(7, continuation, AccessChoice::Auto);
+            let answer = self.db.read_feed(&self.container, &Scope::Container, &page).await.expect("a page");
+            items += answer.items.len();
+            continuation = answer.continuation;
+            if continuation.is_none() {
+                return items;
+            }
+        }
+    }
+
+    async fn is_there(&self, pk: &str, id: &str) -> bool {
+        let options = ReadOptions {
+            consistency: Consistency::Session,
+            session: None,
+            precondition: Precondition::None,
+        };
+        let read = self.db.read(&self.container, &key(pk), &Target::Id(id.to_owned()), &options).await;
+        match read {
+            Ok(_) => true,
+            Err(error) => {
+                assert!(matches!(error.kind, ErrorKind::Op { error: OpError::NotFound, .. }), "{error:?}");
+                false
+            }
+        }
+    }
+
+    fn verify(&self) {
+        for range in self.db.verify().expect("stored items decode") {
+            assert_eq!(range.result.findings, Vec::<String>::new());
+        }
+    }
+}
+
+fn is_unique_conflict(answer: &Result<WriteReply, Error>) -> bool {
+    let conflict = |error: &Error| matches!(error.kind, ErrorKind::Op { error: OpError::UniqueConflict, .. });
+    answer.as_ref().is_err_and(conflict)
+}
+
+/// Items of three logical partitions; two of three end soon, in both ways.
+async fn fill(world: &World, only_the_living: bool) {
+    for number in 0..150 {
+        let (pk, id) = (format!("p{}", number % 4), format!("i{:03}", number * 77 % 150));
+        let mut body = json!({
+            "id": id, "pk": pk, "n": number, "few": number % 5, "t": [number % 3, number % 7], "s": format!("s{number}"),
+        });
+        match number % 3 {
+            0 => body["ttl"] = json!(if number % 2 == 0 { -1 } else { 1_000 }),
+            _ if only_the_living => continue,
+            1 => body["ttl"] = json!(1),
+            _ => {}
+        }
+        world.create(&pk, &id, body).await.expect("a new item");
+    }
+}
+
+const QUERIES: [&str; 24] = [
+    "SELECT VALUE c.id FROM c",
+    "SELECT VALUE c.id FROM c WHERE c.few = 1",
+    "SELECT VALUE c.id FROM c WHERE c.s = 's3' OR c.s = 's4'",
+    "SELECT VALUE c.id FROM c WHERE c.n BETWEEN 10 AND 30",
+    "SELECT VALUE c.id FROM c WHERE ARRAY_CONTAINS(c.t, 2) AND c.few IN (1, 2)",
+    "SELECT VALUE c.id FROM c ORDER BY c.n",
+    "SELECT VALUE c.id FROM c ORDER BY c.n DESC OFFSET 3 LIMIT 20",
+    "SELECT TOP 5 VALUE c.id FROM c ORDER BY c.few",
+    "SELECT VALUE c.id FROM c ORDER BY c.few, c.n DESC",
+    "SELECT VALUE c.id FROM c ORDER BY c.missing",
+    "SELECT VALUE [c.id, t] FROM c JOIN t IN c.t WHERE t > 1",
+    "SELECT VALUE COUNT(1) FROM c",
+    "SELECT VALUE COUNT(1) FROM c WHERE c.few = 1",
+    "SELECT VALUE COUNT(1) FROM c WHERE c.n > 10 AND c.few < 3",
+    "SELECT VALUE COUNT(c.ttl) FROM c",
+    "SELECT VALUE MIN(c.n) FROM c",
+    "SELECT VALUE MAX(c.n) FROM c",
+    "SELECT VALUE MAX(c.s) FROM c WHERE c.s < 's5'",
+    "SELECT VALUE SUM(c.n) FROM c",
+    "SELECT MIN(c.n) AS m, COUNT(c.n) AS k FROM c",
+    "SELECT c.few, COUNT(1) AS k FROM c GROUP BY c.few",
+    "SELECT DISTINCT VALUE c.few FROM c",
+    "SELECT DISTINCT VALUE c.n FROM c",
+    "SELECT VALUE c.id FROM c WHERE NOT IS_DEFINED(c.ttl)",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_query_sees_what_is_expired() {
+    for (throughput, merged) in [(400, false), (FOUR_PARTITIONS, true)] {
+        let world = World::new(json!({"defaultTtl": 1}), throughput).await;
+        let plain = World::new(json!({}), throughput).await;
+        let _nobody_deletes = world.db.inner.purging.lock().await;
+        fill(&world, false).await;
+        fill(&plain, true).await;
+        tokio::time::sleep(A_LIFE).await;
+        assert_eq!(world.container.usage().items, 150);
+        for scope in [Scope::Container, Scope::Key(key("p1"))] {
+            for query in QUERIES {
+                let expected = plain.rows(&scope, query, AccessChoice::ScanOnly, merged).await;
+                for access in [AccessChoice::ScanOnly, AccessChoice::Auto, AccessChoice::IndexAlways] {
+                    let rows = world.rows(&scope, query, access, merged).await;
+                    assert_eq!(rows, expected, "{query} with {access:?}");
+                }
+            }
+        }
+        assert_eq!(world.feed().await, plain.feed().await);
+        assert_eq!(world.container.usage().items, 150, "nothing was deleted in between");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_item_is_not_read_and_not_in_the_change_feed() {
+    let world = World::new(json!({"defaultTtl": -1}), 400).await;
+    let _nobody_deletes = world.db.inner.purging.lock().await;
+    world.create("a", "short", json!({"id": "short", "pk": "a", "ttl": 1})).await.expect("a new item");
+    world.create("a", "long", json!({"id": "long", "pk": "a"})).await.expect("a new item");
+    assert!(world.is_there("a", "short").await);
+    tokio::time::sleep(A_LIFE).await;
+    assert!(!world.is_there("a", "short").await);
+    assert!(world.is_there("a", "long").await);
+    let page = world.page(10, None, AccessChoice::Auto);
+    let from = ChangesFrom::After(FeedCursor::after(Lsn(0)));
+    let changes = world.db.changes(&world.container, &Scope::Container, from, &page).await.expect("a page");
+    assert_eq!(changes.changes.len(), 1);
+    for action in [Action::Delete, Action::Replace(doc(&json!({"id": "short", "pk": "a"})))] {
+        let refused = world.write("a", vec![op("short", action)]).await;
+        assert!(refused.is_err_and(|error| matches!(error.kind, ErrorKind::Op { error: OpError::NotFound, .. })));
+    }
+    world.create("a", "short", json!({"id": "short", "pk": "a"})).await.expect("the old one is not there");
+    world.verify();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_default_takes_effect_at_once() {
+    let mut world = World::new(json!({}), 400).await;
+    world.create("a", "1", json!({"id": "1", "pk": "a"})).await.expect("a new item");
+    world.create("a", "2", json!({"id": "2", "pk": "a", "ttl": 1})).await.expect("a new item");
+    tokio::time::sleep(A_LIFE).await;
+    let shown = async |world: &World| [world.is_there("a", "1").await, world.is_there("a", "2").await];
+    assert_eq!(shown(&world).await, [true, true]);
+    let db = world.db.clone();
+    let _nobody_deletes = db.inner.purging.lock().await;
+    world.replace_definition(json!({"defaultTtl": -1})).await;
+    assert_eq!(shown(&world).await, [true, false]);
+    world.replace_definition(json!({"defaultTtl": 1})).await;
+    assert_eq!(shown(&world).await, [false, false]);
+    world.replace_definition(json!({"defaultTtl": 1_000})).await;
+    assert_eq!(shown(&world).await, [true, false]);
+    world.replace_definition(json!({})).await;
+    assert_eq!(shown(&world).await, [true, true]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_expired_is_deleted_also_after_a_restart() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let storage =
+        || Storage::Disk { path: directory.path().to_owned(), cache_bytes: 8 << 20, disk_bytes_max: None };
+    let unique = json!({"uniqueKeys": [{"paths": ["/n"]}]});
+    let world =
+        World::on(options(storage(), false), json!({"defaultTtl": 1, "uniqueKeyPolicy": unique}), FOUR_PARTITIONS).await;
+    {
+        let _nobody_deletes = world.db.inner.purging.lock().await;
+        fill(&world, false).await;
+        tokio::time::sleep(A_LIFE).await;
+        world.verify();
+        world.db.close().await;
+    }
+    drop(world);
+    let db = Db::open(options(storage(), false)).expect("what was closed opens");
+    let container = db.catalog().containers().next().expect("the container is there").clone();
+    let world = World { db, container };
+    assert_eq!(world.feed().await, 50, "what is expired stays hidden");
+    for _ in 0..100 {
+        if world.container.usage().items == 50 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(world.container.usage().items, 50);
+    assert_eq!(world.feed().await, 50);
+    world.verify();
+    world.db.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_leaves_half_of_the_throughput_to_others() {
+    let world = World::on(options(Storage::Memory, true), json!({"defaultTtl": 1}), 400).await;
+    let _nobody_deletes = world.db.inner.purging.lock().await;
+    for number in 0..10 {
+        let ops = (0..10).map(|n| {
+            let id = format!("{number}-{n}");
+            op(&id, Action::Create(doc(&json!({"id": id, "pk": "a"}))))
+        });
+        // Each batch spends more than is left, so it waits for the last to be paid.
+        while world.write("a", ops.clone().collect()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    tokio::time::sleep(A_LIFE).await;
+    let budget = &world.container.ranges[0].budget;
+    let before = world.container.usage().items;
+    world.db.purge_expired().await.expect("nobody stops");
+    let deleted = before - world.container.usage().items;
+    assert!((1..100).contains(&deleted), "{deleted} were deleted");
+    assert!(budget.admit(Instant::now()).is_ok());
+    for _ in 0..100 {
+        if world.container.usage().items == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        world.db.purge_expired().await.expect("nobody stops");
+        assert!(budget.admit(Instant::now()).is_ok());
+    }
+    assert_eq!(world.container.usage().items, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_writers_one_gets_the_unique_value() {
+    let unique = json!({"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}, {"paths": ["/a", "/b"]}]}});
+    let world = Arc::new(World::new(unique, 400).await);
+    for round in 0..20 {
+        let writers = (0..16).map(|writer| {
+            let world = world.clone();
+            tokio::spawn(async move {
+                let id = format!("{round}-{writer}");
+                // Half of them share one key, half the other.
+                let (u, a) = if writer % 2 == 0 { (-1, writer) } else { (writer, -1) };
+                let body = json!({"id": id, "pk": "a", "u": [round, u], "a": a, "b": round});
+                world.create("a", &id, body).await
+            })
+        });
+        let mut written = 0;
+        for writer in writers.collect::<Vec<_>>() {
+            let answer = writer.await.expect("no writer panics");
+            assert!(answer.is_ok() || is_unique_conflict(&answer), "{answer:?}");
+            written += usize::from(answer.is_ok());
+        }
+        assert_eq!(written, 2);
+    }
+    world.verify();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_a_logical_partition_or_the_container_frees_its_values() {
+    let unique = json!({"defaultTtl": -1, "uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}]}});
+    let world = World::new(unique, 400).await;
+    let body = |id: &str, u: &str| json!({"id": id, "pk": "a", "u": u, "ttl": 1_000});
+    world.create("a", "1", body("1", "x")).await.expect("a new item");
+    assert!(is_unique_conflict(&world.create("a", "2", body("2", "x")).await));
+    world.db.delete_partition(&world.container, &key("a")).await.expect("all of it is deleted");
+    world.create("a", "2", body("2", "x")).await.expect("the value is free");
+    world.verify();
+    let generation = world.container.ranges[0].partition.spec.rid_generation;
+    let entries = || {
+        let snapshot = world.db.inner.committer.snapshot_owned();
+        let prefix = generation.to_be_bytes();
+        let upper = keys::after_prefix(&prefix);
+        let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        snapshot.keys(Keyspace::Index, Bound::Included(&prefix), upper, false).count()
+    };
+    assert_eq!(entries(), 3, "a rid, a value and an end");
+    world.db.delete_container(world.container.resource.rid, None).await.expect("the container goes");
+    for _ in 0..100 {
+        if entries() == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(entries(), 0);
+}

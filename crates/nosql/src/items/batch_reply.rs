@@ -170,7 +170,7 @@ mod tests {
             place: 0,
             time: 0,
             etag: Etag(1),
-            expires: 0,
+            ttl: 0,
             rid: 1,
             json_bytes,
         };

@@ -108,7 +108,7 @@ mod tests {
             place: 0,
             time: 20_000_000,
             etag: Etag(1),
-            expires: 0,
+            ttl: 0,
             rid: 1,
             json_bytes: 0,
         };

@@ -51,7 +51,7 @@ fn stored_item(item: u8) -> Item {
         place: 0,
         time: 1,
         etag: Etag(1),
-        expires: 0,
+        ttl: 0,
         rid: 1000 - u64::from(item),
         json_bytes: 10,
     };

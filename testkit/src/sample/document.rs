@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::place;
+use super::{place, shape};
 use crate::Random;
 
 /// The document of this number: every property but the id may be missing, or of a type nobody expects.
@@ -33,6 +33,11 @@ pub fn document(random: &mut Random, number: usize) -> Value {
     put(random, "es", 3, |random| {
         let count = random.below(4);
         (0..count).map(|_| place::element(random)).collect()
+    });
+    put(random, "loc", 4, shape::shape);
+    put(random, "spots", 4, |random| {
+        let count = random.below(3);
+        (0..count).map(|_| shape::point(random)).collect()
     });
     Value::Object(fields)
 }

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::place::{self, Place};
+use super::policy::COMPOSITES;
+use super::shape;
 use crate::Random;
 
 /// How deep AND, OR and NOT may nest.
@@ -46,8 +48,9 @@ impl Writer<'_> {
         if depth == DEPTH_MAX || self.random.one_in(2) {
             return self.leaf();
         }
-        match self.random.below(6) {
+        match self.random.below(7) {
             5 => self.frequent(),
+            6 => self.paired(),
             0 => format!("NOT ({})", self.nested(depth + 1)),
             1 | 2 => format!("({} AND {})", self.nested(depth + 1), self.nested(depth + 1)),
             3 => format!("({} OR {})", self.nested(depth + 1), self.nested(depth + 1)),
@@ -79,8 +82,54 @@ impl Writer<'_> {
         format!("({})", parts.join(if self.random.one_in(4) { " OR " } else { " AND " }))
     }
 
+    /// Equal values at the first paths of a composite index, and something about the next.
+    fn paired(&mut self) -> String {
+        let paths = *self.random.pick(&COMPOSITES);
+        let equal = 1 + self.random.below(paths.len() - 1);
+        let mut parts: Vec<String> = paths[..equal]
+            .iter()
+            .map(|(path, _)| {
+                let (first, second) =
+                    (place::value_at(self.random, path), place::value_at(self.random, path));
+                match self.random.one_in(5) {
+                    true => format!("c{path} IN ({first}, {second})"),
+                    false => format!("c{path} = {first}"),
+                }
+            })
+            .collect();
+        let (next, _) = paths[equal];
+        let value = place::value_at(self.random, next);
+        parts.push(match self.random.below(5) {
+            0 => format!("IS_DEFINED(c{next})"),
+            1 => format!("c{next} != {value}"),
+            _ => format!("c{next} {} {}", self.random.pick(&COMPARISONS), self.literal(value)),
+        });
+        format!("({})", parts.join(" AND "))
+    }
+
+    /// Where shapes lie.
+    fn spatial(&mut self) -> String {
+        let shape = shape::shape(self.random);
+        let shape = self.literal(shape);
+        let metres = shape::metres(self.random);
+        let path = if self.random.one_in(4) { "c.spots[0]" } else { "c.loc" };
+        match self.random.below(10) {
+            0 | 1 => format!("ST_WITHIN({path}, {shape})"),
+            2 => format!("ST_WITHIN({shape}, {path})"),
+            3 | 4 => format!("ST_INTERSECTS({path}, {shape})"),
+            5 => {
+                format!("EXISTS(SELECT VALUE x FROM x IN c.spots WHERE ST_DISTANCE(x, {shape}) <= {metres})")
+            }
+            6 => format!("NOT (ST_DISTANCE({path}, {shape}) > {metres})"),
+            7 => format!("{metres} > ST_DISTANCE({shape}, {path})"),
+            8 => format!("ST_DISTANCE({path}, {shape}) BETWEEN 1 AND {metres}"),
+            _ => format!("ST_DISTANCE({path}, {shape}) < {metres}"),
+        }
+    }
+
     fn leaf(&mut self) -> String {
-        match self.random.below(16) {
+        match self.random.below(18) {
+            16 | 17 => self.spatial(),
             0..=3 => self.comparison(),
             4 => self.list(),
             5 => self.between(),
@@ -221,7 +270,14 @@ impl Writer<'_> {
     fn array(&mut self) -> String {
         let (first, second) = (place::tag(self.random), place::tag(self.random));
         let (first, second) = (self.literal(first), self.literal(second));
-        match self.random.below(8) {
+        match self.random.below(9) {
+            8 => {
+                let mut element = place::element(self.random);
+                if let Some(fields) = element.as_object_mut() {
+                    fields.remove("t");
+                }
+                format!("ARRAY_CONTAINS(c.es, {}, true)", self.literal(element))
+            }
             0..=2 => format!("ARRAY_CONTAINS(c.tags, {first})"),
             3 => format!("ARRAY_CONTAINS_ANY(c.tags, {first}, {second})"),
             4 => format!("ARRAY_CONTAINS_ALL(c.tags, {first}, {second})"),
@@ -240,7 +296,14 @@ impl Writer<'_> {
     fn exists(&mut self) -> String {
         let negation = if self.random.one_in(6) { "NOT " } else { "" };
         let sign = *self.random.pick(&COMPARISONS);
-        let inner = match self.random.below(5) {
+        let inner = match self.random.below(7) {
+            5 | 6 => {
+                let element = place::element(self.random);
+                let (word, number) = (element["k"].clone(), place::tame(self.random));
+                let number = element.get("v").cloned().unwrap_or(number);
+                let more = if self.random.one_in(4) { " AND ARRAY_LENGTH(x.t) > 0" } else { "" };
+                format!("SELECT VALUE x FROM x IN c.es WHERE x.v IN ({number}, 1) AND x.k = {word}{more}")
+            }
             0 | 1 => {
                 let tag = place::tag(self.random);
                 format!("SELECT VALUE x FROM x IN c.tags WHERE x {sign} {}", self.literal(tag))

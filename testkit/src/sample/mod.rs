@@ -12,6 +12,7 @@ mod merge;
 mod place;
 mod policy;
 mod query;
+mod shape;
 
 pub use answer::{Expected, canonical, order};
 pub use document::document;

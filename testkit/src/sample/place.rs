@@ -45,6 +45,12 @@ pub fn any(random: &mut Random) -> Place {
     if random.one_in(8) { *random.pick(&ELEMENTS) } else { *random.pick(&PLACES) }
 }
 
+/// A value that may be at one of the places.
+pub fn value_at(random: &mut Random, path: &str) -> Value {
+    let place = PLACES.iter().find(|place| place.path == path);
+    place.map_or(Value::Null, |place| (place.value)(random))
+}
+
 /// Numbers whose sums are exact in any order.
 pub fn tame(random: &mut Random) -> Value {
     let number = random.below(41) as i64 - 20;

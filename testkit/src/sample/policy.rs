@@ -57,6 +57,16 @@ impl Policy {
         body["indexingMode"] = json!("consistent");
         body["automatic"] = json!(true);
         body["compositeIndexes"] = composites.iter().map(|paths| composite(paths)).collect();
+        if let Some(included) = body["includedPaths"].as_array_mut() {
+            let tuples = ["/es/[]/{k,v}/?", "/es/[]/{v, k}/?", "/es/[]/{k}/?"];
+            included.extend(tuples.iter().filter(|_| random.one_in(2)).map(|path| json!({"path": path})));
+        }
+        let spatials = ["/loc/?", "/loc/*", "/spots/[]/?", "/spots/*"];
+        body["spatialIndexes"] = spatials
+            .iter()
+            .filter(|_| random.one_in(2))
+            .map(|path| json!({"path": path, "types": ["Point", "LineString", "Polygon", "MultiPolygon"]}))
+            .collect();
         Policy { body, left_out, composites }
     }
 

@@ -292,6 +292,9 @@ fn ordered(random: &mut Random, query: &mut Query, joined: &[Joined]) {
 }
 
 fn order(random: &mut Random, query: &mut Query) {
+    if random.one_in(5) {
+        return order_behind(random, query);
+    }
     if random.one_in(3) {
         let paths = *random.pick(&COMPOSITES);
         let reverse = random.one_in(2);
@@ -300,6 +303,21 @@ fn order(random: &mut Random, query: &mut Query) {
     }
     let path = random.pick(&place::PLACES).path.to_owned();
     query.order_by = vec![(path, random.one_in(2))];
+}
+
+/// The order of the last paths of a composite index, with the first ones held to a value each.
+fn order_behind(random: &mut Random, query: &mut Query) {
+    let paths = *random.pick(&COMPOSITES);
+    let (first, last) = paths.split_at(1 + random.below(paths.len() - 1));
+    for (path, _) in first {
+        let equal = format!("c{path} = {}", place::value_at(random, path));
+        query.filter = Some(match query.filter.take().filter(|_| random.one_in(4)) {
+            Some(filter) => format!("({filter}) AND {equal}"),
+            None => equal,
+        });
+    }
+    let reverse = random.one_in(2);
+    query.order_by = last.iter().map(|(path, desc)| ((*path).to_owned(), *desc != reverse)).collect();
 }
 
 fn distinct(random: &mut Random, query: &mut Query, joined: &[Joined]) {

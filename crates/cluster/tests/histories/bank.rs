@@ -1,0 +1,225 @@
+//! The database of the test: logical partitions that are all alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use orrery_cluster::limits::PartitionLimits;
+use orrery_cluster::store::{Action, Item, Op, Outcome, Precondition, Target};
+use orrery_cluster::{
+    AccessChoice, Account, Child, ChildKind, Consistency, Container, ContainerDefinition, Db, DbOptions,
+    Durability, ErrorKind, Forms, PageOptions, ScriptOptions, ScriptRefusal, Scope, Storage, Throughput,
+    WriteOptions,
+};
+use orrery_doc::{Doc, PartitionKey, json};
+use serde_json::{Value, json};
+
+use crate::scripts;
+use crate::teller::Told;
+
+/// Logical partitions; few, so that tellers meet.
+pub const KEYS: usize = 6;
+pub const ACCOUNTS: usize = 12;
+const BALANCE: i64 = 100;
+
+pub struct Bank {
+    pub db: Db,
+    pub container: Arc<Container>,
+    pub procedures: BTreeMap<&'static str, Arc<Child>>,
+    pub options: ScriptOptions,
+    closed: AtomicBool,
+}
+
+pub fn key(number: usize) -> PartitionKey {
+    PartitionKey::from_header(&format!("[\"key{number}\"]")).expect("a key")
+}
+
+pub fn to_doc(value: &Value) -> Doc {
+    json::parse(value.to_string().as_bytes(), 32).expect("JSON")
+}
+
+pub fn from_item(item: &Item) -> Value {
+    let mut text = Vec::new();
+    json::write(item.doc.root(), &mut text);
+    serde_json::from_slice(&text).expect("items are JSON")
+}
+
+pub fn op(id: &str, action: Action) -> Op {
+    Op { target: Target::Id(id.to_owned()), action, precondition: Precondition::None, indexed: true }
+}
+
+pub fn create(item: &Value) -> Op {
+    let id = item["id"].as_str().expect("items have ids");
+    op(id, Action::Create(to_doc(item)))
+}
+
+impl Bank {
+    pub async fn open() -> Bank {
+        let db = Db::open(options()).expect("memory opens");
+        let database = db.create_database("bank", to_doc(&json!({"id": "bank"})), None).await.expect("new");
+        let definition = json!({
+            "id": "accounts",
+            "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
+            "indexingPolicy": {"includedPaths": [{"path": "/kind/?"}], "excludedPaths": [{"path": "/*"}]},
+        });
+        let definition = ContainerDefinition::parse(&to_doc(&definition)).expect("a definition");
+        let throughput = Some(Throughput::Manual(24_000));
+        let container = db.create_container(database.resource.rid, definition, throughput).await.expect("new");
+        let rid = container.resource.rid;
+        let mut procedures = BTreeMap::new();
+        for (name, text) in scripts::PROCEDURES {
+            let body = to_doc(&json!({"id": name, "body": text}));
+            let child = db.create_child(ChildKind::Procedure, rid, body).await.expect("new");
+            procedures.insert(name, child);
+        }
+        for (name, kind, text) in
+            [("countAfter", "Post", scripts::COUNT_TRIGGER), ("markBefore", "Pre", scripts::MARK_TRIGGER)]
+        {
+            let body = json!({"id": name, "body": text, "triggerType": kind, "triggerOperation": "Create"});
+            db.create_child(ChildKind::Trigger, rid, to_doc(&body)).await.expect("new");
+        }
+        let options = ScriptOptions { forms: Arc::new(PlainForms), logging: false };
+        let bank = Bank { db, container, procedures, options, closed: AtomicBool::new(false) };
+        for number in 0..KEYS {
+            bank.fill(number).await;
+        }
+        bank
+    }
+
+    async fn fill(&self, number: usize) {
+        let pk = format!("key{number}");
+        let mut ops: Vec<Op> = (0..ACCOUNTS)
+            .map(|account| json!({"id": format!("a{account}"), "pk": pk, "kind": "account", "balance": BALANCE}))
+            .map(|item| create(&item))
+            .collect();
+        ops.push(create(&json!({"id": "counter", "pk": pk, "kind": "counter", "value": 0})));
+        for who in ["x", "y"] {
+            ops.push(create(&json!({"id": who, "pk": pk, "kind": "duty", "on": true})));
+        }
+        self.write(number, ops).await.expect("the bank opens");
+    }
+
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    pub async fn write(&self, number: usize, ops: Vec<Op>) -> Result<Vec<Outcome>, ErrorKind> {
+        let reply = self.db.write(&self.container, &key(number), ops, &WriteOptions::default()).await;
+        reply.map(|reply| reply.outcomes).map_err(|error| error.kind)
+    }
+
+    pub async fn execute(&self, name: &str, number: usize, arguments: Value) -> Result<Value, ErrorKind> {
+        let (procedure, arguments) = (&self.procedures[name], arguments.to_string().into_bytes());
+        let reply =
+            self.db.execute(&self.container, procedure, &key(number), arguments, &self.options).await;
+        let body = reply.map_err(|error| error.kind)?.body.expect("all procedures here answer");
+        Ok(serde_json::from_slice(&body).expect("answers are JSON"))
+    }
+
+    /// What must be so at any moment.
+    pub fn expected_sum() -> i64 {
+        ACCOUNTS as i64 * BALANCE
+    }
+
+    /// Compares what is stored with what was acknowledged.
+    pub async fn check(&self, told: &Told) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for number in 0..KEYS {
+            let items = self.items(number).await;
+            let of_kind = |kind: &'static str| items.iter().filter(move |item| item["kind"] == kind);
+            let mut balances: BTreeMap<String, i64> =
+                (0..ACCOUNTS).map(|account| (format!("a{account}"), BALANCE)).collect();
+            for entry in of_kind("entry") {
+                let (from, to) = (entry["from"].as_str().expect("text"), entry["to"].as_str().expect("text"));
+                let amount = entry["amount"].as_i64().expect("a number");
+                *balances.get_mut(from).expect("an account") -= amount;
+                *balances.get_mut(to).expect("an account") += amount;
+            }
+            for account in of_kind("account") {
+                let (id, balance) = (account["id"].as_str().expect("text"), &account["balance"]);
+                if Some(balances[id]) != balance.as_i64() {
+                    wrong.push(format!("key {number}: {id} has {balance}, its entries say {}", balances[id]));
+                }
+            }
+            let ids = |kind| -> BTreeSet<String> {
+                of_kind(kind).map(|item| item["id"].as_str().expect("text").to_owned()).collect()
+            };
+            for (kind, acknowledged) in [("entry", &told.entries[number]), ("made", &told.made[number])] {
+                let stored = ids(kind);
+                let lost: Vec<_> = acknowledged.difference(&stored).take(3).collect();
+                let ghosts: Vec<_> = stored.difference(acknowledged).take(3).collect();
+                if !lost.is_empty() || !ghosts.is_empty() {
+                    wrong.push(format!("key {number}: {kind} lost {lost:?}, not acknowledged {ghosts:?}"));
+                }
+            }
+            if of_kind("made").any(|item| item["marked"] == Value::Null && item["triggered"] == true) {
+                wrong.push(format!("key {number}: a pre-trigger did not mark its item"));
+            }
+            if !ids("ghost").is_empty() {
+                wrong.push(format!("key {number}: there are items that only failed scripts made"));
+            }
+            wrong.extend(told.check_counts(number, &items));
+        }
+        wrong
+    }
+
+    async fn items(&self, number: usize) -> Vec<Value> {
+        let page = PageOptions {
+            items_max: 1_000_000,
+            bytes_max: usize::MAX / 2,
+            time_max: std::time::Duration::from_secs(60),
+            continuation: None,
+            consistency: Consistency::Session,
+            session: None,
+            access: AccessChoice::Auto,
+        };
+        let scope = Scope::Key(key(number));
+        let feed = self.db.read_feed(&self.container, &scope, &page).await.expect("a feed");
+        feed.items.iter().map(from_item).collect()
+    }
+}
+
+fn options() -> DbOptions {
+    DbOptions {
+        storage: Storage::Memory,
+        durability: Durability::Relaxed,
+        limits: PartitionLimits::default(),
+        throttle: false,
+        account: Account {
+            name: "test".into(),
+            region: "here".into(),
+            consistency: Consistency::Session,
+            serverless: false,
+        },
+    }
+}
+
+/// Items as scripts see them, with only those system properties that the scripts here use.
+struct PlainForms;
+
+impl Forms for PlainForms {
+    fn read_item(&self, text: &[u8], _: bool) -> Result<(String, Doc), ScriptRefusal> {
+        let mut item: Value = serde_json::from_slice(text).expect("scripts write JSON");
+        let object = item.as_object_mut().expect("scripts write objects");
+        object.retain(|name, _| !name.starts_with('_'));
+        let id = object["id"].as_str().expect("items have ids").to_owned();
+        Ok((id, to_doc(&item)))
+    }
+
+    fn write_item(&self, container: &Container, item: &Item, out: &mut Vec<u8>) {
+        let mut shown = from_item(item);
+        let id = shown["id"].as_str().expect("items have ids");
+        let link = format!("dbs/{}/colls/{}/docs/{id}", container.database_id, container.resource.id);
+        shown["_self"] = json!(link);
+        shown["_etag"] = json!(item.header.etag.to_header());
+        out.extend_from_slice(shown.to_string().as_bytes());
+    }
+
+    fn refusal(&self, error: &ErrorKind) -> ScriptRefusal {
+        ScriptRefusal { status: 400, message: error.to_string() }
+    }
+}

@@ -16,6 +16,7 @@ use crate::limits;
 
 mod database;
 mod file;
+mod memory;
 mod units;
 
 pub use file::{load, read_text};
@@ -82,6 +83,11 @@ pub struct Config {
     #[arg(long, env = "ORRERY_REGION", value_name = "NAME", default_value = "South Central US")]
     pub region: String,
 
+    /// The host name that clients are told to dial, without a port. By default it is the one that they dialled;
+    /// 127.0.0.1 does as the emulator does.
+    #[arg(long, env = "ORRERY_ADVERTISED_HOST", value_name = "HOST")]
+    pub advertised_host: Option<String>,
+
     /// One more host name or address for the HTTPS certificate; may be given several times.
     #[arg(long = "tls-name", env = "ORRERY_TLS_NAME", value_name = "NAME", value_delimiter = ',')]
     pub tls_names: Vec<String>,
@@ -106,9 +112,10 @@ pub struct Config {
     #[arg(long, env = "ORRERY_MAX_DISK_BYTES", value_name = "BYTES", default_value = "0", value_parser = units::bytes)]
     pub max_disk_bytes: u64,
 
-    /// The memory given to the storage engine's block cache.
-    #[arg(long, env = "ORRERY_CACHE_BYTES", value_name = "BYTES", default_value = "256MiB", value_parser = units::bytes)]
-    pub cache_bytes: u64,
+    /// The memory given to the storage engine's block cache. By default it may grow to a quarter of the memory
+    /// that the machine has or the container allows.
+    #[arg(long, env = "ORRERY_CACHE_BYTES", value_name = "BYTES", value_parser = units::bytes)]
+    pub cache_bytes: Option<u64>,
 
     /// How long a client may take to send the headers of a request, in seconds.
     #[arg(long, env = "ORRERY_HEADER_TIMEOUT_SECONDS", value_name = "S", default_value = "10", value_parser = units::seconds)]

@@ -34,8 +34,14 @@ pub const WATCHDOG_MAX_TICK: Duration = Duration::from_secs(5);
 /// No timeout may be set longer than this: a timer that far away is a mistake in the configuration.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Open files kept free for the engine when the connection limit is checked against the system's limit.
-pub const RESERVED_OPEN_FILES: u64 = 512;
+/// Open files beyond the connections: those of the engine, which keeps its tables open as far as it may, and a few others.
+pub const RESERVED_OPEN_FILES: u64 = 16 * 1024;
+/// With fewer than these beyond the connections a server works, but opens files again and again.
+pub const MIN_RESERVED_OPEN_FILES: u64 = 512;
+
+/// The block cache takes this part of the memory when nobody says otherwise, and at least so much of it.
+pub const CACHE_SHARE_OF_MEMORY: u64 = 4;
+pub const MIN_CACHE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Names on the certificate beyond the built-in ones.
 pub const MAX_TLS_NAMES: usize = 64;

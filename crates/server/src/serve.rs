@@ -78,7 +78,11 @@ async fn open_database(config: &Config) -> anyhow::Result<Db> {
 }
 
 fn gateway_options(config: &Config) -> orrery_nosql::Options {
-    orrery_nosql::Options { body_time_max: config.body_timeout_seconds, ..orrery_nosql::Options::default() }
+    orrery_nosql::Options {
+        body_time_max: config.body_timeout_seconds,
+        advertised_host: config.advertised_host.as_deref().map(Into::into),
+        ..orrery_nosql::Options::default()
+    }
 }
 
 async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
@@ -122,16 +126,18 @@ fn announce(config: &Config, keys: &AccountKeys, address: SocketAddr, started: I
     tracing::info!(%address, key, data, ready_after_ms = started.elapsed().as_millis() as u64, "ready");
 }
 
-/// Raises the limit of open files to what the connections and the engine may need, as far as allowed.
+/// Raises the limit of open files to what the connections and the engine can use, as far as allowed.
 fn allow_open_files(max_connections: usize) {
     let wanted = max_connections as u64 + limits::RESERVED_OPEN_FILES;
+    let needed = max_connections as u64 + limits::MIN_RESERVED_OPEN_FILES;
     let now = getrlimit(Resource::Nofile);
     let Some(current) = now.current.filter(|current| *current < wanted) else {
         return;
     };
     let allowed = now.maximum.map_or(wanted, |maximum| maximum.min(wanted));
     let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(allowed), maximum: now.maximum });
-    if raised.is_err() || allowed < wanted {
-        tracing::warn!(current, allowed, wanted, "few open files are allowed; connections may be refused");
+    let open = if raised.is_ok() { allowed } else { current };
+    if open < needed {
+        tracing::warn!(open, needed, "few open files are allowed; connections may be refused");
     }
 }

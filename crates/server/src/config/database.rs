@@ -3,7 +3,7 @@
 use orrery_cluster::limits::PartitionLimits;
 use orrery_cluster::{Account, DbOptions, Storage};
 
-use super::{Config, Consistency, Durability};
+use super::{Config, Consistency, Durability, memory};
 
 impl Config {
     pub fn database(&self) -> DbOptions {
@@ -29,7 +29,7 @@ impl Config {
         }
         Storage::Disk {
             path: self.data_dir.clone(),
-            cache_bytes: self.cache_bytes,
+            cache_bytes: self.cache_bytes.unwrap_or_else(memory::cache_bytes),
             disk_bytes_max: (self.max_disk_bytes > 0).then_some(self.max_disk_bytes),
         }
     }

@@ -38,6 +38,9 @@ use super::{EngineError, EngineStats, Keyspace, SyncMode};
 
 /// The smallest bound on journals that fjall takes. Everything in them is replayed after a kill.
 const JOURNAL_BYTES: u64 = 64 << 20;
+/// Bounds on the table files that are kept open.
+const OPEN_TABLES_MIN: usize = 64;
+const OPEN_TABLES_MAX: usize = 8 * 1024;
 /// First-level runs from which commits are slowed down, and by how much for each further one.
 /// fjall itself stops all writers at 30.
 const RUNS_FREE: usize = 8;
@@ -82,6 +85,14 @@ pub(super) struct Disk {
     writes: Durations,
 }
 
+/// Table files that may stay open: half of what the process may have, the rest being its connections'.
+/// A table that is not open costs a call to the system for every block that is read from it.
+fn open_tables() -> usize {
+    let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let half = allowed.map_or(OPEN_TABLES_MAX, |files| files as usize / 2);
+    half.clamp(OPEN_TABLES_MIN, OPEN_TABLES_MAX)
+}
+
 /// How often something took time, and how much.
 #[derive(Default)]
 struct Durations {
@@ -118,6 +129,7 @@ impl Disk {
     pub fn open(options: DiskOptions) -> Result<Disk, EngineError> {
         let database = fjall::Database::builder(&options.path)
             .cache_size(options.cache_bytes)
+            .max_cached_files(Some(open_tables()))
             .worker_threads(1)
             .max_journaling_size(JOURNAL_BYTES)
             .open()

@@ -46,10 +46,14 @@ impl Container {
 
     fn read(&self, signer: &Signer, item: &Address) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
-        self.start(signer, "GET", &format!("{}/{}", self.items, item.id), &mut out);
+        self.read_into(signer, item, &mut out);
+        out
+    }
+
+    fn read_into(&self, signer: &Signer, item: &Address, out: &mut Vec<u8>) {
+        self.start(signer, "GET", &format!("{}/{}", self.items, item.id), out);
         write!(out, "x-ms-documentdb-partitionkey: [\"{}\"]\r\n\r\n", item.key)
             .expect("writing to memory does not fail");
-        out
     }
 }
 
@@ -79,6 +83,52 @@ impl Source for Reads {
         self.turn += 1;
         let place = item::mix(self.turn) % self.requests.len() as u64;
         request.extend_from_slice(&self.requests[place as usize]);
+        true
+    }
+
+    fn status(&self) -> u16 {
+        200
+    }
+}
+
+/// Point reads of items that batches loaded, each chosen at random among all and signed when it is sent.
+///
+/// Requests made beforehand would be a part of the items only, and a part fits into a cache that the whole does not.
+#[derive(Clone)]
+pub struct RandomReads {
+    container: Container,
+    signer: Signer,
+    loaded: u64,
+    turn: u64,
+    end: u64,
+}
+
+impl RandomReads {
+    /// Without an end; successive sources should start at different turns, or they read the same items.
+    pub fn new(container: &Container, loaded: u64, turn: u64) -> RandomReads {
+        RandomReads {
+            container: container.clone(),
+            signer: Signer::new(EMULATOR_KEY),
+            loaded,
+            turn,
+            end: u64::MAX,
+        }
+    }
+
+    pub fn at_most(mut self, count: u64) -> RandomReads {
+        self.end = self.turn + count;
+        self
+    }
+}
+
+impl Source for RandomReads {
+    fn next(&mut self, request: &mut Vec<u8>) -> bool {
+        if self.turn == self.end {
+            return false;
+        }
+        self.turn += 1;
+        let item = item::loaded(item::mix(self.turn) % self.loaded);
+        self.container.read_into(&self.signer, &item, request);
         true
     }
 

@@ -1,6 +1,7 @@
 //! A real server under measurement: its process, its folder, its containers.
 
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -19,6 +20,9 @@ pub const GROUPS: &str = "orrery_commit_groups_total";
 const UNITS_PER_PARTITION: u32 = 6_000;
 /// Connections that load items in batches; each has its own logical partition under way.
 const LOADERS: usize = 8;
+/// Processor time of a second below which a server is at rest, and how long it may take to get there.
+const AT_REST: f64 = 0.05;
+const REST_SECONDS_MAX: u32 = 180;
 
 /// A folder for data that outlives the servers on it, removed at the end.
 pub struct Ground {
@@ -134,6 +138,17 @@ impl Site {
 
     pub fn measure(&self, plan: Plan, source: impl Source + 'static) -> Result<Measured> {
         measure(self.id(), plan, source)
+    }
+
+    /// Waits until the server does nothing by itself, but not for ever.
+    pub fn rest(&self) {
+        for _ in 0..REST_SECONDS_MAX {
+            let before = machine::processor_seconds(self.id());
+            thread::sleep(Duration::from_secs(1));
+            if machine::processor_seconds(self.id()) - before < AT_REST {
+                return;
+            }
+        }
     }
 
     /// A counter of the metrics page.

@@ -33,6 +33,9 @@ QUICK_STEMS = [
     "test_query_response_headers",
     "test_computed_properties",
     "test_read_items",
+    "test_change_feed",
+    "test_change_feed_all_versions",
+    "test_changefeed_partition_key_variation",
 ]
 # These have no asynchronous twin.
 QUICK_STEMS_SYNC = ["test_aggregate", "test_orderby", "test_multi_orderby"]

@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Body;
-use orrery_cluster::{Db, limits};
+use orrery_cluster::{ChildKind, Db, limits};
 
 use crate::activity::ActivityId;
 use crate::auth::{self, Access, Keys};
@@ -19,7 +19,7 @@ use crate::errors::{Own, Refusal};
 use crate::headers::RequestHeaders;
 use crate::respond::{Reply, Responder};
 use crate::router::{self, Endpoint};
-use crate::{account, address, body, conflicts, containers, databases, items, offers, ranges};
+use crate::{account, address, body, conflicts, containers, databases, items, offers, ranges, scripts};
 
 /// Speaks the NoSQL REST protocol for one [`Db`]. Cheap to clone.
 #[derive(Clone)]
@@ -212,6 +212,9 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
         }
         Endpoint::Script { kind, database, container, script } => {
             let at = address::owner_container(catalog, &database, &container)?;
+            if kind == ChildKind::Procedure && *call.trace.method == Method::POST {
+                return Box::pin(scripts::execute(call, &at, &script, body)).await;
+            }
             Box::pin(children::one(call, &Branch::in_container(kind, &at), &script, body)).await
         }
         Endpoint::Offers => Box::pin(offers::feed(call, body)).await,

@@ -27,6 +27,7 @@ mod ranges;
 mod resource_query;
 mod respond;
 mod router;
+mod scripts;
 mod throughput;
 
 pub use auth::{Keys, KeysError};

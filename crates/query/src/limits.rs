@@ -7,6 +7,9 @@ pub const QUERY_BYTES: usize = 512 * 1024;
 /// compiler, evaluator, drop) is bounded by it, so it is chosen to fit a small thread stack.
 pub const EXPRESSION_DEPTH: u32 = 128;
 
+/// Most user-defined functions that one query may name, each time counted.
+pub const USER_FUNCTIONS: usize = 10;
+
 /// Most JOINs in one FROM clause.
 pub const JOINS: usize = 10;
 

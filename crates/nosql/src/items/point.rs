@@ -13,6 +13,7 @@ use crate::items::document::ItemBody;
 use crate::items::render::Renderer;
 use crate::items::{key, options, shape};
 use crate::respond::Reply;
+use crate::scripts;
 
 pub(crate) async fn read(
     call: &Call<'_>,
@@ -97,7 +98,11 @@ pub(crate) async fn write(
     key: &PartitionKey,
     ops: Vec<Op>,
 ) -> Result<Reply, Refusal> {
-    refuse_triggers(call)?;
+    let triggers = scripts::triggers(call);
+    if !triggers.is_empty() {
+        let op = ops.into_iter().next().ok_or(ErrorKind::Unsupported("A write without operations"))?;
+        return Box::pin(scripts::write(call, container, key, op, &triggers)).await;
+    }
     let options = options::write(call.headers, call.db.account().consistency)?;
     let WriteReply { mut outcomes, receipt, .. } = call.db.write(container, key, ops, &options).await?;
     let outcome = outcomes.pop().ok_or(ErrorKind::Unsupported("A write without operations"))?;
@@ -121,14 +126,6 @@ pub(crate) fn status(effect: Effect) -> StatusCode {
         Effect::Deleted => StatusCode::NO_CONTENT,
         Effect::NotModified => StatusCode::NOT_MODIFIED,
     }
-}
-
-/// Triggers must run or be refused: a write without them would not be what the client asked for.
-fn refuse_triggers(call: &Call<'_>) -> Result<(), Refusal> {
-    if call.headers.pre_triggers.is_some() || call.headers.post_triggers.is_some() {
-        return Err(Refusal::unsupported("Triggers"));
-    }
-    Ok(())
 }
 
 /// The id of an item that the client named by RID.

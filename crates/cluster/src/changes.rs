@@ -72,6 +72,7 @@ impl Db {
         from: ChangesFrom,
         page: &PageOptions,
     ) -> Result<ChangePage<Item>> {
+        let is_key = matches!(scope, Scope::Key(key) if key.is_full(&container.definition.key));
         let read = |view: &View<'_>, epk: &EpkRange, found: &mut Found<Item>| {
             let start = match from {
                 ChangesFrom::Beginning => FeedCursor::after(Lsn(0)),
@@ -79,7 +80,10 @@ impl Db {
                 ChangesFrom::Time(time) => FeedCursor::after(view.lsn_before(time).map_err(refuse)?),
                 ChangesFrom::After(cursor) => cursor,
             };
-            view.changes(epk, start, |at, item| found.take(at, item)).map_err(refuse)?;
+            let visit = |at, item| found.take(at, item);
+            let read =
+                if is_key { view.changes_of_key(epk, start, visit) } else { view.changes(epk, start, visit) };
+            read.map_err(refuse)?;
             Ok(start)
         };
         self.read_changes(container, scope, page, read).await
@@ -149,6 +153,12 @@ fn refuse(error: OpError) -> Error {
 
 /// The one partition that the scope lies in, and the part of its key space that is meant.
 fn range_of(container: &Container, scope: &Scope) -> Result<(Arc<Range>, EpkRange)> {
+    if matches!(scope, Scope::Container) && container.ranges.len() > 1 {
+        return Err(Error::invalid(
+            "The change feed of a container with several physical partitions is read from each of them: name a \
+             partition key range, a range of effective partition keys or a partition key.",
+        ));
+    }
     let walk = Walk::start(container, scope, None)?;
     let range = walk.range(container).cloned().ok_or(ErrorKind::RangeGone)?;
     if !walk.ends_within(&range) {

@@ -9,8 +9,12 @@ use orrery_doc::EpkRange;
 
 use crate::engine::Keyspace;
 use crate::history::{HistoryBounds, HistoryEntry, StoredEntry};
+use crate::limits::{FEED_SORTED_BYTES_MAX, FEED_SORTED_ITEMS_MAX};
 use crate::view::{damaged, parse_place, read_item};
 use crate::{Item, ItemKey, Lsn, OpError, Scan, View, keys};
+
+/// Entries of the feed that are walked in the time in which one item is looked at and sorted.
+const ENTRIES_PER_ITEM: u64 = 8;
 
 /// How far a reader of changes has come: up to and with this place of this transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +59,37 @@ impl View<'_> {
             };
             Ok(visit(at, item))
         })
+    }
+
+    /// As [`View::changes`], when `range` is that of one logical partition. A small one among many writes is found by
+    /// its items, which are then brought into order: walking the feed would mean to look at everybody's writes.
+    pub fn changes_of_key(
+        &self,
+        range: &EpkRange,
+        after: FeedCursor,
+        mut visit: impl FnMut(FeedCursor, Option<Item>) -> Scan,
+    ) -> Result<(), OpError> {
+        let size = self.logical_size(&range.min)?;
+        let is_small = size.items <= FEED_SORTED_ITEMS_MAX && size.bytes <= FEED_SORTED_BYTES_MAX;
+        let writes = self.lsn().0.saturating_sub(after.lsn.0);
+        if !is_small || writes / ENTRIES_PER_ITEM <= size.items {
+            return self.changes(range, after, visit);
+        }
+        let mut found = Vec::new();
+        self.scan(range, None, |key, item| {
+            let at = FeedCursor { lsn: item.header.lsn, place: item.header.place };
+            if at > after && at.lsn <= self.lsn() {
+                found.push((at, key));
+            }
+            Scan::Continue
+        })?;
+        found.sort_unstable_by_key(|(at, _)| *at);
+        for (at, key) in found {
+            if visit(at, Some(self.fed_item(&key)?)) == Scan::Stop {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The entries of the feed behind a cursor.

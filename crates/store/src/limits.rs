@@ -18,6 +18,9 @@ pub const CHANGE_PAGE_BYTES_MAX: u64 = 4 * PAGE_BYTES_MAX as u64;
 pub const RETENTION_MINUTES_MAX: i64 = 30 * 24 * 60;
 /// Entries of the history that one step erases.
 pub const HISTORY_ERASED_PER_STEP: usize = 512;
+/// Items of a logical partition, and their bytes, that are sorted to find its changes; more are found in the feed.
+pub const FEED_SORTED_ITEMS_MAX: u64 = 10_000;
+pub const FEED_SORTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Items of a page when the client leaves the choice to the server.
 pub const PAGE_ITEMS_DEFAULT: usize = 1_000;
 /// The most items of a page, whatever the client asks for.

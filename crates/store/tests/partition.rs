@@ -5,13 +5,14 @@ use std::ops::Bound;
 
 use orrery_doc::{
     Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk, json,
+    prefix_range,
 };
 use orrery_store::engine::{Engine, Keyspace, SyncMode};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{
-    Action, Effect, Etag, FeedCursor, Group, Item, Lifetimes, Lsn, Op, OpError, Outcome, Partition, PartitionSpec, Precondition,
-    Scan, Schema, TICKS_PER_SECOND, Target, Txn, View,
+    Action, Effect, Etag, FeedCursor, Group, Item, Lifetimes, Lsn, Op, OpError, Outcome, Partition,
+    PartitionSpec, Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View,
 };
 use proptest::prelude::*;
 
@@ -250,6 +251,37 @@ fn scans_follow_the_key_space_and_resume_after_any_key() {
     assert!(all.windows(2).all(|pair| pair[0] < pair[1]));
     for (place, key) in all.iter().enumerate() {
         assert_eq!(collect(Some(key)), all[place + 1..], "resuming after {}", key.id);
+    }
+}
+
+#[test]
+fn changes_of_a_small_logical_partition_are_found_among_many_writes() {
+    let world = World::new();
+    let body = |id: usize, key: &str| doc(&format!(r#"{{"id":"{id}","pk":"{key}"}}"#));
+    for n in 0..200 {
+        world.run("other", vec![op("x", Action::Upsert(body(0, "other")))]).unwrap();
+        if n % 20 == 0 {
+            let pair = [n % 3, 7].map(|id| op(&id.to_string(), Action::Upsert(body(id, "a"))));
+            world.run("a", pair.to_vec()).unwrap();
+        }
+    }
+    world.run("a", vec![op("1", Action::Delete)]).unwrap();
+    let snapshot = world.engine.snapshot();
+    let view = View::new(&world.partition, &snapshot, world.partition.lsn(), Lifetimes::ENDLESS);
+    let key = PartitionKey::from_header("[\"a\"]").expect("a plain key");
+    let range = prefix_range(&key_def(), &key);
+    for lsn in 0..=world.partition.lsn().0 {
+        for after in [FeedCursor::after(Lsn(lsn)), FeedCursor { lsn: Lsn(lsn), place: 0 }] {
+            let (mut by_feed, mut by_key) = (Vec::new(), Vec::new());
+            let note = |found: &mut Vec<_>, at, item: Option<Item>| {
+                found.extend(item.map(|item| (at, text(&item))));
+                Scan::Continue
+            };
+            view.changes(&range, after, |at, item| note(&mut by_feed, at, item)).unwrap();
+            view.changes_of_key(&range, after, |at, item| note(&mut by_key, at, item)).unwrap();
+            assert_eq!(by_feed, by_key, "after {after:?}");
+            assert!(lsn > 0 || by_feed.len() == 3);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whole requests on items, against a database in memory.
 
+mod lifetimes;
 mod queries;
 
 use std::time::Instant;
@@ -502,11 +503,19 @@ async fn feeds_come_in_pages() {
     assert_eq!(wrong.status, 400);
     let gone = world.send(Method::GET, None, &[(RANGE, "9")], "").await;
     assert_eq!((gone.status, gone.substatus), (410, 1002));
-    let changes = world.send(Method::GET, None, &[("a-im", "Incremental feed")], "").await;
-    assert_eq!((changes.status, changes.substatus), (410, 1002), "changes are read range by range");
+    let latest = ("a-im", "Incremental feed");
+    let changes = world.send(Method::GET, None, &[latest], "").await;
+    assert_eq!(changes.status, 400, "changes are read range by range: {}", changes.body);
+    let both = world.send(Method::GET, None, &[latest, ("x-ms-end-epk", "3F")], "").await;
+    assert_eq!((both.status, both.substatus), (410, 1002), "the client asks for the parts of its range");
+    let format = ("x-ms-cosmos-changefeed-wire-format-version", "2021-09-15");
+    let page = world.send(Method::GET, None, &[latest, format, (KEY, "[1]"), (COUNT, "1")], "").await;
+    let page: serde_json::Value = serde_json::from_str(&page.body).expect("JSON");
+    let change = &page["Documents"][0];
+    assert_eq!((&change["current"]["id"], &change["metadata"]["crts"]), (&"1".into(), &change["current"]["_ts"]));
     let versions = world.send(Method::GET, None, &[("a-im", "Full-Fidelity Feed"), (RANGE, "0")], "").await;
     assert_eq!(versions.status, 400);
-    assert!(versions.body.contains("change feed"), "{}", versions.body);
+    assert!(versions.body.contains("must be enabled"), "{}", versions.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use orrery_store::limits::{EXPIRED_LOOKED_AT_MAX, EXPIRED_PER_STEP};
-use orrery_store::{Lsn, Outcome, Overdue, View};
+use orrery_store::{Outcome, Overdue, View};
 
 use crate::catalog::Container;
 use crate::db::{Db, Inner};

@@ -1,4 +1,5 @@
-//! Kill the server at any moment: nothing acknowledged is lost, no batch is torn, all accounts agree.
+//! Kill the server at any moment: nothing acknowledged is lost, no batch is torn, all accounts agree, and what was
+//! unique still is.
 //!
 //! Each writer owns its keys, so it knows exactly what must be there: the last state that was acknowledged, or the
 //! state that the one request in flight at the kill would have made. After every kill the data directory is checked
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use orrery_testkit::{Client, Random, Reply, Server};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const ROUNDS: u32 = 50;
 const WRITERS: usize = 8;
@@ -72,7 +73,8 @@ impl Writer {
         let id = format!("i{}", self.random.below(IDS_PER_KEY));
         let path = format!("/dbs/crash/colls/{}/docs", self.container);
         let item = format!("{path}/{id}");
-        let body = json!({"id": id, "pk": key, "version": self.version, "fill": "x".repeat(self.random.below(2000))});
+        let mut body = document(key, &id, self.version);
+        body["fill"] = "x".repeat(self.random.below(2000)).into();
         let body = body.to_string();
         let header = format!("[\"{key}\"]");
         let headers = [("x-ms-documentdb-partitionkey", header.as_str())];
@@ -99,7 +101,7 @@ impl Writer {
         let ops: Vec<_> = ids
             .iter()
             .map(|id| {
-                let body = json!({"id": id, "pk": key, "version": self.version});
+                let body = document(key, id, self.version);
                 json!({"operationType": "Upsert", "resourceBody": body})
             })
             .collect();
@@ -111,7 +113,7 @@ impl Writer {
             ("x-ms-cosmos-batch-atomic", "True"),
         ];
         let reply =
-            client.send("POST", &path, &headers, serde_json::Value::from(ops).to_string().as_bytes())?;
+            client.send("POST", &path, &headers, Value::from(ops).to_string().as_bytes())?;
         assert_eq!(reply.status, 200, "batch: {}", String::from_utf8_lossy(&reply.body));
         self.settle();
         Ok(reply)
@@ -154,6 +156,9 @@ impl Writer {
             .filter_map(|(place, state)| state.map(|version| (place.clone(), version)))
             .collect();
         assert_eq!(stored, expected, "round {round}: writer {} of {}", self.name, self.container);
+        if let Some(((key, id), version)) = expected.iter().next() {
+            self.probe(client, key, id, *version, round);
+        }
         for (range, lsn) in &self.lsn {
             let token = format!("{range}:-1#{lsn}");
             let key = format!("[\"w{}-0\"]", self.name);
@@ -167,6 +172,19 @@ impl Writer {
                 "round {round}: LSN {lsn} of range {range} was acknowledged"
             );
         }
+    }
+
+    /// Tries to take the unique value of an item that is there.
+    fn probe(&self, client: &mut Client, key: &str, id: &str, version: u64, round: u32) {
+        let mut body = document(key, id, version);
+        body["id"] = "probe".into();
+        let header = format!("[\"{key}\"]");
+        let headers = [("x-ms-documentdb-partitionkey", header.as_str())];
+        let path = format!("/dbs/crash/colls/{}/docs", self.container);
+        let reply = client.send("POST", &path, &headers, body.to_string().as_bytes());
+        let reply = reply.expect("the server is up");
+        let refusal = (reply.status, reply.sub_status());
+        assert_eq!(refusal, (409, 3301), "round {round}: the unique value of {id} was forgotten");
     }
 
     fn read_all(&self, client: &mut Client) -> HashMap<(String, String), u64> {
@@ -189,6 +207,11 @@ impl Writer {
     }
 }
 
+/// An item that has, besides its version, a unique value and an end of its own.
+fn document(key: &str, id: &str, version: u64) -> Value {
+    json!({"id": id, "pk": key, "version": version, "unique": format!("{id}:{version}"), "ttl": 86_400})
+}
+
 fn session(token: &str) -> Option<(u32, u64)> {
     let (range, rest) = token.split_once(':')?;
     let lsn = rest.rsplit('#').next()?;
@@ -200,7 +223,12 @@ fn create_containers(port: u16) {
     let reply = client.send("POST", "/dbs", &[], br#"{"id":"crash"}"#).expect("the server is up");
     assert_eq!(reply.status, 201, "{}", String::from_utf8_lossy(&reply.body));
     for (id, throughput) in [("one", "400"), ("four", "24000")] {
-        let body = json!({"id": id, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+        let body = json!({
+            "id": id,
+            "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
+            "uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/unique"]}]},
+            "defaultTtl": -1,
+        });
         let headers = [("x-ms-offer-throughput", throughput)];
         let reply = client.send("POST", "/dbs/crash/colls", &headers, body.to_string().as_bytes());
         let reply = reply.expect("the server is up");
@@ -222,7 +250,7 @@ fn writers(seed: u64) -> Vec<Writer> {
         .collect()
 }
 
-/// The offline check: sizes, counts, feed and index must agree with the items.
+/// The offline check: sizes, counts, feed, index, unique values and ends must agree with the items.
 fn verify(directory: &Path) {
     let output = Command::new(binary()).args(["verify", "--data-dir"]).arg(directory).output();
     let output = output.expect("the binary runs");

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_query::{Parameters, compile};
 use orrery_store::engine::Keyspace;
-use orrery_store::{Action, FeedCursor, Op, OpError, Precondition, Target, keys};
+use orrery_store::{Action, FeedCursor, Lsn, Op, OpError, Precondition, Target, keys};
 use serde_json::{Value, json};
 
 use super::*;

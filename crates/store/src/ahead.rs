@@ -19,7 +19,7 @@ use crate::group::Progress;
 use crate::limits::PartitionLimits;
 use crate::{
     Action, Etag, Group, Item, ItemKey, Lifetimes, Lsn, Meter, Op, OpError, Outcome, Partition, Schema,
-    TICKS_PER_SECOND, Txn, TxnError,
+    TICKS_PER_SECOND, Target, Txn, TxnError,
 };
 
 /// A transaction that was worked out, and what it depends on.
@@ -106,7 +106,12 @@ impl Workbench {
                 let outcome = done.outcomes.pop().expect("one operation has one outcome");
                 if is_write {
                     let rid = outcome.item.header.rid;
-                    self.ops.extend(txn.ops);
+                    for op in txn.ops {
+                        let renames = matches!(op.action, Action::Rename { .. });
+                        // Who was named by rid has been found, and need not be looked for again.
+                        let target = if renames { op.target } else { Target::Id(outcome.id.clone()) };
+                        self.ops.push(Op { target, ..op });
+                    }
                     self.stamps.push(Stamp { rid, ..stamp });
                 }
                 Ok(outcome)

@@ -81,12 +81,37 @@ pub struct Done {
 #[derive(Default)]
 struct Draft {
     writes: Vec<Write>,
+    /// The last write of each item, once there are more than can be looked through.
+    places: HashMap<ItemKey, usize>,
     /// Entries of unique keys whose holders it changed.
     holders: HashMap<Vec<u8>, Holders>,
     bytes: i64,
     items: i64,
     /// The rid of an item that is being renamed.
     moving: Option<u64>,
+}
+
+/// Writes of a transaction that are looked through one by one; scripts may have thousands.
+const WRITES_SCANNED: usize = 64;
+
+impl Draft {
+    fn push(&mut self, write: Write) {
+        if self.writes.len() == WRITES_SCANNED {
+            self.places = self.writes.iter().enumerate().map(|(place, write)| (write.key.clone(), place)).collect();
+        }
+        if self.writes.len() >= WRITES_SCANNED {
+            self.places.insert(write.key.clone(), self.writes.len());
+        }
+        self.writes.push(write);
+    }
+
+    /// What the transaction last did to an item.
+    fn last(&self, key: &ItemKey) -> Option<&Write> {
+        match self.writes.len() <= WRITES_SCANNED {
+            true => self.writes.iter().rev().find(|write| write.key == *key),
+            false => self.places.get(key).map(|place| &self.writes[*place]),
+        }
+    }
 }
 
 /// What a transaction did to one item; an item may be written several times.
@@ -326,7 +351,7 @@ impl<'a> Group<'a> {
 
     /// The version of an item that this transaction sees.
     fn lookup(&self, key: &ItemKey, draft: &Draft) -> Result<Option<Version>, OpError> {
-        if let Some(write) = draft.writes.iter().rev().find(|write| write.key == *key) {
+        if let Some(write) = draft.last(key) {
             return Ok(write.after.clone());
         }
         if let Some(change) = self.changes.get(key) {
@@ -385,7 +410,7 @@ impl<'a> Group<'a> {
         draft.items += i64::from(before.is_none());
         let effect = if before.is_none() { Effect::Created } else { Effect::Replaced };
         let outcome = Outcome { effect, item: after.item().clone(), id: key.id.clone(), meter: *meter };
-        draft.writes.push(Write { key, before, after: Some(after), removal: Removal::Request });
+        draft.push(Write { key, before, after: Some(after), removal: Removal::Request });
         Ok(outcome)
     }
 
@@ -428,7 +453,7 @@ impl<'a> Group<'a> {
         draft.items -= 1;
         let item = before.item().clone();
         let outcome = Outcome { effect: Effect::Deleted, item, id: key.id.clone(), meter: *meter };
-        draft.writes.push(Write { key, before: Some(before), after: None, removal });
+        draft.push(Write { key, before: Some(before), after: None, removal });
         Ok(outcome)
     }
 

@@ -91,14 +91,6 @@ impl Scripts {
 }
 
 impl Db {
-    /// Checks the text of a script, as it is before it is stored. What is no function is found out when it is called.
-    pub fn check_script(&self, id: &str, source: &str) -> Result<(), ScriptError> {
-        match Program::compile(id, source, &self.inner.scripts.limits) {
-            Ok(_) | Err(ScriptError::NotAFunction) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
     /// For tests: scripts of one logical partition no longer wait for each other.
     #[doc(hidden)]
     pub fn let_scripts_race(&self) {

@@ -8,6 +8,7 @@ use orrery_doc::{Epk, PartitionKey, epk};
 use orrery_script::{Limits, ScriptError};
 use orrery_store::limits::{SCRIPT_ANSWER_TIME_MAX, SCRIPT_ATTEMPTS_MAX};
 use orrery_store::{Lsn, OpError, Outcome, Workbench};
+use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
 use super::ScriptOptions;
@@ -20,6 +21,11 @@ use crate::receipt::{Charge, Receipt, Served};
 
 /// What a script costs besides what it does.
 const START_UNITS: f64 = 1.0;
+/// The engine's own stack and a query of a script both fit.
+const STACK_BYTES: usize = 4 << 20;
+/// How much less a script's thread counts than others when processors are short.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 10;
 /// Seconds of its partition's rate that a script may spend beyond what is there when it begins.
 const SECONDS_AHEAD: f64 = 5.0;
 
@@ -90,14 +96,19 @@ impl Db {
             let host = self.host(&place, options, &limits)?;
             let (job, logging) = (job.clone(), options.logging);
             let time = limits.time;
-            let thread = tokio::task::spawn_blocking(move || {
+            let (sender, answer) = oneshot::channel();
+            let run = move || {
                 // The permit belongs to the thread: one that overstays is counted until it ends.
                 let _permit = permit;
-                job.run(host, &limits, logging)
-            });
-            let ended = match timeout_at(deadline, thread).await {
+                give_way();
+                // A client that went away takes nothing with it: what is not committed never happened.
+                let _ = sender.send(job.run(host, &limits, logging));
+            };
+            let thread = std::thread::Builder::new().name("script".into()).stack_size(STACK_BYTES);
+            thread.spawn(run).map_err(|error| failed(&error.to_string()))?;
+            let ended = match timeout_at(deadline, answer).await {
                 Ok(Ok(ended)) => ended,
-                Ok(Err(error)) => return Err(failed(&error)),
+                Ok(Err(_)) => return Err(failed("the thread of the script ended early")),
                 Err(_) => return Err(self.late(&place, time)),
             };
             if let Some(done) = self.conclude(&place, ended).await? {
@@ -197,9 +208,17 @@ fn was_overtaken(error: &OpError) -> bool {
     )
 }
 
-fn failed(error: &tokio::task::JoinError) -> Error {
-    tracing::error!(%error, "the thread of a script failed");
+fn failed(error: &str) -> Error {
+    tracing::error!(error, "a script could not be run");
     ErrorKind::Script(ScriptError::Engine("its thread failed".into())).into()
+}
+
+/// Lets the threads that serve requests go first. Other systems know priorities of whole processes only.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(NICENESS) {
+        tracing::debug!(%error, "the thread of a script keeps its priority");
+    }
 }
 
 /// What a script may spend: what its partition has, and what comes in while it runs.

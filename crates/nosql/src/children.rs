@@ -19,7 +19,6 @@ use crate::errors::{Own, Refusal};
 use crate::headers::names;
 use crate::resource_query;
 use crate::respond::Reply;
-use crate::scripts;
 
 pub(crate) use shape::segment;
 
@@ -116,7 +115,6 @@ pub(crate) async fn one(call: &Call<'_>, branch: &Branch, text: &str, body: Byte
         Method::GET | Method::HEAD => Ok(show(call, branch, &child)),
         Method::PUT => {
             let body = shape::accept(branch, &body)?;
-            scripts::check_text(call, kind, &body)?;
             let child = call.db.replace_child(kind, owner, rid, body, if_match(call)).await?;
             Ok(written(call, branch, &child, StatusCode::OK))
         }
@@ -131,7 +129,6 @@ pub(crate) async fn one(call: &Call<'_>, branch: &Branch, text: &str, body: Byte
 
 async fn create(call: &Call<'_>, branch: &Branch, body: &[u8]) -> Result<Reply, Refusal> {
     let body = shape::accept(branch, body)?;
-    scripts::check_text(call, branch.kind, &body)?;
     let (kind, owner) = (branch.kind, branch.owner_rid());
     let (child, is_new) = match call.headers.is_upsert {
         true => call.db.upsert_child(kind, owner, body, if_match(call)).await?,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode};
 use orrery_cluster::store::{Effect, Op};
-use orrery_cluster::{ChildKind, Container, ErrorKind, ScriptOptions, TriggerNames};
-use orrery_doc::{Doc, PartitionKey};
+use orrery_cluster::{ChildKind, Container, ScriptOptions, TriggerNames};
+use orrery_doc::PartitionKey;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::address::ContainerAddress;
@@ -47,15 +47,6 @@ pub(crate) async fn execute(
     let done = call.db.execute(container, &procedure, &key, body.to_vec(), &options(call)).await?;
     let reply = Reply::ok(done.body.unwrap_or_default()).receipt(done.receipt).in_container(container);
     Ok(with_log(call, reply, &done.log))
-}
-
-/// Refuses to store a script whose text is not JavaScript.
-pub(crate) fn check_text(call: &Call<'_>, kind: ChildKind, body: &Doc) -> Result<(), Refusal> {
-    if !matches!(kind, ChildKind::Procedure | ChildKind::Trigger | ChildKind::Function) {
-        return Ok(());
-    }
-    let text = |name: &str| body.root().get(name).as_str().unwrap_or_default();
-    Ok(call.db.check_script(text("id"), text("body")).map_err(ErrorKind::Script)?)
 }
 
 /// The triggers that a write names.

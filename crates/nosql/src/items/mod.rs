@@ -35,6 +35,7 @@ use crate::address::ContainerAddress;
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
 use crate::respond::Reply;
+use crate::scripts;
 
 /// Requests on `docs`.
 pub(crate) async fn feed(call: &Call<'_>, address: &ContainerAddress, body: Bytes) -> Result<Reply, Refusal> {
@@ -46,6 +47,10 @@ pub(crate) async fn feed(call: &Call<'_>, address: &ContainerAddress, body: Byte
         Method::POST if headers.is_query_plan => query::plan(call, container, &body),
         Method::POST if headers.is_query || is_query_text(headers.content_type) => {
             query::run(call, container, &body).await
+        }
+        // A write without its triggers would not be what the client asked for.
+        Method::POST if headers.is_batch && !scripts::triggers(call).is_empty() => {
+            Err(Refusal::unsupported("Triggers in a batch"))
         }
         Method::POST if headers.is_batch && headers.batch_atomic => batch::run(call, container, &body).await,
         Method::POST if headers.is_batch => bulk::run(call, container, &body).await,

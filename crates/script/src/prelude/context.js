@@ -398,6 +398,7 @@ export default (function (call, log, setup) {
 
   // Request and response are maps of a few named values, with accessors for each of them.
   const changed = { __proto__: null, request: false, response: false };
+  const pieceOf = (value) => (value !== null && typeof value === 'object' ? stringify(value) : toText(value));
   const message = (which, values, writable) => {
     const made = {};
     const get = (name) => values[name];
@@ -412,8 +413,9 @@ export default (function (call, log, setup) {
       values[name] = value;
     };
     const add = (name, value) => {
+      // What is appended is text, whatever it was: 1 and 2 make "12".
       const old = values[name];
-      set(name, old === undefined || old === null ? value : old + value);
+      set(name, old === undefined || old === null ? value : pieceOf(old) + pieceOf(value));
     };
     const method = (name, body) => defineProperty(made, name, shown(body));
     for (const name in values) {

@@ -1,0 +1,98 @@
+//! Scripts that mean harm. They are stopped in time, leave nothing behind, and nobody else notices.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use orrery_testkit::Client;
+use serde_json::json;
+
+use crate::world::{World, execute, read, text};
+
+/// When a client is answered at the latest, and what a busy machine without optimization may add.
+const ANSWERED: Duration = Duration::from_millis(5_500);
+const BUSY: Duration = Duration::from_millis(1_500);
+/// What a point read may take while all of them run at once.
+const READ: Duration = Duration::from_secs(2);
+/// What the server may hold when they are gone.
+const MEMORY_BYTES_MAX: u64 = 400 << 20;
+
+/// Each begins with a write, which must not be there at the end.
+const HOSTILE: [(&str, &str, &[u16]); 10] = [
+    ("endless loop", "for (;;) { }", &[408]),
+    ("huge allocation", "var all = []; for (;;) { all.push(new Array(100000).fill(1)) }", &[400]),
+    ("long text", "var t = 'x'; for (;;) { t += t }", &[400]),
+    ("deep recursion", "(function down(n) { return down(n + 1) + 1 })(0)", &[400]),
+    ("regular expression", "/^(a+)+$/.test('a'.repeat(60) + 'b')", &[408]),
+    ("million promises", "(function more() { for (var i = 0; i < 10; i++) Promise.resolve().then(more) })()", &[400, 408]),
+    ("endless callbacks", "(function again() { __.readDocument(__.getAltLink() + '/docs/none', again) })()", &[400, 408, 200]),
+    ("caught and caught again", "for (;;) { try { for (;;) { } } catch (e) { } }", &[408]),
+    ("long comparisons", "var a = 'x'.repeat(10000000), b = 'x'.repeat(9999999) + 'y'; for (;;) { a < b }", &[400, 408]),
+    ("no way out", "this.constructor.constructor('return process')().exit()", &[400]),
+];
+
+#[test]
+fn hostile_scripts_end_in_time_and_harm_nobody() {
+    let mut world = World::start();
+    world.create(&json!({"id": "good", "pk": "victim", "n": 1}), &[]);
+    for (number, (_, body, _)) in HOSTILE.iter().enumerate() {
+        let source = format!(
+            "function (pk) {{ __.createDocument(__.getSelfLink(), {{id: 'bad', pk: pk}}); {body} }}"
+        );
+        world.script("sprocs", &format!("h{number}"), &source);
+    }
+    let port = world.server.port();
+    let done = Arc::new(AtomicBool::new(false));
+    let reader = std::thread::spawn({
+        let done = done.clone();
+        move || slowest_read(port, &done)
+    });
+    // All at once, in several logical partitions of one physical partition, so that none waits for another.
+    let callers: Vec<_> = (0..HOSTILE.len())
+        .map(|number| {
+            std::thread::spawn(move || {
+                let (mut client, began) = (Client::new(port), Instant::now());
+                let reply = execute(&mut client, &format!("h{number}"), &key(number), &json!([key(number)]));
+                (reply, began.elapsed())
+            })
+        })
+        .collect();
+    let mut stopped = Vec::new();
+    for (number, (caller, (name, _, statuses))) in callers.into_iter().zip(HOSTILE).enumerate() {
+        let (reply, time) = caller.join().expect("no client fails");
+        println!("{name}: {} after {} ms", reply.status, time.as_millis());
+        assert!(statuses.contains(&reply.status), "{name}: {} {}", reply.status, text(&reply));
+        assert!(time < ANSWERED + BUSY, "{name} was answered after {time:?}");
+        stopped.extend((reply.status != 200).then_some(number));
+    }
+    done.store(true, Ordering::Relaxed);
+    let (reads, slowest) = reader.join().expect("reads go on");
+    println!("{reads} reads meanwhile, the slowest took {} ms", slowest.as_millis());
+    assert!(slowest < READ, "a read took {slowest:?}");
+    for number in stopped {
+        assert_eq!(world.read(&key(number), "bad").status, 404, "what a stopped script wrote is not there");
+    }
+    world.script("sprocs", "fine", "() => __.response.setBody('fine')");
+    assert_eq!(world.execute("fine", "victim", json!([])).json(), json!("fine"));
+    let memory = world.server.memory_bytes();
+    assert!(memory < MEMORY_BYTES_MAX, "the server holds {} MiB", memory >> 20);
+    assert!(world.server.is_alive());
+}
+
+/// The first one works where others read.
+fn key(number: usize) -> String {
+    if number == 0 { "victim".to_owned() } else { format!("k{number}") }
+}
+
+/// Reads one item until it is told to stop; how often, and how long the slowest read took.
+fn slowest_read(port: u16, done: &AtomicBool) -> (usize, Duration) {
+    let (mut client, mut reads, mut slowest) = (Client::new(port), 0, Duration::ZERO);
+    while !done.load(Ordering::Relaxed) {
+        let began = Instant::now();
+        assert_eq!(read(&mut client, "victim", "good").json()["n"], 1);
+        slowest = slowest.max(began.elapsed());
+        reads += 1;
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    (reads, slowest)
+}

@@ -17,7 +17,7 @@ use crate::parse;
 use crate::program::Level;
 use grouping::GroupScope;
 
-pub use computed::ComputedProperties;
+pub use computed::{ComputedProperties, ComputedProperty};
 
 pub(crate) use clauses::{item_names, selects_aggregate};
 pub(crate) use expressions::constant;

@@ -137,6 +137,7 @@ impl Node {
                 env.worked(search_work(&env.slots[*slot]))?;
                 walk(&env.slots[*slot], steps)
             }
+            Node::Computed { value, .. } => value.eval(env)?,
             Node::Member(base, name) => {
                 let base = base.eval(env)?;
                 env.worked(search_work(&base))?;

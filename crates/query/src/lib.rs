@@ -25,10 +25,11 @@ mod token;
 mod value;
 
 pub use access::{
-    Access, Advice, Chosen, CompositePaths, Explanation, IndexMetrics, IndexOrder, IndexPath, IndexStep, Indexes, Leaf,
-    Proposal, Shortcut, Span, advice, advice_json, check_order, explain, index_metrics, plan_access,
+    Access, Advice, Chosen, CompositePaths, Explanation, IndexMetrics, IndexOrder, IndexPath, IndexStep,
+    Indexes, Leaf, Proposal, Shortcut, Span, advice, advice_json, check_order, explain, index_metrics,
+    plan_access,
 };
-pub use compile::{ComputedProperties, Program, compile, compile_condition, compile_with};
+pub use compile::{ComputedProperties, ComputedProperty, Program, compile, compile_condition, compile_with};
 pub use describe::{
     DistinctType, Features, PlanRange, PlanSettings, QueryInfo, QueryPlan, VectorDistance, VectorPath,
     describe, describe_with, needs_plan,

@@ -102,6 +102,12 @@ pub(crate) enum Node {
         slot: usize,
         steps: Box<[PathStep]>,
     },
+    /// The expression behind a computed property of the item in a slot.
+    Computed {
+        slot: usize,
+        name: Box<str>,
+        value: Box<Node>,
+    },
     Member(Box<Node>, Box<str>),
     Index(Box<Node>, Box<Node>),
     Unary(UnaryOp, Box<Node>),

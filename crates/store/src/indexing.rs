@@ -9,13 +9,15 @@
 //! is part of the keys on disk, so it must never change.
 
 mod composite;
+mod computed;
 mod rule;
 mod spatial;
 mod tuple;
 
-use orrery_doc::{DocRef, MAX_DEPTH, TermOrder, Value, encode_term};
+use orrery_doc::{Doc, DocRef, MAX_DEPTH, TermOrder, Value, encode_term};
 
 pub use self::composite::{Composite, term_len};
+pub use self::computed::{ComputedValue, Computer};
 use self::rule::{Parsed, Rule, RuleStep, parse_rule};
 use self::spatial::Spatial;
 pub use self::tuple::Tuple;
@@ -50,6 +52,8 @@ pub struct IndexingPolicy {
     composites: Vec<Composite>,
     tuples: Vec<Tuple>,
     spatials: Vec<Spatial>,
+    /// The computed values that it names, sorted by name.
+    computed: Vec<ComputedValue>,
 }
 
 /// What is to be known of a term besides its path and bytes.
@@ -89,6 +93,8 @@ pub enum Step<'a> {
     Name(&'a str),
     /// Into any element of an array.
     Elements,
+    /// At the start: to a value that is computed from the item.
+    Computed(&'a str),
 }
 
 /// The hash of a path, made step by step.
@@ -117,6 +123,19 @@ pub fn for_each_term(policy: &IndexingPolicy, doc: DocRef<'_>, visit: &mut impl 
     walk.descend(doc.root(), Place::root(&policy.nodes), 0);
 }
 
+/// The same for what was computed from the item; see [`IndexingPolicy::compute`].
+pub(crate) fn for_each_computed_term(
+    policy: &IndexingPolicy,
+    values: &[(&str, Doc)],
+    visit: &mut impl FnMut(u64, &[u8], TermMark),
+) {
+    let mut walk = Walk { nodes: &policy.nodes, term: Vec::new(), visit };
+    for (name, value) in values {
+        let place = Place::root(&policy.nodes).step(Step::Computed(name), &policy.nodes);
+        walk.enter(value.root(), place, 1);
+    }
+}
+
 /// The hash of a path of names.
 pub fn path_hash(names: &[&str]) -> u64 {
     names.iter().fold(PathHash::ROOT, |hash, name| hash.name(name)).value()
@@ -132,6 +151,7 @@ impl IndexingPolicy {
             composites: Vec::new(),
             tuples: Vec::new(),
             spatials: Vec::new(),
+            computed: Vec::new(),
         }
     }
 
@@ -164,6 +184,7 @@ impl IndexingPolicy {
             composites: composite::read_composites(object.get("compositeIndexes"))?,
             tuples: Vec::new(),
             spatials: spatial::read_spatials(object.get("spatialIndexes"))?,
+            computed: Vec::new(),
         };
         let included = read_paths(object.get("includedPaths"))?;
         let excluded = read_paths(object.get("excludedPaths"))?;
@@ -190,6 +211,7 @@ impl IndexingPolicy {
             [Step::Name(name), rest @ ..] if SYSTEM_PROPERTIES.contains(name) => {
                 return rest.is_empty() && matches!(*name, "id" | "_ts");
             }
+            [Step::Computed(name), ..] if self.computed(name).is_none() => return false,
             _ => {}
         }
         let root = Place::root(&self.nodes);
@@ -211,6 +233,31 @@ impl IndexingPolicy {
         self.mode != IndexingMode::None && self.spatials.iter().any(|spatial| spatial.covers(path))
     }
 
+    /// The policy of a container that has computed values. Those that it does not name are no part of it.
+    pub fn with_computed(mut self, values: Vec<ComputedValue>) -> IndexingPolicy {
+        for composite in &mut self.composites {
+            composite.name_computed(&values);
+        }
+        self.composites.sort_by_key(|composite| composite.hash);
+        let is_named = |value: &ComputedValue| {
+            self.nodes[0].find(&value.name).is_ok()
+                || self.composites.iter().any(|composite| composite.has_computed(&value.name))
+        };
+        self.computed = values.into_iter().filter(is_named).collect();
+        self.computed.sort_by(|a, b| a.name.cmp(&b.name));
+        self
+    }
+
+    /// A computed value that the policy names.
+    pub fn computed(&self, name: &str) -> Option<&ComputedValue> {
+        self.computed.iter().find(|value| value.name == name)
+    }
+
+    /// Computes the values that the policy names.
+    pub(crate) fn compute(&self, item: DocRef<'_>) -> Vec<(&str, Doc)> {
+        self.computed.iter().filter_map(|it| Some((it.name.as_str(), it.computer.value(item)?))).collect()
+    }
+
     /// The policy of a container whose shapes lie on a plane, where the cells of the globe mean nothing.
     pub fn without_spatial(self) -> IndexingPolicy {
         IndexingPolicy { spatials: Vec::new(), ..self }
@@ -227,7 +274,8 @@ impl IndexingPolicy {
         let same_paths = self.nodes == other.nodes;
         let same_indexes = self.composites == other.composites
             && self.tuples == other.tuples
-            && self.spatials == other.spatials;
+            && self.spatials == other.spatials
+            && self.computed == other.computed;
         none == other_none && (none || same_paths && same_indexes)
     }
 
@@ -330,6 +378,8 @@ impl Node {
 
 impl PathHash {
     pub const ROOT: PathHash = PathHash(0x9ae1_6a3b_2f90_404f);
+    /// Where paths to computed values start: an item may have a property of the same name.
+    const COMPUTED: PathHash = PathHash(0x452e_f6a9_3c81_d07b);
 
     pub fn name(self, name: &str) -> PathHash {
         let mut hash = self.0 ^ (name.len() as u64).wrapping_mul(0x9fb2_1c65_1e98_df25);
@@ -369,6 +419,7 @@ impl PathHash {
         match step {
             Step::Name(name) => self.name(name),
             Step::Elements => self.elements(),
+            Step::Computed(name) => PathHash::COMPUTED.name(name),
         }
     }
 
@@ -401,11 +452,13 @@ impl Place {
 
     fn step(self, step: Step<'_>, nodes: &[Node]) -> Place {
         let node = self.node.map(|node| &nodes[node]).and_then(|node| match step {
-            Step::Name(name) => node.find(name).ok().map(|i| node.names[i].1),
+            Step::Name(name) | Step::Computed(name) => node.find(name).ok().map(|i| node.names[i].1),
             Step::Elements => node.elements,
         });
+        // Wildcards before it are about what is stored.
+        let included = self.included && !matches!(step, Step::Computed(_));
         let single = self.single && step != Step::Elements;
-        Place { node, included: self.included, hash: self.hash.step(step), single }.resolved(nodes)
+        Place { node, included, hash: self.hash.step(step), single }.resolved(nodes)
     }
 
     fn resolved(self, nodes: &[Node]) -> Place {

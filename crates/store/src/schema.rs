@@ -79,7 +79,16 @@ impl ActiveIndex {
 
     /// Whether every value at this path is in the index.
     pub fn covers(&self, path: &[Step<'_>]) -> bool {
-        self.policy.covers(path) && (Arc::ptr_eq(&self.policy, &self.current) || self.current.covers(path))
+        let is_same = Arc::ptr_eq(&self.policy, &self.current);
+        self.policy.covers(path) && (is_same || self.current.covers(path) && self.agrees(path))
+    }
+
+    /// Whether a computed value is still computed as it was when the entries were made.
+    fn agrees(&self, path: &[Step<'_>]) -> bool {
+        match path {
+            [Step::Computed(name), ..] => self.policy.computed(name) == self.current.computed(name),
+            _ => true,
+        }
     }
 
     /// Whether the cells of every shape at this path are in the index.

@@ -4,7 +4,9 @@ use std::cmp::Ordering;
 
 use orrery_doc::{TermOrder, Value, encode_term};
 
-use crate::indexing::{IndexingMode, IndexingPolicy, TermMark, for_each_term, path_hash};
+use crate::indexing::{
+    IndexingMode, IndexingPolicy, TermMark, for_each_computed_term, for_each_term, path_hash,
+};
 use crate::item::{FLAG_UNINDEXED, Item};
 
 /// Terms in one buffer: no allocation for each.
@@ -44,6 +46,10 @@ impl Terms {
         for_each_term(policy, item.root(), &mut |path_hash, term: &[u8], mark| {
             terms.push(path_hash, term, mark);
         });
+        let computed = policy.compute(item.root());
+        for_each_computed_term(policy, &computed, &mut |path_hash, term: &[u8], mark| {
+            terms.push(path_hash, term, mark);
+        });
         let ts = item.header.ts();
         terms.encode(path_hash(&["_ts"]), FREE, |out| {
             encode_term(Value::Int(ts as i64), TermOrder::Sql, out);
@@ -52,7 +58,9 @@ impl Terms {
             encode_term(Value::Str(id), TermOrder::Sql, out);
         });
         for composite in policy.composites() {
-            terms.encode(composite.hash, MADE, |out| composite.encode(item.root().root(), id, ts, out));
+            terms.encode(composite.hash, MADE, |out| {
+                composite.encode_with(item.root().root(), id, ts, &computed, out);
+            });
         }
         for tuple in policy.tuples() {
             tuple.for_each_element(item.root().root(), &mut |element| {

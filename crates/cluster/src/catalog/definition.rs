@@ -5,6 +5,7 @@
 //! reading a container shows the policy that is in force. Parsing what was parsed before changes nothing:
 //! stored definitions are read back through the same door.
 
+mod computed;
 mod full_text;
 pub(super) mod index_paths;
 mod policies;
@@ -86,7 +87,11 @@ impl ContainerDefinition {
         let keys = self.body.root().get("uniqueKeyPolicy").get("uniqueKeys").as_array();
         let paths = |key: orrery_doc::Value<'_>| {
             let paths = key.get("paths").as_array();
-            paths.iter().flat_map(|paths| paths.iter()).filter_map(|path| plain_path(path.as_str()?)).collect()
+            paths
+                .iter()
+                .flat_map(|paths| paths.iter())
+                .filter_map(|path| plain_path(path.as_str()?))
+                .collect()
         };
         UniqueKeys::new(keys.iter().flat_map(|keys| keys.iter()).map(paths).collect())
     }

@@ -58,6 +58,7 @@ fn steps(path: &IndexPath) -> Option<Vec<Step<'_>>> {
     let step = |step| match step {
         &IndexStep::Name(ref name) => Some(Step::Name(name)),
         IndexStep::Elements => Some(Step::Elements),
+        IndexStep::Computed(name) => Some(Step::Computed(name)),
         IndexStep::Cells | IndexStep::Members(_) | IndexStep::Composite(_) => None,
     };
     path.steps().iter().map(step).collect()
@@ -68,11 +69,16 @@ fn path_of_names(names: &[String]) -> IndexPath {
 }
 
 fn composite_paths(composite: &Composite) -> CompositePaths {
-    let part = |(names, descending): &(Vec<String>, bool)| {
-        let direction = if *descending { Direction::Descending } else { Direction::Ascending };
-        (path_of_names(names), direction)
+    let step = |step: Step<'_>| match step {
+        Step::Name(name) => IndexStep::Name(name.into()),
+        Step::Elements => IndexStep::Elements,
+        Step::Computed(name) => IndexStep::Computed(name.into()),
     };
-    composite.parts.iter().map(part).collect()
+    let part = |(at, (_, descending)): (usize, &(Vec<String>, bool))| {
+        let direction = if *descending { Direction::Descending } else { Direction::Ascending };
+        (IndexPath(composite.steps(at).map(step).collect()), direction)
+    };
+    composite.parts.iter().enumerate().map(part).collect()
 }
 
 /// Where the entries of a path are.
@@ -88,6 +94,7 @@ fn hash(path: &IndexPath) -> PathHash {
     path.steps().iter().fold(PathHash::ROOT, |hash, step| match step {
         IndexStep::Name(name) => hash.name(name),
         IndexStep::Elements => hash.elements(),
+        IndexStep::Computed(name) => hash.step(Step::Computed(name)),
         IndexStep::Cells => hash.cells(),
         IndexStep::Members(members) => hash.members(members.iter().map(self::hash)),
         IndexStep::Composite(parts) => {

@@ -17,13 +17,13 @@
 
 use std::time::Instant;
 
-use orrery_doc::{DocBuilder, TermOrder, Value, encode_term};
+use orrery_doc::{Doc, DocBuilder, TermOrder, Value, encode_term};
 use orrery_query::ast::Direction;
 use orrery_query::{Carry, Flow, IndexOrder, IndexPath, IndexStep, Position, Rows, Span, Val};
 use orrery_store::index::{IndexReader, ItemLoader, Places, TermRange};
 use orrery_store::keys::after_prefix;
 use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
-use orrery_store::{Item, Scan};
+use orrery_store::{ActiveIndex, Item, Scan};
 
 use super::choose::ranges_of;
 use super::note::Method;
@@ -66,8 +66,8 @@ struct Order {
 /// When items without a value at the path have their turn.
 enum Undefined {
     Never,
-    First(Vec<Box<str>>),
-    Last(Vec<Box<str>>),
+    First(IndexPath),
+    Last(IndexPath),
 }
 
 /// Whether the walk goes on.
@@ -185,8 +185,8 @@ impl Order {
                     ranges.first().is_none_or(|range| range.start.as_slice() >= BEHIND_UNDEFINED.as_slice());
                 let undefined = match none_pass || all_have_it {
                     true => Undefined::Never,
-                    false if backward => Undefined::Last(names(path)),
-                    false => Undefined::First(names(path)),
+                    false if backward => Undefined::Last(path.clone()),
+                    false => Undefined::First(path.clone()),
                 };
                 Order {
                     path_hash,
@@ -284,22 +284,22 @@ impl<'r> Walk<'r> {
         let after = last_row(visit);
         let in_undefined = is_undefined(after);
         match &order.undefined {
-            Undefined::First(names) => {
+            Undefined::First(path) => {
                 if (after.is_none() || in_undefined)
-                    && self.feed_undefined(visit, sink, names)? == Next::PageFull
+                    && self.feed_undefined(visit, sink, path)? == Next::PageFull
                 {
                     return Ok(Next::PageFull);
                 }
                 self.feed_runs(visit, sink, order, after.filter(|_| !in_undefined))
             }
-            Undefined::Last(names) => {
+            Undefined::Last(path) => {
                 if !in_undefined {
                     let next = self.feed_runs(visit, sink, order, after)?;
                     if next != Next::More {
                         return Ok(next);
                     }
                 }
-                self.feed_undefined(visit, sink, names)
+                self.feed_undefined(visit, sink, path)
             }
             Undefined::Never => self.feed_runs(visit, sink, order, after),
         }
@@ -423,7 +423,7 @@ impl<'r> Walk<'r> {
         &mut self,
         visit: &mut Visit<'_>,
         sink: &mut Sink<'_, '_>,
-        names: &[Box<str>],
+        path: &IndexPath,
     ) -> Result<Next> {
         let (view, epk) = (visit.view, visit.extent.epk.clone());
         let mut failure = None;
@@ -435,8 +435,7 @@ impl<'r> Walk<'r> {
                 failure = Some(ErrorKind::TimedOut.into());
                 return Scan::Stop;
             }
-            let value = names.iter().fold(item.root().root(), |value, name| value.get(name));
-            if !matches!(value, Value::Undefined) {
+            if has_value(visit.active, path, &item) {
                 visit.tally.loaded(&item);
                 return Scan::Continue;
             }
@@ -478,12 +477,22 @@ pub(super) fn everything() -> Vec<TermRange> {
     vec![vec![]..vec![0xff]]
 }
 
-fn names(path: &IndexPath) -> Vec<Box<str>> {
-    let name = |step: &IndexStep| match step {
-        IndexStep::Name(name) => Some(name.clone()),
-        _ => None,
+/// Whether an item has a value at a path without arrays.
+fn has_value(active: &ActiveIndex, path: &IndexPath, item: &Item) -> bool {
+    let (computed, steps) = match path.steps() {
+        [IndexStep::Computed(name), rest @ ..] => (active.policy.computed(name), rest),
+        steps => (None, steps),
     };
-    path.steps().iter().filter_map(name).collect()
+    let computed = computed.map(|value| value.computer.value(item.root()));
+    let root = match &computed {
+        Some(value) => value.as_ref().map_or(Value::Undefined, Doc::root),
+        None => item.root().root(),
+    };
+    let value = steps.iter().fold(root, |value, step| match step {
+        IndexStep::Name(name) => value.get(name),
+        _ => Value::Undefined,
+    });
+    !value.is_undefined()
 }
 
 /// Appends the term of a value and says whether it is complete.

@@ -5,7 +5,7 @@
 //! alias that ranges over an array stands for the path of its elements, so a condition on it says that *some*
 //! element has such an entry.
 
-use super::path::IndexPath;
+use super::path::{IndexPath, IndexStep};
 use super::proposal::{Leaf, Proposal};
 use super::span::{Span, term_of, united, without};
 use super::{CompositePaths, Indexes};
@@ -122,6 +122,18 @@ impl<'i> Analysis<'i> {
                 let (path, exact) = base.path.follow(steps);
                 Some(Place { path, exact: exact && base.exact })
             }
+            Node::Computed { slot, name, value } => {
+                let base = self.places.get(*slot)?.as_ref()?;
+                let path = base.path.then(IndexStep::Computed(name.clone()));
+                match self.knows(&path) {
+                    true => Some(Place { path, exact: base.exact }),
+                    false => self.place(value),
+                }
+            }
+            Node::Member(base, name) => {
+                let base = self.place(base)?;
+                Some(Place { path: base.path.then(IndexStep::Name(name.clone())), exact: base.exact })
+            }
             _ => None,
         }
     }
@@ -152,7 +164,10 @@ impl<'i> Analysis<'i> {
             return Found::constant(value.as_bool() == Some(truth));
         }
         match node {
-            Node::Slot(_) | Node::Path { .. } => self.boolean(node, truth),
+            Node::Computed { value, .. } if self.place(node).is_none() => self.when(value, truth),
+            Node::Slot(_) | Node::Path { .. } | Node::Computed { .. } | Node::Member(..) => {
+                self.boolean(node, truth)
+            }
             Node::Unary(UnaryOp::Not, operand) => self.when(operand, !truth),
             Node::And(operands) | Node::Or(operands) => {
                 let parts: Vec<Found> = operands.iter().map(|operand| self.when(operand, truth)).collect();

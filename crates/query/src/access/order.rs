@@ -87,16 +87,17 @@ pub fn check_order(program: &Program, indexes: &dyn Indexes) -> Result<()> {
     // What is no path into the item is refused elsewhere, or is sorted by looking at every row.
     let Some(order) = order_paths(level, &analysis) else { return Ok(()) };
     match order.as_slice() {
-        [(path, _)] if !indexes.covers(path) && !is_system(path) => Err(QueryError::bare(EXCLUDED)),
+        [(path, _)] if !indexes.covers(path) && !is_free(path) => Err(QueryError::bare(EXCLUDED)),
         [_] => Ok(()),
         _ if composite::ordering(&analysis.composites, &order, &found.proposal).is_some() => Ok(()),
         _ => Err(QueryError::bare(NO_COMPOSITE)),
     }
 }
 
-/// Properties that the store adds can always be ordered by.
-fn is_system(path: &IndexPath) -> bool {
+/// Properties that the store adds can always be ordered by, and so can what is computed from the item.
+fn is_free(path: &IndexPath) -> bool {
     match path.steps() {
+        [super::IndexStep::Computed(_), ..] => true,
         [super::IndexStep::Name(name)] => {
             &**name == "id" || crate::row::SystemField::from_name(name).is_some()
         }

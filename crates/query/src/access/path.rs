@@ -13,6 +13,8 @@ pub enum IndexStep {
     Name(Box<str>),
     /// Into any element of an array.
     Elements,
+    /// At the start: a computed property.
+    Computed(Box<str>),
     /// At the end: the cells of the map that a shape covers.
     Cells,
     /// At the end, behind elements: one entry for each element, made of the values at these paths within it.
@@ -99,8 +101,8 @@ impl fmt::Display for IndexPath {
                         .collect();
                     write!(f, "({})", parts.join(", "))?;
                 }
-                IndexStep::Name(name) if is_plain(name) => write!(f, "/{name}")?,
-                IndexStep::Name(name) => {
+                IndexStep::Name(name) | IndexStep::Computed(name) if is_plain(name) => write!(f, "/{name}")?,
+                IndexStep::Name(name) | IndexStep::Computed(name) => {
                     write!(f, "/\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))?;
                 }
             }

@@ -8,10 +8,10 @@
 //! look alike. Equal entries are therefore exactly those that the index cannot order, and whoever reads in
 //! order has to sort only within them.
 
-use orrery_doc::{TermOrder, Value, encode_term};
+use orrery_doc::{Doc, TermOrder, Value, encode_term};
 
 use super::rule::{self, RuleStep};
-use super::{IndexingPolicyError, PathHash, SYSTEM_PROPERTIES};
+use super::{ComputedValue, IndexingPolicyError, PathHash, SYSTEM_PROPERTIES, Step};
 use crate::limits::{COMPOSITE_INDEX_PATHS_MAX, COMPOSITE_INDEXES_MAX};
 
 /// A composite index of a policy.
@@ -19,22 +19,70 @@ use crate::limits::{COMPOSITE_INDEX_PATHS_MAX, COMPOSITE_INDEXES_MAX};
 pub struct Composite {
     /// The names of each path, and whether it is descending.
     pub parts: Vec<(Vec<String>, bool)>,
+    /// For each part, the definition of the computed value that its first name is.
+    computed: Vec<Option<String>>,
     /// Takes the place of a path's hash in the keys of its entries.
     pub hash: u64,
 }
 
 impl Composite {
     fn new(parts: Vec<(Vec<String>, bool)>) -> Composite {
-        let path = |names: &[String]| names.iter().fold(PathHash::ROOT, |path, name| path.name(name));
-        let hash = PathHash::composite(parts.iter().map(|(names, descending)| (path(names), *descending)));
-        let hash = hash.value();
-        Composite { parts, hash }
+        let computed = vec![None; parts.len()];
+        let mut composite = Composite { parts, computed, hash: 0 };
+        composite.hash = composite.whole_hash();
+        composite
+    }
+
+    fn whole_hash(&self) -> u64 {
+        let path = |at: usize| self.steps(at).fold(PathHash::ROOT, |hash, step| hash.step(step));
+        let parts = self.parts.iter().enumerate().map(|(at, (_, descending))| (path(at), *descending));
+        PathHash::composite(parts).value()
+    }
+
+    /// Takes the first names of its paths for those of computed values, where they are.
+    pub(super) fn name_computed(&mut self, values: &[ComputedValue]) {
+        for ((names, _), computed) in self.parts.iter().zip(&mut self.computed) {
+            let value = values.iter().find(|value| names.first() == Some(&value.name));
+            *computed = value.map(|value| value.definition.clone());
+        }
+        self.hash = self.whole_hash();
+    }
+
+    pub(super) fn has_computed(&self, name: &str) -> bool {
+        let mut parts = self.parts.iter().zip(&self.computed);
+        parts.any(|((names, _), computed)| computed.is_some() && names[0] == name)
+    }
+
+    /// The path of a part.
+    pub fn steps(&self, part: usize) -> impl Iterator<Item = Step<'_>> {
+        let is_computed = self.computed[part].is_some();
+        self.parts[part].0.iter().enumerate().map(move |(at, name)| match at == 0 && is_computed {
+            true => Step::Computed(name),
+            false => Step::Name(name),
+        })
+    }
+
+    /// Appends the entry of an item without computed values.
+    pub fn encode(&self, root: Value<'_>, id: &str, ts: u64, out: &mut Vec<u8>) {
+        self.encode_with(root, id, ts, &[], out);
     }
 
     /// Appends the entry of an item.
-    pub fn encode(&self, root: Value<'_>, id: &str, ts: u64, out: &mut Vec<u8>) {
-        for (names, descending) in &self.parts {
+    pub(crate) fn encode_with(
+        &self,
+        root: Value<'_>,
+        id: &str,
+        ts: u64,
+        values: &[(&str, Doc)],
+        out: &mut Vec<u8>,
+    ) {
+        for ((names, descending), computed) in self.parts.iter().zip(&self.computed) {
             let value = match names.as_slice() {
+                [first, rest @ ..] if computed.is_some() => {
+                    let value = values.iter().find(|(name, _)| name == first);
+                    let value = value.map_or(Value::Undefined, |(_, value)| value.root());
+                    rest.iter().fold(value, |value, name| value.get(name))
+                }
                 [name] if name == "id" => Value::Str(id),
                 [name] if name == "_ts" => Value::Int(ts as i64),
                 names => names.iter().fold(root, |value, name| value.get(name)),

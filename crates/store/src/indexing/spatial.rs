@@ -32,7 +32,7 @@ impl Spatial {
                 (Step::Elements, Value::Array(array)) => {
                     array.iter().for_each(|element| self.enter(element, hash.elements(), depth + 1, visit));
                 }
-                (Step::Elements, _) => {}
+                (Step::Elements | Step::Computed(_), _) => {}
             }
             return;
         }

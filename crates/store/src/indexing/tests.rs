@@ -180,6 +180,116 @@ fn tuple_paths_have_entries_of_their_own() {
     }
 }
 
+fn full_policy(members: &str) -> IndexingPolicy {
+    let text = format!(r#"{{"includedPaths":[{{"path":"/*"}}],{members}}}"#);
+    IndexingPolicy::from_value(doc(&text).root()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn shapes_are_found_where_spatial_indexes_say() {
+    use Step::{Elements, Name};
+    let point = |x: u32| format!(r#"{{"type":"Point","coordinates":[{x},{x}]}}"#);
+    let item = doc(&format!(
+        r#"{{"a":{},"b":{{"c":{},"l":[{}, 7]}},"d":[[{}]],"e":{{"type":"Point"}}}}"#,
+        point(1),
+        point(2),
+        point(3),
+        point(4)
+    ));
+    let cells = |policy: &IndexingPolicy| {
+        let mut found = Vec::new();
+        policy.for_each_cell(item.root(), &mut |hash, term: &[u8]| found.push((hash, term.to_vec())));
+        found
+    };
+    let entry = |path: &[Step<'_>], x: f64| {
+        let hash = path.iter().fold(PathHash::ROOT, |hash, step| hash.step(*step)).cells();
+        (hash.value(), orrery_doc::geo::Cell::at([x, x]).term().to_vec())
+    };
+    let (a, c) = (entry(&[Name("a")], 1.0), entry(&[Name("b"), Name("c")], 2.0));
+    let l = entry(&[Name("b"), Name("l"), Elements], 3.0);
+    let d = entry(&[Name("d"), Elements, Elements], 4.0);
+    for (path, expected) in [
+        ("/a/?", vec![a.clone()]),
+        ("/a", vec![a.clone()]),
+        ("/a/*", vec![a.clone()]),
+        ("/b/?", vec![]),
+        ("/b/*", vec![c.clone(), l.clone()]),
+        ("/b/l/[]/?", vec![l.clone()]),
+        ("/e/?", vec![]),
+        ("/*", vec![a, c, l, d]),
+    ] {
+        let policy = full_policy(&format!(r#""spatialIndexes":[{{"path":"{path}","types":["Polygon"]}}]"#));
+        assert_eq!(cells(&policy), expected, "{path}");
+        assert!(cells(&policy.clone().without_spatial()).is_empty());
+        assert!(expected.is_empty() || !policy.gives_same_terms(&IndexingPolicy::default()));
+    }
+    let policy = full_policy(r#""spatialIndexes":[{"path":"/b/*"},{"path":"/a/?"}]"#);
+    for (path, expected) in [
+        (vec![Name("b")], true),
+        (vec![Name("b"), Name("l"), Elements], true),
+        (vec![Name("a")], true),
+        (vec![Name("a"), Name("x")], false),
+        (vec![Name("d")], false),
+        (vec![], false),
+    ] {
+        assert_eq!(policy.is_spatial(&path), expected, "{path:?}");
+    }
+    let refused = doc(r#"{"spatialIndexes":[{"path":"/a*/?"}]}"#);
+    assert!(matches!(IndexingPolicy::from_value(refused.root()), Err(IndexingPolicyError::Path { .. })));
+}
+
+/// The length of the item's `s`.
+#[derive(Debug)]
+struct Length;
+
+impl Computer for Length {
+    fn value(&self, item: DocRef<'_>) -> Option<Doc> {
+        Some(doc(&item.root().get("s").as_str()?.len().to_string()))
+    }
+}
+
+fn length(definition: &str) -> ComputedValue {
+    let computer = std::sync::Arc::new(Length);
+    ComputedValue { name: "length".to_owned(), definition: definition.to_owned(), computer }
+}
+
+#[test]
+fn computed_values_are_indexed_where_they_are_named() {
+    let path = [Step::Computed("length")];
+    let plain = full_policy(r#""excludedPaths":[]"#).with_computed(vec![length("1")]);
+    assert!(!plain.covers(&path), "a wildcard is about what is stored");
+    assert!(plain.gives_same_terms(&full_policy(r#""excludedPaths":[]"#)));
+    let named = r#"{"includedPaths":[{"path":"/*"},{"path":"/length/?"}],
+        "compositeIndexes":[[{"path":"/a"},{"path":"/length","order":"descending"}]]}"#;
+    let named = |definition: &str| {
+        let policy = IndexingPolicy::from_value(doc(named).root()).unwrap_or_else(|error| panic!("{error}"));
+        policy.with_computed(vec![length(definition)])
+    };
+    let policy = named("1");
+    assert!(policy.covers(&path) && !policy.covers(&[Step::Computed("other")]));
+    assert!(policy.gives_same_terms(&named("1")) && !policy.gives_same_terms(&named("2")));
+    assert_ne!(policy.composites(), named("2").composites(), "entries of another definition are others");
+    let item = doc(r#"{"s":"abc","length":9}"#);
+    let values = policy.compute(item.as_ref());
+    let mut found = Vec::new();
+    for_each_computed_term(&policy, &values, &mut |hash, term: &[u8], mark| {
+        found.push((hash, term.to_vec(), mark.counted));
+    });
+    let term = |value: Value<'_>| {
+        let mut out = Vec::new();
+        encode_term(value, TermOrder::Sql, &mut out);
+        out
+    };
+    let hash = PathHash::ROOT.step(path[0]);
+    assert_eq!(found, [(hash.value(), term(Value::Int(3)), true)]);
+    assert_ne!(hash, PathHash::ROOT.name("length"));
+    let mut entry = Vec::new();
+    policy.composites()[0].encode_with(item.root(), "id", 0, &values, &mut entry);
+    let turned: Vec<u8> = term(Value::Int(3)).iter().map(|byte| !byte).collect();
+    assert_eq!(entry, [term(Value::Undefined), turned].concat());
+    assert!(policy.compute(doc("{}").as_ref()).is_empty());
+}
+
 #[test]
 fn a_query_can_ask_what_is_covered() {
     use Step::{Elements, Name};
@@ -224,6 +334,15 @@ fn path_hashes_never_change() {
     let expected =
         ["6642a0e43eed5b57", "75ae082e2135bb41", "ba394c756f62a74f", "21313c8279260021", "314e3bcbb1341c03"];
     assert_eq!(hashes, expected);
+    let a = PathHash::ROOT.name("a");
+    let others = [
+        a.cells(),
+        a.members([a, PathHash::ROOT.name("b")].into_iter()),
+        PathHash::composite([(a, false), (a, true)].into_iter()),
+        PathHash::ROOT.step(Step::Computed("a")),
+    ];
+    let others: Vec<String> = others.iter().map(|hash| format!("{:016x}", hash.value())).collect();
+    assert_eq!(others, ["cca107b720eb5b16", "e4cd8c630271e15e", "ffa0ea3df17d6fb4", "2b3a80f590328b6f"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{COMPOSITE_INDEX_PATHS_MAX, COMPOSITE_INDEXES_MAX, INDEX_PATHS_MAX};
 use serde_json::{Value, json};
 
+use super::computed::computed_values;
 use super::{Object, Result, child_object, list, wrong_type};
 use crate::error::Error;
 
@@ -48,7 +49,7 @@ pub(super) fn complete(object: &mut Object) -> Result<()> {
 }
 
 /// What of a definition decides which entries items have in the index.
-const INDEX_PROPERTIES: [&str; 2] = ["indexingPolicy", "geospatialConfig"];
+const INDEX_PROPERTIES: [&str; 3] = ["indexingPolicy", "geospatialConfig", "computedProperties"];
 
 /// The part of a definition that decides about the index.
 pub(in crate::catalog) fn index_part(body: &Value) -> Value {
@@ -59,7 +60,8 @@ pub(in crate::catalog) fn index_part(body: &Value) -> Value {
 /// The policy in the form in which partitions use it.
 pub(in crate::catalog) fn compile(body: &Doc) -> Result<IndexingPolicy> {
     let policy = IndexingPolicy::from_value(body.root().get("indexingPolicy"))
-        .map_err(|error| Error::invalid(error.to_string()))?;
+        .map_err(|error| Error::invalid(error.to_string()))?
+        .with_computed(computed_values(body));
     Ok(match super::geospatial(body) {
         Geospatial::Geography => policy,
         Geospatial::Geometry => policy.without_spatial(),

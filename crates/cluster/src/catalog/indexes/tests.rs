@@ -188,6 +188,68 @@ async fn a_restart_goes_on_with_a_build_and_with_erasing() {
     db.close().await;
 }
 
+fn special(computed: &str, geospatial: &str) -> ContainerDefinition {
+    let key = json!({"paths": ["/pk"], "kind": "Hash", "version": 2});
+    let body = json!({
+        "id": "c",
+        "partitionKey": key,
+        "indexingPolicy": {
+            "includedPaths": [{"path": "/*"}, {"path": "/twice/?"}, {"path": "/t/[]/{x,y}/?"}],
+            "spatialIndexes": [{"path": "/loc/*", "types": ["Point"]}],
+            "compositeIndexes": [[{"path": "/twice"}, {"path": "/n"}]],
+        },
+        "computedProperties": [{"name": "twice", "query": format!("SELECT VALUE {computed} FROM c")}],
+        "geospatialConfig": {"type": geospatial},
+    });
+    ContainerDefinition::parse(&doc(&body)).unwrap_or_else(|error| panic!("{}", error.kind))
+}
+
+/// Whether the index has computed values, composite indexes of them, and cells of shapes.
+fn has_special(container: &Container) -> [bool; 3] {
+    let index = container.ranges[0].index();
+    let is_computed = index.covers(&[Step::Computed("twice")]);
+    [is_computed, !index.composites().is_empty(), index.is_spatial(&[Step::Name("loc")])]
+}
+
+#[tokio::test]
+async fn what_is_computed_is_indexed_anew_when_its_definition_changes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (db, container) = start(on_disk(directory.path()), 400).await;
+    let rid = container.resource.rid;
+    write(&db, &container, 0..500, 0).await;
+    let mut old = active(&container);
+    for (computed, geospatial, spatial) in [
+        ("c.n * 2", "Geography", true),
+        ("c.n + c.n", "Geography", true),
+        ("c.n + c.n", "Geometry", false),
+        ("c.n + c.n", "Geography", true),
+    ] {
+        let container = db.replace_container(rid, special(computed, geospatial), None).await;
+        let container = container.expect("a definition can change");
+        if container.index_progress() < 100 {
+            assert!(!has_special(&container)[0], "entries of another definition are not used");
+        }
+        assert_sound(&db);
+        wait_until_settled(&db, &old).await;
+        assert_ne!(active(&now(&db)), old, "{computed} {geospatial}");
+        assert_eq!(has_special(&now(&db)), [true, true, spatial], "{computed} {geospatial}");
+        old = active(&now(&db));
+    }
+    // A build that a restart interrupts goes on, and until its end the old entries mean what they meant.
+    write(&db, &now(&db), 0..4_000, 1).await;
+    db.replace_container(rid, special("c.n - 1", "Geometry"), None).await.expect("a definition can change");
+    wait_for("a first step", || now(&db).index_progress() > 0).await;
+    db.close().await;
+    drop((db, container));
+    let db = reopen(directory.path()).await;
+    assert_eq!(active(&now(&db)), old);
+    assert_eq!(has_special(&now(&db)), [false, false, false]);
+    assert_sound(&db);
+    wait_until_settled(&db, &old).await;
+    assert_eq!(has_special(&now(&db)), [true, true, false]);
+    db.close().await;
+}
+
 /// Background tasks may hold the old storage for a moment after it was closed.
 async fn reopen(path: &Path) -> Db {
     let mut db = None;

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::proposals::{check, combined, item, simple, value};
 use super::*;
+use crate::compile::{ComputedProperties, ComputedProperty, compile_with};
 
 fn names(path: &str) -> IndexPath {
     IndexPath::of_names(&path.split('.').collect::<Vec<_>>())
@@ -161,6 +162,69 @@ fn metrics_name_the_indexes_of_other_kinds() {
     let point = "{\"type\": \"Point\", \"coordinates\": [1, 2]}";
     let found = metrics(&format!("SELECT * FROM c WHERE ST_DISTANCE(c.loc, {point}) < 5"));
     assert_eq!(found.utilized_single, ["/loc/?"]);
+}
+
+#[test]
+fn computed_properties_are_found_in_an_index() {
+    struct Computing(bool);
+    impl Indexes for Computing {
+        fn covers(&self, path: &IndexPath) -> bool {
+            match path.steps() {
+                [IndexStep::Computed(name), ..] => self.0 && &**name == "low",
+                _ => true,
+            }
+        }
+    }
+    let properties = ComputedProperties::new([
+        ("low", "SELECT VALUE LOWER(c.name) FROM c"),
+        ("same", "SELECT VALUE c.a FROM c"),
+        ("flag", "SELECT VALUE c.a > 1 FROM c"),
+    ]);
+    let properties = properties.expect("the definitions are valid");
+    let plan = |text: &str, indexed: bool| {
+        let program = compile_with(text, &Parameters::default(), &properties).expect("the query is valid");
+        let explained = explain(Some(&plan_access(&program, &Computing(indexed))), &Chosen::default());
+        explained.text.lines().skip(1).collect::<Vec<_>>().join("\n")
+    };
+    for (query, indexed, expected) in [
+        ("* FROM c WHERE c.low = 'a'", true, "filter (exact): /low = \"a\""),
+        ("* FROM c WHERE c.low = 'a'", false, "filter: every item"),
+        ("* FROM c WHERE c.low.x > 1", true, "filter (exact): /low/x > 1"),
+        ("* FROM c WHERE c.same = 1", true, "filter (exact): /a = 1"),
+        ("* FROM c WHERE c.flag", true, "filter (exact): /a > 1"),
+        ("* FROM c ORDER BY c.low", true, "filter (exact): every item\norder: /low ascending"),
+        ("* FROM c ORDER BY c.low", false, "filter (exact): every item"),
+        ("VALUE MIN(c.low) FROM c", true, "filter (exact): every item\nshortcut: smallest of /low"),
+    ] {
+        assert_eq!(plan(&format!("SELECT {query}"), indexed), expected, "{query}");
+    }
+}
+
+#[test]
+fn only_values_that_depend_on_the_item_alone_can_be_indexed() {
+    for (expression, usable) in [
+        ("LOWER(c.name)", true),
+        ("c.a + c['b'].x", true),
+        ("{\"x\": c.a, \"y\": [c.b, 1]}", true),
+        ("ST_DISTANCE(c.loc, c.home)", true),
+        ("c._ts + 1", false),
+        ("c['_etag']", false),
+        ("ObjectToArray(c)", false),
+        ("c[c.name]", false),
+        ("GetCurrentTimestamp()", false),
+        ("RAND() + c.a", false),
+        ("udf.f(c.a)", false),
+        ("ARRAY(SELECT VALUE t FROM t IN c.tags)", false),
+    ] {
+        let text = format!("SELECT VALUE {expression} FROM c");
+        let property = ComputedProperty::new("p", &text, crate::Geospatial::Geography);
+        assert_eq!(property.is_some(), usable, "{expression}");
+    }
+    let low = ComputedProperty::new("low", "SELECT VALUE LOWER(x.name) FROM x", crate::Geospatial::Geography);
+    let low = low.expect("the definition is valid");
+    let value = low.value(document(r#"{"name":"ABC"}"#).as_ref()).expect("there is a value");
+    assert_eq!(value.root().as_str(), Some("abc"));
+    assert!(low.value(document(r#"{"name":1}"#).as_ref()).is_none());
 }
 
 /// Single conditions on elements are exact, several are not: each may be met by another element.

@@ -324,7 +324,10 @@ impl Writer<'_> {
     /// What no index can answer.
     fn computed(&mut self) -> String {
         let number = self.random.below(12);
-        match self.random.below(8) {
+        match self.random.below(11) {
+            8 => format!("c.cp_obj.x = {}", place::mixed(self.random)),
+            9 => format!("ARRAY_CONTAINS(c.cp_obj.tags, \"t{}\")", number % 6),
+            10 => format!("NOT IS_DEFINED(c.cp_sum) AND c.n > {number}"),
             0 => format!("ABS(c.n) = {number}"),
             1 => format!("c.n + 1 > {number}"),
             2 => format!("ARRAY_LENGTH(c.tags) >= {}", number % 4),

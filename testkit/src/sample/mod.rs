@@ -17,6 +17,6 @@ mod shape;
 pub use answer::{Expected, canonical, order};
 pub use document::document;
 pub use merge::{MergePlan, merge};
-pub use place::key;
+pub use place::{COMPUTED, key};
 pub use policy::Policy;
 pub use query::{Query, condition, query};

@@ -17,7 +17,7 @@ const fn place(path: &'static str, value: fn(&mut Random) -> Value) -> Place {
 }
 
 /// Places with one value in each item that has them.
-pub const PLACES: [Place; 17] = [
+pub const PLACES: [Place; 19] = [
     place(".n", tame),
     place(".n", tame),
     place(".f", wild),
@@ -35,6 +35,15 @@ pub const PLACES: [Place; 17] = [
     place("[\"\u{fc}\"].s", short),
     place(".nope", mixed),
     place(".tags", tags),
+    place(".cp_low", short),
+    place(".cp_sum", tame),
+];
+
+/// Computed properties that the containers have.
+pub const COMPUTED: [(&str, &str); 3] = [
+    ("cp_low", "SELECT VALUE LOWER(c.s) FROM c"),
+    ("cp_sum", "SELECT VALUE c.n + c.o.y.z FROM c"),
+    ("cp_obj", "SELECT VALUE {\"x\": c.o.x, \"tags\": c.tags} FROM c"),
 ];
 
 /// Places inside arrays, by number. The index cannot tell one element from another, only the document can.

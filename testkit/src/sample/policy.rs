@@ -14,12 +14,13 @@ pub struct Policy {
 }
 
 /// Orders of several paths that queries ask for; the flag says descending.
-pub const COMPOSITES: [&[(&str, bool)]; 5] = [
+pub const COMPOSITES: [&[(&str, bool)]; 6] = [
     &[(".n", false), (".s", true)],
     &[(".s", false), (".n", false)],
     &[(".b", true), (".o.x", false), (".id", false)],
     &[(".m", false), (".f", false)],
     &[(".pk", false), (".n", true)],
+    &[(".cp_low", false), (".n", true)],
 ];
 
 impl Policy {
@@ -58,8 +59,9 @@ impl Policy {
         body["automatic"] = json!(true);
         body["compositeIndexes"] = composites.iter().map(|paths| composite(paths)).collect();
         if let Some(included) = body["includedPaths"].as_array_mut() {
-            let tuples = ["/es/[]/{k,v}/?", "/es/[]/{v, k}/?", "/es/[]/{k}/?"];
-            included.extend(tuples.iter().filter(|_| random.one_in(2)).map(|path| json!({"path": path})));
+            let paths =
+                ["/es/[]/{k,v}/?", "/es/[]/{v, k}/?", "/es/[]/{k}/?", "/cp_low/?", "/cp_sum/?", "/cp_obj/*"];
+            included.extend(paths.iter().filter(|_| random.one_in(2)).map(|path| json!({"path": path})));
         }
         let spatials = ["/loc/?", "/loc/*", "/spots/[]/?", "/spots/*"];
         body["spatialIndexes"] = spatials

@@ -10,7 +10,9 @@ use orrery_cluster::{
     PageOptions, Scope, Storage, Throughput, WriteOptions,
 };
 use orrery_doc::{Doc, Epk, PartitionKey, epk, json};
-use orrery_query::{Context, Features, Parameters, Program, Row, SystemProps, compile, describe};
+use orrery_query::{
+    ComputedProperties, Context, Features, Parameters, Program, Row, SystemProps, compile_with, describe,
+};
 use orrery_testkit::Random;
 use orrery_testkit::sample::{self, MergePlan, Policy, Query};
 use serde_json::{Value, json};
@@ -349,10 +351,12 @@ fn page_options(items_max: usize) -> PageOptions {
 }
 
 fn body(units: u32, policy: &Policy) -> Doc {
+    let computed = sample::COMPUTED.iter().map(|(name, query)| json!({"name": name, "query": query}));
     to_doc(&json!({
         "id": format!("c{units}"),
         "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
         "indexingPolicy": policy.body,
+        "computedProperties": computed.collect::<Vec<_>>(),
     }))
 }
 
@@ -366,7 +370,8 @@ fn parameters(query: &Query) -> Parameters {
 }
 
 fn program(query: &Query, text: &str) -> Result<Program, String> {
-    compile(text, &parameters(query)).map_err(|error| format!("{text}: {error}"))
+    let properties = ComputedProperties::new(sample::COMPUTED).expect("the definitions are valid");
+    compile_with(text, &parameters(query), &properties).map_err(|error| format!("{text}: {error}"))
 }
 
 fn parse_rows(rows: &orrery_query::Rows) -> Vec<Value> {

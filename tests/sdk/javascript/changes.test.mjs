@@ -139,6 +139,23 @@ describe("all versions and deletes", () => {
     assert.equal(changes.length, 5);
   });
 
+  test("what a procedure wrote comes as one transaction", async () => {
+    const container = await createContainer("scripted", keeping);
+    const start = await drain(container, { ...mode, changeFeedStartFrom: ChangeFeedStartFrom.Now() });
+    await container.scripts.storedProcedures.create({
+      id: "fill",
+      body: `function () {
+        const collection = getContext().getCollection();
+        for (let n = 0; n < 3; n++) collection.createDocument(collection.getSelfLink(), { id: "s" + n, pk: "a" });
+      }`,
+    });
+    await container.scripts.storedProcedure("fill").execute("a");
+    const changeFeedStartFrom = ChangeFeedStartFrom.Continuation(start.continuation);
+    const { changes } = await drain(container, { ...mode, changeFeedStartFrom, maxItemCount: 1 });
+    assert.deepEqual(changes.map((change) => change.current.id), ["s0", "s1", "s2"]);
+    assert.equal(new Set(changes.map((change) => change.metadata.lsn)).size, 1);
+  });
+
   test("an item whose time is over ends with a delete that says so", async () => {
     const container = await createContainer("ends", { ...keeping, defaultTtl: -1 });
     const start = await drain(container, { ...mode, changeFeedStartFrom: ChangeFeedStartFrom.Now() });

@@ -285,6 +285,9 @@ fn changes_come_once_each_and_the_feed_ends_in_not_modified() {
         headers.extend(from.map(|etag| ("if-none-match", etag)));
         let reply = world.send("GET", "/dbs/db/colls/c/docs", &headers, b"");
         let etag = reply.header("etag").expect("every answer carries the continuation").to_owned();
+        for name in ["x-ms-session-token", "lsn", "x-ms-request-charge", "x-ms-activity-id"] {
+            assert!(reply.header(name).is_some(), "{}: {name}", reply.status);
+        }
         let ids = reply.json()["Documents"].as_array().map(|items| {
             items.iter().map(|item| item["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
         });

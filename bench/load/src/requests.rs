@@ -3,11 +3,15 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use orrery_testkit::{EMULATOR_KEY, Signer};
 
 use crate::item::{self, Address};
 use crate::load::Source;
+
+/// How long one signature is used; the service takes it for a quarter of an hour.
+const SIGNATURE_TIME: Duration = Duration::from_secs(60);
 
 /// A container under load, as a client knows it.
 #[derive(Clone, Debug)]
@@ -174,7 +178,9 @@ impl Source for Creates {
 
 /// Batches of creates, each filling one logical partition.
 pub struct Batches {
+    container: Container,
     head: Vec<u8>,
+    signed: Instant,
     next_key: u64,
     end_key: u64,
     body: String,
@@ -183,10 +189,24 @@ pub struct Batches {
 impl Batches {
     /// All items from `first` up to `end`, both multiples of a batch.
     pub fn new(container: &Container, first: u64, end: u64) -> Batches {
-        let mut head = Vec::new();
-        container.start(&Signer::new(EMULATOR_KEY), "POST", &container.items, &mut head);
         let (next_key, end_key) = (first / item::ITEMS_PER_KEY, end / item::ITEMS_PER_KEY);
-        Batches { head, next_key, end_key, body: String::new() }
+        let mut batches = Batches {
+            container: container.clone(),
+            head: Vec::new(),
+            signed: Instant::now(),
+            next_key,
+            end_key,
+            body: String::new(),
+        };
+        batches.sign();
+        batches
+    }
+
+    /// A signature is good for minutes, and loading may take longer.
+    fn sign(&mut self) {
+        self.head.clear();
+        self.container.start(&Signer::new(EMULATOR_KEY), "POST", &self.container.items, &mut self.head);
+        self.signed = Instant::now();
     }
 }
 
@@ -194,6 +214,9 @@ impl Source for Batches {
     fn next(&mut self, request: &mut Vec<u8>) -> bool {
         if self.next_key == self.end_key {
             return false;
+        }
+        if self.signed.elapsed() > SIGNATURE_TIME {
+            self.sign();
         }
         let first = self.next_key * item::ITEMS_PER_KEY;
         self.next_key += 1;

@@ -8,6 +8,7 @@ use crate::rid::Rid;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ResourceKind {
+    Account,
     Database,
     Container,
     Offer,

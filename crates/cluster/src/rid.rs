@@ -32,6 +32,9 @@ impl RidText {
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
 
 impl Rid {
+    /// Stands for the account, as the owner of what is below no database. Databases are numbered from one.
+    pub const ACCOUNT: Rid = Rid { bytes: [0; 16], len: 4 };
+
     pub fn database(number: u32) -> Rid {
         Rid::from_slice(&number.to_be_bytes())
     }

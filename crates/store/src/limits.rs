@@ -74,6 +74,13 @@ pub const SHARED_THROUGHPUT_CONTAINERS_MAX: usize = 25;
 pub const USERS_MAX: usize = 10_000;
 pub const PERMISSIONS_MAX: usize = 20_000;
 pub const ENCRYPTION_KEYS_MAX: usize = 20;
+/// Roles of an account that are not built in, and assignments of roles.
+pub const ROLE_DEFINITIONS_MAX: usize = 100;
+pub const ROLE_ASSIGNMENTS_MAX: usize = 2_000;
+/// Seconds that a resource token is good for: at least, by default, at most.
+pub const TOKEN_SECONDS_MIN: u64 = 10;
+pub const TOKEN_SECONDS_DEFAULT: u64 = 3_600;
+pub const TOKEN_SECONDS_MAX: u64 = 86_400;
 /// Scripts of a container.
 pub const PROCEDURES_MAX: usize = 100;
 pub const TRIGGERS_MAX: usize = 25;

@@ -1,4 +1,4 @@
-//! What hangs below a database, a container or a user: users, permissions, keys and scripts.
+//! What hangs below the account, a database, a container or a user: roles, users, permissions, keys and scripts.
 //!
 //! All of these are alike: a name that is unique among its kind below one owner, a body of JSON that the catalog
 //! does not look into, a version. They go when their owner goes. There may be many below one owner, and a body may be
@@ -32,6 +32,9 @@ pub enum ChildKind {
     Procedure,
     Trigger,
     Function,
+    /// Below the account.
+    RoleDefinition,
+    RoleAssignment,
 }
 
 /// One resource below an owner. Cheap to hold: the catalog shares it.
@@ -60,13 +63,15 @@ struct Quota {
 }
 
 impl ChildKind {
-    pub const ALL: [ChildKind; 6] = [
+    pub const ALL: [ChildKind; 8] = [
         ChildKind::User,
         ChildKind::EncryptionKey,
         ChildKind::Permission,
         ChildKind::Procedure,
         ChildKind::Trigger,
         ChildKind::Function,
+        ChildKind::RoleDefinition,
+        ChildKind::RoleAssignment,
     ];
 
     /// What its owners are.
@@ -74,6 +79,7 @@ impl ChildKind {
         match self {
             ChildKind::User | ChildKind::EncryptionKey => ResourceKind::Database,
             ChildKind::Permission => ResourceKind::Child(ChildKind::User),
+            ChildKind::RoleDefinition | ChildKind::RoleAssignment => ResourceKind::Account,
             ChildKind::Procedure | ChildKind::Trigger | ChildKind::Function => ResourceKind::Container,
         }
     }
@@ -93,13 +99,22 @@ impl ChildKind {
             ChildKind::Procedure => (limits::PROCEDURES_MAX, limits::SCRIPT_BYTES_MAX, "StoredProcedures"),
             ChildKind::Trigger => (limits::TRIGGERS_MAX, limits::SCRIPT_BYTES_MAX, "Triggers"),
             ChildKind::Function => (limits::FUNCTIONS_MAX, limits::SCRIPT_BYTES_MAX, "UserDefinedFunctions"),
+            ChildKind::RoleDefinition => {
+                (limits::ROLE_DEFINITIONS_MAX, limits::CHILD_BYTES_MAX, "RoleDefinitions")
+            }
+            ChildKind::RoleAssignment => {
+                (limits::ROLE_ASSIGNMENTS_MAX, limits::CHILD_BYTES_MAX, "RoleAssignments")
+            }
         };
         Quota { count, bytes, name }
     }
 
     fn rid(self, owner: Rid, number: u32) -> Rid {
         match self {
-            ChildKind::User | ChildKind::EncryptionKey => Rid::user(owner, number),
+            ChildKind::User
+            | ChildKind::EncryptionKey
+            | ChildKind::RoleDefinition
+            | ChildKind::RoleAssignment => Rid::user(owner, number),
             _ => Rid::child(owner, ResourceKind::Child(self), u64::from(number)),
         }
     }
@@ -175,6 +190,7 @@ impl Catalog {
 
     fn check_owner(&self, kind: ChildKind, owner: Rid) -> Result<()> {
         let exists = match kind.owner_kind() {
+            ResourceKind::Account => owner == Rid::ACCOUNT,
             ResourceKind::Database => self.database_by_rid(owner).is_some(),
             ResourceKind::Container => self.container_by_rid(owner).is_some(),
             _ => owner
@@ -255,7 +271,7 @@ impl Db {
         };
         let record =
             ChildRecord { rid: kind.rid(owner, number), child: kind, owner, number, body: body_json };
-        let header = self.store(&next, vec![Record::Child(record.clone())], vec![]).await?[0].clone();
+        let header = self.store(&next, vec![Record::Child(record.clone())], vec![]).await?[0];
         let child = make_child(&record, body, &header).map_err(Error::invalid)?;
         let child = catalog.put_child(child);
         self.publish(&mut counters, next, catalog);

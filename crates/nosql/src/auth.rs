@@ -1,11 +1,14 @@
-//! Who may do what: master-key signatures.
+//! Who sends a request: somebody with a key of the account, with a resource token, or with a token of Entra ID.
 //!
-//! A client signs `verb \n type \n link \n x-ms-date \n date \n` with one of four keys. What exactly it takes
+//! With a key, a client signs `verb \n type \n link \n x-ms-date \n date \n` with one of four keys. What exactly it takes
 //! for the link differs between clients: names as they are or as they stand in the URL, and for RIDs only
 //! the last one, in lower case. So the signature is compared with each form that a client is known to send,
 //! the most common first. No form leaves the request less determined than the protocol itself does.
 //! Comparing takes constant time, and the line that is signed is never put together: its pieces go
 //! straight into the hash.
+
+mod entra;
+mod resource_token;
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -15,6 +18,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
 use http::Method;
+use orrery_cluster::Rid;
 use sha2::Sha256;
 
 use crate::address::rid_of_length;
@@ -26,16 +30,37 @@ use crate::router::{Segment, Signed};
 const DATE_WINDOW: Duration = Duration::from_secs(15 * 60);
 /// Bytes of a date; those of the protocol have 29.
 const DATE_BYTES_MAX: usize = 64;
-/// Bytes of an authorization header after decoding that can be a master token.
+/// Bytes of an authorization header that can be a master token, and of any: Entra tokens may list many groups.
 const TOKEN_BYTES_MAX: usize = 512;
+const LONG_TOKEN_BYTES_MAX: usize = 32 * 1024;
 
 type Signature = Hmac<Sha256>;
 
-/// Whether a request changes something; read-only keys do not open those.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    Read,
-    Write,
+pub(crate) use entra::Principal;
+pub use entra::{Entra, EntraError, EntraOptions};
+pub(crate) use resource_token::Claim;
+
+/// Who a request comes from. What that one may do is for [`crate::access`] to say.
+#[derive(Debug)]
+pub(crate) enum Identity {
+    /// Has one of the account's keys.
+    Account { read_only: bool },
+    /// Has the token of a permission.
+    Permission(Claim),
+    /// Has a token of Entra ID.
+    Principal(Principal),
+}
+
+impl Identity {
+    /// As the audit log names it.
+    pub fn name(&self) -> Cow<'static, str> {
+        match self {
+            Identity::Account { read_only: false } => "account key".into(),
+            Identity::Account { read_only: true } => "read-only account key".into(),
+            Identity::Permission(claim) => format!("permission {}", claim.permission).into(),
+            Identity::Principal(principal) => format!("principal {}", principal.id).into(),
+        }
+    }
 }
 
 /// The account's keys, ready to verify with.
@@ -43,6 +68,8 @@ pub(crate) enum Access {
 pub struct Keys {
     read_write: Vec<Signature>,
     read_only: Vec<Signature>,
+    /// Keys that resource tokens are signed with, one for each read-write key and made from it.
+    tokens: Vec<Signature>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -59,11 +86,17 @@ impl Keys {
         read_write: impl IntoIterator<Item = &'k str>,
         read_only: impl IntoIterator<Item = &'k str>,
     ) -> Result<Keys, KeysError> {
-        let keys = Keys { read_write: prepare(read_write)?, read_only: prepare(read_only)? };
-        if keys.read_write.is_empty() {
+        let (read_write, read_only) = (prepare(read_write)?, prepare(read_only)?);
+        if read_write.is_empty() {
             return Err(KeysError::NoKey);
         }
-        Ok(keys)
+        let tokens = read_write.iter().map(resource_token::key).collect();
+        Ok(Keys { read_write, read_only, tokens })
+    }
+
+    /// The token of a permission for so many seconds from now.
+    pub(crate) fn issue(&self, permission: Rid, now: SystemTime, seconds: u64) -> String {
+        resource_token::issue(&self.tokens[0], permission, now, seconds)
     }
 }
 
@@ -81,28 +114,37 @@ fn prepare<'k>(keys: impl IntoIterator<Item = &'k str>) -> Result<Vec<Signature>
     keys.into_iter().map(prepare_one).collect()
 }
 
-/// Checks that the request is signed with a key that opens it.
-pub(crate) fn authorize(
+/// Finds out who sent the request.
+pub(crate) fn authenticate(
     keys: &Keys,
+    entra: Option<&Entra>,
     method: &Method,
     signed: &Signed<'_>,
     headers: &RequestHeaders<'_>,
-    access: Access,
     now: SystemTime,
-) -> Result<(), Refusal> {
+) -> Result<Identity, Refusal> {
     let header = headers.authorization.ok_or(Own::Unauthorized(MISSING_HEADER.into()))?;
-    let signature = master_signature(header)?;
+    let mut buffer = [0u8; TOKEN_BYTES_MAX];
+    let text = percent_decode(header.trim(), &mut buffer).ok_or_else(invalid_token)?;
+    let token = Token::read(&text)?;
+    let signature = match token.kind {
+        TokenKind::Master => master_signature(token.signature)?,
+        TokenKind::Resource => {
+            return resource_token::read(&keys.tokens, token.signature, now).map(Identity::Permission);
+        }
+        TokenKind::Entra => {
+            let entra = entra.ok_or_else(entra::not_configured)?;
+            return entra.verify(token.signature, now).map(Identity::Principal);
+        }
+    };
     let dates = Dates::read(headers)?;
     dates.check_window(now)?;
     let line = Line { method, signed, dates };
     if keys.read_write.iter().any(|key| line.is_signed_by(key, &signature)) {
-        return Ok(());
+        return Ok(Identity::Account { read_only: false });
     }
     if keys.read_only.iter().any(|key| line.is_signed_by(key, &signature)) {
-        return match access {
-            Access::Read => Ok(()),
-            Access::Write => Err(Own::Forbidden(READ_ONLY_KEY.into()).into()),
-        };
+        return Ok(Identity::Account { read_only: true });
     }
     Err(Own::Unauthorized(WRONG_SIGNATURE.into()).into())
 }
@@ -115,38 +157,52 @@ const INVALID_TOKEN: &str =
     "The authorization header is not of the form type={type}&ver={version}&sig={signature}.";
 const WRONG_SIGNATURE: &str = "The input authorization token can't serve the request. The wrong key is being used or \
      the expected payload is not built as per the protocol. For more info: https://aka.ms/cosmosdb-tsg-unauthorized.";
-const READ_ONLY_KEY: &str = "Insufficient permissions provided in the authorization header for the corresponding \
-     request. Please retry with another authorization header.";
 
-/// Reads the signature out of the header, which may be percent-encoded as a whole.
-fn master_signature(header: &str) -> Result<[u8; 32], Refusal> {
-    let invalid = || Refusal::from(Own::Unauthorized(INVALID_TOKEN.into()));
-    if header.len() > TOKEN_BYTES_MAX && !header.contains("aad") && !header.contains("resource") {
-        return Err(invalid());
-    }
-    let mut buffer = [0u8; TOKEN_BYTES_MAX];
-    let token = percent_decode(header.trim(), &mut buffer).ok_or_else(invalid)?;
-    let (mut kind, mut version, mut signature) = ("", "", "");
-    // The signature is last and may itself contain `=`, so only the first one separates.
-    for part in token.splitn(3, '&') {
-        match part.split_once('=') {
-            Some(("type", value)) => kind = value,
-            Some(("ver", value)) => version = value,
-            Some(("sig", value)) => signature = value,
-            _ => return Err(invalid()),
+/// An authorization header in pieces.
+struct Token<'t> {
+    kind: TokenKind,
+    signature: &'t str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TokenKind {
+    Master,
+    Resource,
+    Entra,
+}
+
+impl<'t> Token<'t> {
+    /// Reads `type=master&ver=1.0&sig=...`.
+    fn read(text: &'t str) -> Result<Token<'t>, Refusal> {
+        let (mut kind, mut version, mut signature) = ("", "", "");
+        // The signature is last and may itself contain `=`, so only the first one separates.
+        for part in text.splitn(3, '&') {
+            match part.split_once('=') {
+                Some(("type", value)) => kind = value,
+                Some(("ver", value)) => version = value,
+                Some(("sig", value)) => signature = value.trim_end(),
+                _ => return Err(invalid_token()),
+            }
         }
+        let kind = match kind {
+            "master" => TokenKind::Master,
+            "resource" => TokenKind::Resource,
+            "aad" => TokenKind::Entra,
+            _ => return Err(invalid_token()),
+        };
+        // The service itself writes version 1 into resource tokens.
+        let is_known = version == "1.0" || kind == TokenKind::Resource && version == "1";
+        if is_known { Ok(Token { kind, signature }) } else { Err(invalid_token()) }
     }
-    match kind {
-        "master" => {}
-        "resource" => return Err(Own::Unauthorized("Resource tokens are not supported yet.".into()).into()),
-        "aad" => return Err(Own::Unauthorized("Microsoft Entra tokens are not supported yet.".into()).into()),
-        _ => return Err(invalid()),
-    }
-    if version != "1.0" {
-        return Err(invalid());
-    }
+}
+
+fn invalid_token() -> Refusal {
+    Own::Unauthorized(INVALID_TOKEN.into()).into()
+}
+
+fn master_signature(signature: &str) -> Result<[u8; 32], Refusal> {
     let mut bytes = [0u8; 48];
-    match LENIENT.decode_slice(signature.trim_end(), &mut bytes) {
+    match LENIENT.decode_slice(signature, &mut bytes) {
         Ok(32) => Ok(bytes[..32].try_into().expect("32 bytes were taken")),
         // Well-formed but of the wrong length: no key makes such a signature.
         _ => Err(Own::Unauthorized(WRONG_SIGNATURE.into()).into()),
@@ -155,6 +211,9 @@ fn master_signature(header: &str) -> Result<[u8; 32], Refusal> {
 
 /// Decodes into a buffer on the stack when it fits, as every master token does. `None` is what is not UTF-8.
 fn percent_decode<'t>(text: &'t str, buffer: &'t mut [u8; TOKEN_BYTES_MAX]) -> Option<Cow<'t, str>> {
+    if text.len() > LONG_TOKEN_BYTES_MAX {
+        return None;
+    }
     if text.len() > buffer.len() {
         return percent_encoding::percent_decode_str(text).decode_utf8().ok();
     }
@@ -205,14 +264,7 @@ impl<'a> Dates<'a> {
         if apart <= DATE_WINDOW {
             return Ok(());
         }
-        let message = format!(
-            "The authorization token is not valid at the current time. Please create another token and retry \
-             (token start time: {}, token expiry time: {}, current server time: {}).",
-            httpdate::fmt_http_date(date),
-            date.checked_add(DATE_WINDOW).map_or_else(String::new, httpdate::fmt_http_date),
-            httpdate::fmt_http_date(now),
-        );
-        Err(Own::Forbidden(message.into()).into())
+        Err(not_valid_now(date, date.checked_add(DATE_WINDOW), now))
     }
 
     /// Which values a client may have put on its two lines. A `date` beside `x-ms-date` is often added below
@@ -225,6 +277,18 @@ impl<'a> Dates<'a> {
         let both = self.x_ms_date.zip(self.date);
         std::iter::once(main).chain(both)
     }
+}
+
+/// The refusal of a token that is not valid yet or not any more.
+fn not_valid_now(start: SystemTime, end: Option<SystemTime>, now: SystemTime) -> Refusal {
+    let message = format!(
+        "The authorization token is not valid at the current time. Please create another token and retry \
+         (token start time: {}, token expiry time: {}, current server time: {}).",
+        httpdate::fmt_http_date(start),
+        end.map_or_else(String::new, httpdate::fmt_http_date),
+        httpdate::fmt_http_date(now),
+    );
+    Own::Forbidden(message.into()).into()
 }
 
 /// What the client has signed, in all forms it may have.

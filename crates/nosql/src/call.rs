@@ -6,7 +6,9 @@ use std::time::Instant;
 use http::Method;
 use orrery_cluster::{Catalog, Db};
 
+use crate::access::Grant;
 use crate::activity::ActivityId;
+use crate::auth::Keys;
 use crate::gateway::Scheme;
 use crate::headers::RequestHeaders;
 
@@ -17,6 +19,10 @@ pub(crate) struct Call<'a> {
     pub catalog: Arc<Catalog>,
     pub headers: &'a RequestHeaders<'a>,
     pub trace: &'a Trace<'a>,
+    /// The account's keys, to make tokens of permissions with.
+    pub keys: &'a Keys,
+    /// What the operations of a batch may do.
+    pub grant: &'a Grant,
     /// The host that clients are told to dial, when it is not the one they dialled.
     pub advertised_host: Option<&'a str>,
 }

@@ -1,4 +1,4 @@
-//! Resources below a database, a container or a user: create, upsert, read, replace, delete, list, query.
+//! Resources below the account, a database, a container or a user: create, upsert, read, replace, delete, list, query.
 //!
 //! One implementation serves all kinds. What differs between them is in [`shape`]: the words of paths and feeds,
 //! what a body must have, and what the server adds to it.
@@ -34,6 +34,7 @@ pub(crate) enum Owner {
     Database(Arc<Database>),
     Container(Arc<Container>),
     User(Arc<Database>, Arc<Child>),
+    Account,
 }
 
 impl Branch {
@@ -46,6 +47,11 @@ impl Branch {
     pub fn in_database(catalog: &Catalog, kind: ChildKind, database: &str) -> Result<Branch, Refusal> {
         let (database, by_rid) = address::find_database(catalog, database).ok_or(Own::OwnerNotFound)?;
         Ok(Branch { kind, owner: Owner::Database(database), by_rid })
+    }
+
+    /// Roles, which belong to the account.
+    pub fn in_account(kind: ChildKind) -> Branch {
+        Branch { kind, owner: Owner::Account, by_rid: false }
     }
 
     /// The permissions of a user.
@@ -61,6 +67,7 @@ impl Branch {
             Owner::Database(database) => database.resource.rid,
             Owner::Container(container) => container.resource.rid,
             Owner::User(_, user) => user.resource.rid,
+            Owner::Account => Rid::ACCOUNT,
         }
     }
 
@@ -81,6 +88,7 @@ impl Branch {
             Owner::Container(container) => {
                 format!("dbs/{}/colls/{}/", container.database, container.resource.rid)
             }
+            Owner::Account => String::new(),
             Owner::User(database, user) => {
                 format!("dbs/{}/users/{}/", database.resource.rid, user.resource.rid)
             }
@@ -91,6 +99,7 @@ impl Branch {
 /// The feed of a kind below its owner.
 pub(crate) async fn feed(call: &Call<'_>, branch: &Branch, body: Bytes) -> Result<Reply, Refusal> {
     let array = shape::array(branch.kind);
+    shape::check_expiry(call, branch.kind)?;
     match *call.trace.method {
         Method::GET | Method::HEAD => {
             let reply = list(call, branch)?.charge("catalog read", ru::METADATA_READ);
@@ -98,7 +107,7 @@ pub(crate) async fn feed(call: &Call<'_>, branch: &Branch, body: Bytes) -> Resul
         }
         Method::POST if call.headers.is_query => {
             let owner = branch.owner_rid();
-            let rows = call.catalog.children(branch.kind, owner).map(|child| render(branch, child));
+            let rows = call.catalog.children(branch.kind, owner).map(|child| render(call, branch, child));
             let reply = resource_query::serve(call, Some(owner), array, rows, &body)?;
             Ok(in_owner(call, branch, reply))
         }
@@ -110,15 +119,17 @@ pub(crate) async fn feed(call: &Call<'_>, branch: &Branch, body: Bytes) -> Resul
 /// One child. Running a procedure is a POST to it, which its own module serves.
 pub(crate) async fn one(call: &Call<'_>, branch: &Branch, text: &str, body: Bytes) -> Result<Reply, Refusal> {
     let child = branch.find(&call.catalog, text).ok_or(Own::NotFound)?;
+    shape::check_expiry(call, branch.kind)?;
     let (kind, owner, rid) = (branch.kind, branch.owner_rid(), child.resource.rid);
     match *call.trace.method {
         Method::GET | Method::HEAD => Ok(show(call, branch, &child)),
         Method::PUT => {
-            let body = shape::accept(branch, &body)?;
+            let body = shape::accept(call, branch, &body)?;
             let child = call.db.replace_child(kind, owner, rid, body, if_match(call)).await?;
             Ok(written(call, branch, &child, StatusCode::OK))
         }
         Method::DELETE => {
+            shape::check_unused(call, &child)?;
             call.db.delete_child(kind, owner, rid, if_match(call)).await?;
             let reply = Reply::empty(StatusCode::NO_CONTENT).charge("catalog write", ru::METADATA_WRITE);
             Ok(in_owner(call, branch, reply))
@@ -128,7 +139,7 @@ pub(crate) async fn one(call: &Call<'_>, branch: &Branch, text: &str, body: Byte
 }
 
 async fn create(call: &Call<'_>, branch: &Branch, body: &[u8]) -> Result<Reply, Refusal> {
-    let body = shape::accept(branch, body)?;
+    let body = shape::accept(call, branch, body)?;
     let (kind, owner) = (branch.kind, branch.owner_rid());
     let (child, is_new) = match call.headers.is_upsert {
         true => call.db.upsert_child(kind, owner, body, if_match(call)).await?,
@@ -154,7 +165,7 @@ fn list(call: &Call<'_>, branch: &Branch) -> Result<Reply, Refusal> {
     let (mut rows, mut last, mut bytes) = (Vec::new(), None, 0);
     while rows.len() < most && bytes < limits::PAGE_BYTES_MAX {
         let Some(child) = rest.next() else { break };
-        let row = render(branch, child);
+        let row = render(call, branch, child);
         bytes += row.len();
         last = Some(child.resource.rid);
         rows.push(row);
@@ -168,13 +179,13 @@ fn show(call: &Call<'_>, branch: &Branch, child: &Child) -> Reply {
     let etag = child.resource.etag;
     let reply = match is_current(call, etag) {
         true => Reply::empty(StatusCode::NOT_MODIFIED),
-        false => Reply::ok(render(branch, child)),
+        false => Reply::ok(render(call, branch, child)),
     };
     in_owner(call, branch, reply.charge("catalog read", ru::METADATA_READ).etag(etag))
 }
 
 fn written(call: &Call<'_>, branch: &Branch, child: &Child, status: StatusCode) -> Reply {
-    let reply = Reply::new(status, render(branch, child))
+    let reply = Reply::new(status, render(call, branch, child))
         .charge("catalog write", ru::METADATA_WRITE)
         .etag(child.resource.etag);
     in_owner(call, branch, reply)
@@ -199,6 +210,7 @@ fn in_owner(call: &Call<'_>, branch: &Branch, mut reply: Reply) -> Reply {
             let reply = reply.receipt(Receipt { served, charge }).in_container(container);
             Reply { usage: None, ..reply }
         }
+        Owner::Account => reply.in_catalog(call.db.catalog_lsn(), None),
         Owner::User(database, user) => {
             let path = format!("dbs/{}/users/{}", database.resource.id, user.resource.id);
             let rid = user.resource.rid.to_string();
@@ -214,7 +226,7 @@ fn in_owner(call: &Call<'_>, branch: &Branch, mut reply: Reply) -> Reply {
     }
 }
 
-fn render(branch: &Branch, child: &Child) -> Vec<u8> {
+fn render(call: &Call<'_>, branch: &Branch, child: &Child) -> Vec<u8> {
     let resource = &child.resource;
     let mut out = Vec::with_capacity(512);
     envelope::begin_resource(resource, &resource.body, &mut out);
@@ -222,7 +234,7 @@ fn render(branch: &Branch, child: &Child) -> Vec<u8> {
     let link = format!("{}{}/{}/", branch.link(), segment(branch.kind), resource.rid);
     push_text(&mut out, "_self", &link);
     push_text(&mut out, "_etag", &resource.etag.to_header());
-    shape::push_extra(branch.kind, &mut out);
+    shape::push_extra(call, child, &mut out);
     push_number(&mut out, "_ts", resource.ts);
     out.push(b'}');
     out

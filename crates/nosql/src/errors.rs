@@ -41,6 +41,12 @@ pub(crate) enum Own {
     StaleCollectionRid,
     Unauthorized(Cow<'static, str>),
     Forbidden(Cow<'static, str>),
+    /// 401 or 403 with a number that says why.
+    Denied {
+        status: StatusCode,
+        substatus: u32,
+        message: Cow<'static, str>,
+    },
     /// Nothing can be at this path.
     NoSuchPath,
     /// The resource does not exist; its owner does.
@@ -311,6 +317,7 @@ fn own_wire(own: &Own) -> Wire {
         ),
         Own::Unauthorized(message) => gateway(StatusCode::UNAUTHORIZED, 0, message.clone()),
         Own::Forbidden(message) => gateway(StatusCode::FORBIDDEN, 0, message.clone()),
+        Own::Denied { status, substatus, message } => gateway(*status, *substatus, message.clone()),
         Own::NoSuchPath => gateway(StatusCode::NOT_FOUND, 0, "There is no resource at this path."),
         Own::NotFound => partition(
             StatusCode::NOT_FOUND,

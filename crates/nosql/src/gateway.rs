@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, Response};
@@ -11,8 +12,10 @@ use http_body_util::Full;
 use hyper::body::Body;
 use orrery_cluster::{ChildKind, Db, limits};
 
+use crate::access::{self, Act, Asked};
 use crate::activity::ActivityId;
-use crate::auth::{self, Access, Keys};
+use crate::audit::Entry;
+use crate::auth::{self, Entra, Keys};
 use crate::call::{Call, Trace};
 use crate::children::{self, Branch};
 use crate::errors::{Own, Refusal};
@@ -27,13 +30,14 @@ pub struct Gateway(Arc<Inner>);
 
 struct Inner {
     db: Db,
-    keys: Keys,
+    keys: ArcSwap<Keys>,
+    entra: ArcSwapOption<Entra>,
     options: Options,
     responder: Responder,
 }
 
 /// What an operator may set.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// How long the body of a request may take to arrive.
     pub body_time_max: Duration,
@@ -42,6 +46,8 @@ pub struct Options {
     /// The host name that the account document tells clients to dial, without a port. By default it is the
     /// one that the client has just dialled, which works behind any name; the emulator always says 127.0.0.1.
     pub advertised_host: Option<Arc<str>>,
+    /// Who checks tokens of Entra ID, when these are accepted.
+    pub entra: Option<Arc<Entra>>,
 }
 
 impl Default for Options {
@@ -50,6 +56,7 @@ impl Default for Options {
             body_time_max: Duration::from_secs(30),
             body_bytes_max: limits::REQUEST_BYTES_MAX,
             advertised_host: None,
+            entra: None,
         }
     }
 }
@@ -79,7 +86,19 @@ impl Scheme {
 
 impl Gateway {
     pub fn new(db: Db, keys: Keys, options: Options) -> Gateway {
-        Gateway(Arc::new(Inner { db, keys, options, responder: Responder::new() }))
+        let keys = ArcSwap::from_pointee(keys);
+        let entra = ArcSwapOption::new(options.entra.clone());
+        Gateway(Arc::new(Inner { db, keys, entra, options, responder: Responder::new() }))
+    }
+
+    /// From the next request on, these are the account's keys.
+    pub fn set_keys(&self, keys: Keys) {
+        self.0.keys.store(Arc::new(keys));
+    }
+
+    /// From the next request on, this one checks tokens of Entra ID.
+    pub fn set_entra(&self, entra: Option<Arc<Entra>>) {
+        self.0.entra.store(entra);
     }
 
     /// Answers a request. Refusals are answers too: this never fails.
@@ -104,10 +123,14 @@ impl Gateway {
             started,
             explain_charge: headers.explain_charge,
         };
+        let mut audit = None;
         let result = match malformed {
             Some(refusal) => Err(refusal),
-            None => self.serve(&parts, &headers, &trace, body).await,
+            None => self.serve(&parts, &headers, &trace, body, &mut audit).await,
         };
+        if let Some(entry) = &audit {
+            entry.write(&trace, &peer, &result);
+        }
         if let Err(refusal) = &result {
             tracing::debug!(
                 activity = trace.activity.as_str(),
@@ -127,6 +150,7 @@ impl Gateway {
         headers: &RequestHeaders<'_>,
         trace: &Trace<'_>,
         body: B,
+        audit: &mut Option<Entry>,
     ) -> Result<Reply, Refusal>
     where
         B: Body<Data = Bytes>,
@@ -134,24 +158,41 @@ impl Gateway {
     {
         let inner = &*self.0;
         let route = router::route(parts.uri.path())?;
-        let access = access(&parts.method, headers);
-        auth::authorize(&inner.keys, &parts.method, &route.signed, headers, access, SystemTime::now())?;
+        let act = Act::of(&route.endpoint, &parts.method, headers);
+        *audit = Entry::of(route.endpoint.kind(), act);
+        let (keys, entra) = (inner.keys.load(), inner.entra.load());
+        let identity = auth::authenticate(
+            &keys,
+            entra.as_deref(),
+            &parts.method,
+            &route.signed,
+            headers,
+            SystemTime::now(),
+        )?;
+        if let Some(entry) = audit {
+            entry.by(&identity);
+        }
+        let catalog = inner.db.catalog();
+        let asked = Asked {
+            endpoint: &route.endpoint,
+            act,
+            method: &parts.method,
+            path: trace.path,
+            headers,
+            catalog: &catalog,
+            account: &inner.db.account().name,
+        };
+        let grant = access::check(&identity, &asked)?;
         let has_body = matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
         let body = match has_body {
             true => body::read(body, inner.options.body_bytes_max, inner.options.body_time_max).await?,
             false => Bytes::new(),
         };
         let advertised_host = inner.options.advertised_host.as_deref();
-        let call = Call { db: &inner.db, catalog: inner.db.catalog(), headers, trace, advertised_host };
+        let call =
+            Call { db: &inner.db, catalog, headers, trace, keys: &keys, grant: &grant, advertised_host };
         dispatch(&call, route.endpoint, body).await
     }
-}
-
-/// Queries and their plans are reads that happen to be posted.
-fn access(method: &Method, headers: &RequestHeaders<'_>) -> Access {
-    let is_read = matches!(*method, Method::GET | Method::HEAD)
-        || *method == Method::POST && (headers.is_query || headers.is_query_plan);
-    if is_read { Access::Read } else { Access::Write }
 }
 
 /// All but point operations are boxed: a future is as large as the largest it may await, and is copied
@@ -178,6 +219,7 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
             let at = address::owner_container(catalog, &database, &container)?;
             items::one(call, &at, &item, body).await
         }
+        Endpoint::KeyDelete { .. } if *call.trace.method != Method::POST => Err(Own::MethodNotAllowed.into()),
         Endpoint::KeyDelete { database, container } => {
             let at = address::owner_container(catalog, &database, &container)?;
             Box::pin(items::delete_key(call, &at)).await
@@ -219,6 +261,10 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
         }
         Endpoint::Offers => Box::pin(offers::feed(call, body)).await,
         Endpoint::Offer { offer } => Box::pin(offers::one(call, &offer, body)).await,
+        Endpoint::Roles { kind } => Box::pin(children::feed(call, &Branch::in_account(kind), body)).await,
+        Endpoint::Role { kind, role } => {
+            Box::pin(children::one(call, &Branch::in_account(kind), &role, body)).await
+        }
         Endpoint::Unsupported { feature } => Err(Own::Unsupported(feature.into()).into()),
     }
 }

@@ -81,6 +81,8 @@ pub(crate) struct RequestHeaders<'a> {
     pub migrate_to_autopilot: bool,
     pub migrate_to_manual: bool,
 
+    /// How long the tokens of permissions in the answer shall be good for.
+    pub expiry_seconds: Option<u64>,
     pub populate_quota: bool,
     pub populate_statistics: bool,
     pub intended_collection_rid: Option<&'a str>,
@@ -226,6 +228,7 @@ impl<'a> RequestHeaders<'a> {
             "query-enable-scan" => flag(&mut self.enable_scan, name, raw),
             "populatequerymetrics" => flag(&mut self.populate_query_metrics, name, raw),
             "responsecontinuationtokenlimitinkb" => keep_number(&mut self.continuation_limit_kb, name, raw),
+            "expiry-seconds" => keep_number(&mut self.expiry_seconds, name, raw),
             "populatequotainfo" => flag(&mut self.populate_quota, name, raw),
             "populatepartitionstatistics" => flag(&mut self.populate_statistics, name, raw),
             "pre-trigger-include" => keep(&mut self.pre_triggers, name, raw),

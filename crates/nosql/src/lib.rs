@@ -1,13 +1,15 @@
 //! The NoSQL REST protocol: parse, authenticate, call `Db`, map the error, answer.
 //!
 //! A request passes through these modules in this order: [`headers`] reads all headers once, [`router`]
-//! turns the path into an [`router::Endpoint`], [`auth`] checks the signature, [`body`] reads the
+//! turns the path into an [`router::Endpoint`], [`auth`] finds out who asks, [`access`] whether they may, [`body`] reads the
 //! body under its limits, one handler calls `Db`, and [`respond`] writes the answer. Whatever goes wrong
 //! on the way becomes a [`errors::Refusal`], which is mapped to the wire in one place.
 
+mod access;
 mod account;
 mod activity;
 mod address;
+mod audit;
 mod auth;
 mod binary_json;
 mod body;
@@ -30,5 +32,5 @@ mod router;
 mod scripts;
 mod throughput;
 
-pub use auth::{Keys, KeysError};
+pub use auth::{Entra, EntraError, EntraOptions, Keys, KeysError};
 pub use gateway::{Gateway, Options, Peer, Scheme};

@@ -88,10 +88,124 @@ pub(crate) enum Endpoint<'p> {
     Offer {
         offer: Cow<'p, str>,
     },
+    /// Definitions or assignments of roles.
+    Roles {
+        kind: ChildKind,
+    },
+    Role {
+        kind: ChildKind,
+        role: Cow<'p, str>,
+    },
     /// Part of the protocol, not of this release; the text names it.
     Unsupported {
         feature: &'static str,
     },
+}
+
+/// The kinds of endpoints, without what they name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RouteKind {
+    Account,
+    Databases,
+    Database,
+    Containers,
+    Container,
+    Items,
+    Item,
+    Ranges,
+    Conflicts,
+    Conflict,
+    KeyDelete,
+    Users,
+    User,
+    EncryptionKeys,
+    EncryptionKey,
+    Permissions,
+    Permission,
+    Procedures,
+    Procedure,
+    Triggers,
+    Trigger,
+    Functions,
+    Function,
+    Offers,
+    Offer,
+    Roles,
+    Role,
+    Unsupported,
+}
+
+impl RouteKind {
+    /// All of them; tests go through this list, and the assertion below keeps it whole.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub const ALL: [RouteKind; RouteKind::Unsupported as usize + 1] = {
+        use RouteKind::*;
+        [
+            Account,
+            Databases,
+            Database,
+            Containers,
+            Container,
+            Items,
+            Item,
+            Ranges,
+            Conflicts,
+            Conflict,
+            KeyDelete,
+            Users,
+            User,
+            EncryptionKeys,
+            EncryptionKey,
+            Permissions,
+            Permission,
+            Procedures,
+            Procedure,
+            Triggers,
+            Trigger,
+            Functions,
+            Function,
+            Offers,
+            Offer,
+            Roles,
+            Role,
+            Unsupported,
+        ]
+    };
+}
+
+impl Endpoint<'_> {
+    pub fn kind(&self) -> RouteKind {
+        match self {
+            Endpoint::Account => RouteKind::Account,
+            Endpoint::Databases => RouteKind::Databases,
+            Endpoint::Database { .. } => RouteKind::Database,
+            Endpoint::Containers { .. } => RouteKind::Containers,
+            Endpoint::Container { .. } => RouteKind::Container,
+            Endpoint::Items { .. } => RouteKind::Items,
+            Endpoint::Item { .. } => RouteKind::Item,
+            Endpoint::Ranges { .. } => RouteKind::Ranges,
+            Endpoint::Conflicts { conflict: None, .. } => RouteKind::Conflicts,
+            Endpoint::Conflicts { .. } => RouteKind::Conflict,
+            Endpoint::KeyDelete { .. } => RouteKind::KeyDelete,
+            Endpoint::DatabaseChildren { kind: ChildKind::User, .. } => RouteKind::Users,
+            Endpoint::DatabaseChildren { .. } => RouteKind::EncryptionKeys,
+            Endpoint::DatabaseChild { kind: ChildKind::User, .. } => RouteKind::User,
+            Endpoint::DatabaseChild { .. } => RouteKind::EncryptionKey,
+            Endpoint::Permissions { .. } => RouteKind::Permissions,
+            Endpoint::Permission { .. } => RouteKind::Permission,
+            Endpoint::Scripts { kind: ChildKind::Procedure, .. } => RouteKind::Procedures,
+            Endpoint::Scripts { kind: ChildKind::Trigger, .. } => RouteKind::Triggers,
+            Endpoint::Scripts { .. } => RouteKind::Functions,
+            Endpoint::Script { kind: ChildKind::Procedure, .. } => RouteKind::Procedure,
+            Endpoint::Script { kind: ChildKind::Trigger, .. } => RouteKind::Trigger,
+            Endpoint::Script { .. } => RouteKind::Function,
+            Endpoint::Offers => RouteKind::Offers,
+            Endpoint::Offer { .. } => RouteKind::Offer,
+            Endpoint::Roles { .. } => RouteKind::Roles,
+            Endpoint::Role { .. } => RouteKind::Role,
+            Endpoint::Unsupported { .. } => RouteKind::Unsupported,
+        }
+    }
 }
 
 /// A path in pieces: what it names, and what a client signs of it.
@@ -172,6 +286,16 @@ fn endpoint<'p>(segments: &[Segment<'p>]) -> Result<Endpoint<'p>, Refusal> {
         },
         ("offers", 1) => Endpoint::Offers,
         ("offers", 2) => Endpoint::Offer { offer: name(1) },
+        ("roledefinitions" | "roleassignments", 1 | 2) => {
+            let kind = match word(0) {
+                "roledefinitions" => ChildKind::RoleDefinition,
+                _ => ChildKind::RoleAssignment,
+            };
+            match segments.get(1) {
+                None => Endpoint::Roles { kind },
+                Some(role) => Endpoint::Role { kind, role: role.text.clone() },
+            }
+        }
         ("addresses", _) => Endpoint::Unsupported { feature: "Direct connection mode (addresses)" },
         ("media", _) => Endpoint::Unsupported { feature: "Attachment media" },
         ("operations", _) => Endpoint::Unsupported { feature: "Distributed transactions (operations)" },
@@ -225,6 +349,22 @@ fn in_container<'p>(segments: &[Segment<'p>]) -> Result<Endpoint<'p>, Refusal> {
         ("systemdocuments", _) => Endpoint::Unsupported { feature: "System documents" },
         _ => return Err(Own::NoSuchPath.into()),
     })
+}
+
+/// The segments of a link as resources carry it, in which nothing is encoded.
+pub(crate) fn link_segments(link: &str) -> Option<Vec<Segment<'_>>> {
+    if link.len() > PATH_BYTES_MAX {
+        return None;
+    }
+    let segments = link.split('/').filter(|segment| !segment.is_empty());
+    let segments: Vec<Segment<'_>> =
+        segments.take(SEGMENTS_MAX + 1).map(|raw| Segment { raw, text: Cow::Borrowed(raw) }).collect();
+    (segments.len() <= SEGMENTS_MAX).then_some(segments)
+}
+
+/// What a link names.
+pub(crate) fn link_endpoint<'p>(segments: &[Segment<'p>]) -> Option<Endpoint<'p>> {
+    endpoint(segments).ok()
 }
 
 /// A feed signs its owner's link, a resource its own; operations on a container sign the container.

@@ -31,7 +31,7 @@ fn check(
     path: &str,
     authorization: &str,
     x_ms_date: &str,
-    access: Access,
+    is_write: bool,
 ) -> Result<(), u16> {
     let headers = RequestHeaders {
         authorization: Some(authorization),
@@ -40,8 +40,11 @@ fn check(
     };
     let now = httpdate::parse_http_date(DATE).expect("a date");
     let route = route(path).expect("a path");
-    authorize(&keys(), method, &route.signed, &headers, access, now)
-        .map_err(|refusal| refusal.wire().status.as_u16())
+    match authenticate(&keys(), None, method, &route.signed, &headers, now) {
+        Ok(Identity::Account { read_only: true }) if is_write => Err(403),
+        Ok(_) => Ok(()),
+        Err(refusal) => Err(refusal.wire().status.as_u16()),
+    }
 }
 
 #[test]
@@ -72,9 +75,9 @@ fn all_forms_that_clients_sign_are_accepted() {
     ] {
         for key in [PRIMARY, SECONDARY, READER] {
             let signature = sign(key, ["get", kind, link, &date, ""]);
-            assert_eq!(check(&get, path, &token(&signature), DATE, Access::Read), Ok(()), "{path} {link}");
+            assert_eq!(check(&get, path, &token(&signature), DATE, false), Ok(()), "{path} {link}");
             let bare = format!("type=master&ver=1.0&sig={signature}");
-            assert_eq!(check(&get, path, &bare, DATE, Access::Read), Ok(()), "{path} {link} not encoded");
+            assert_eq!(check(&get, path, &bare, DATE, false), Ok(()), "{path} {link} not encoded");
         }
     }
 }
@@ -98,7 +101,7 @@ fn the_date_header_serves_when_the_other_is_missing() {
             date: Some(DATE),
             ..RequestHeaders::default()
         };
-        let result = authorize(&keys(), &Method::GET, &route.signed, &headers, Access::Read, now);
+        let result = authenticate(&keys(), None, &Method::GET, &route.signed, &headers, now);
         assert_eq!(result.is_ok(), accepted);
     }
 }
@@ -108,7 +111,7 @@ fn what_was_not_signed_is_refused() {
     let date = DATE.to_lowercase();
     let good = sign(PRIMARY, ["get", "docs", "dbs/d/colls/c/docs/i", &date, ""]);
     let path = "/dbs/d/colls/c/docs/i";
-    assert_eq!(check(&Method::GET, path, &token(&good), DATE, Access::Read), Ok(()));
+    assert_eq!(check(&Method::GET, path, &token(&good), DATE, false), Ok(()));
     let other_key = sign("b3RoZXI=", ["get", "docs", "dbs/d/colls/c/docs/i", &date, ""]);
     for (method, path, authorization) in [
         (Method::PUT, path, token(&good)),
@@ -126,25 +129,22 @@ fn what_was_not_signed_is_refused() {
         (Method::GET, path, String::from("%ff%ff")),
         (Method::GET, path, "&".repeat(2000)),
     ] {
-        assert_eq!(check(&method, path, &authorization, DATE, Access::Read), Err(401), "{method} {path}");
+        assert_eq!(check(&method, path, &authorization, DATE, false), Err(401), "{method} {path}");
     }
 }
 
 #[test]
 fn a_name_that_is_no_rid_cannot_be_signed_by_its_last_segment() {
     let signature = sign(PRIMARY, ["get", "docs", "i", &DATE.to_lowercase(), ""]);
-    assert_eq!(
-        check(&Method::GET, "/dbs/d/colls/c/docs/i", &token(&signature), DATE, Access::Read),
-        Err(401)
-    );
+    assert_eq!(check(&Method::GET, "/dbs/d/colls/c/docs/i", &token(&signature), DATE, false), Err(401));
 }
 
 #[test]
 fn read_only_keys_do_not_write() {
     let signature = sign(READER, ["post", "docs", "dbs/d/colls/c", &DATE.to_lowercase(), ""]);
     let authorization = token(&signature);
-    assert_eq!(check(&Method::POST, "/dbs/d/colls/c/docs", &authorization, DATE, Access::Write), Err(403));
-    assert_eq!(check(&Method::POST, "/dbs/d/colls/c/docs", &authorization, DATE, Access::Read), Ok(()));
+    assert_eq!(check(&Method::POST, "/dbs/d/colls/c/docs", &authorization, DATE, true), Err(403));
+    assert_eq!(check(&Method::POST, "/dbs/d/colls/c/docs", &authorization, DATE, false), Ok(()));
 }
 
 #[test]
@@ -157,11 +157,11 @@ fn clocks_may_be_fifteen_minutes_apart() {
         let moved = Duration::from_secs(offset.unsigned_abs());
         let date = httpdate::fmt_http_date(if offset > 0 { base + moved } else { base - moved });
         let signature = sign(PRIMARY, ["get", "", "", &date.to_lowercase(), ""]);
-        assert_eq!(check(&Method::GET, "/", &token(&signature), &date, Access::Read), expected, "{offset}");
+        assert_eq!(check(&Method::GET, "/", &token(&signature), &date, false), expected, "{offset}");
     }
     for date in [far, "yesterday", "", &"x".repeat(100)] {
         let signature = sign(PRIMARY, ["get", "", "", &date.to_lowercase(), ""]);
-        assert!(check(&Method::GET, "/", &token(&signature), date, Access::Read).is_err(), "{date}");
+        assert!(check(&Method::GET, "/", &token(&signature), date, false).is_err(), "{date}");
     }
 }
 
@@ -169,7 +169,7 @@ fn clocks_may_be_fifteen_minutes_apart() {
 fn a_missing_header_is_named() {
     let headers = RequestHeaders::default();
     let route = route("/").expect("a path");
-    let refused = authorize(&keys(), &Method::GET, &route.signed, &headers, Access::Read, SystemTime::now())
+    let refused = authenticate(&keys(), None, &Method::GET, &route.signed, &headers, SystemTime::now())
         .expect_err("no");
     let body = String::from_utf8(refused.wire().body("id", "/")).expect("UTF-8");
     assert!(body.contains("Required Header authorization is missing"), "{body}");
@@ -186,12 +186,12 @@ fn broken_keys_are_refused() {
 proptest! {
     #[test]
     fn no_header_panics_or_passes(authorization in "\\PC{0,300}", date in "\\PC{0,80}") {
-        prop_assert!(check(&Method::GET, "/dbs/d", &authorization, &date, Access::Read).is_err());
+        prop_assert!(check(&Method::GET, "/dbs/d", &authorization, &date, false).is_err());
     }
 
     #[test]
     fn no_token_panics_or_passes(signature in "[a-zA-Z0-9+/=%]{0,100}") {
         let authorization = format!("type=master&ver=1.0&sig={signature}");
-        prop_assert_eq!(check(&Method::GET, "/dbs/d", &authorization, DATE, Access::Read), Err(401));
+        prop_assert_eq!(check(&Method::GET, "/dbs/d", &authorization, DATE, false), Err(401));
     }
 }

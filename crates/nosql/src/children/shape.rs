@@ -1,11 +1,16 @@
 //! What tells the kinds of children apart on the wire.
 
-use orrery_cluster::ChildKind;
-use orrery_doc::{Doc, DocBuilder, Value};
+use std::time::SystemTime;
 
+use orrery_cluster::{Child, ChildKind, limits};
+use orrery_doc::{Doc, DocBuilder, Value, json};
+
+use crate::access;
+use crate::call::Call;
 use crate::children::Branch;
 use crate::envelope::{self, push_text};
 use crate::errors::Refusal;
+use crate::items;
 
 /// The word of paths.
 pub(crate) fn segment(kind: ChildKind) -> &'static str {
@@ -16,6 +21,8 @@ pub(crate) fn segment(kind: ChildKind) -> &'static str {
         ChildKind::Procedure => "sprocs",
         ChildKind::Trigger => "triggers",
         ChildKind::Function => "udfs",
+        ChildKind::RoleDefinition => "roledefinitions",
+        ChildKind::RoleAssignment => "roleassignments",
     }
 }
 
@@ -28,6 +35,8 @@ pub(super) fn array(kind: ChildKind) -> &'static str {
         ChildKind::Procedure => "StoredProcedures",
         ChildKind::Trigger => "Triggers",
         ChildKind::Function => "UserDefinedFunctions",
+        ChildKind::RoleDefinition => "RoleDefinitions",
+        ChildKind::RoleAssignment => "RoleAssignments",
     }
 }
 
@@ -40,6 +49,8 @@ pub(super) fn quota_word(kind: ChildKind) -> &'static str {
         ChildKind::Procedure => "storedProcedures",
         ChildKind::Trigger => "triggers",
         ChildKind::Function => "functions",
+        ChildKind::RoleDefinition => "roleDefinitions",
+        ChildKind::RoleAssignment => "roleAssignments",
     }
 }
 
@@ -51,7 +62,7 @@ pub(super) fn quota(kind: ChildKind) -> usize {
 const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_ts", "_permissions", "_token"];
 
 /// Reads a body that a client sent, checks what its kind must have, and leaves out what the server adds.
-pub(super) fn accept(branch: &Branch, body: &[u8]) -> Result<Doc, Refusal> {
+pub(super) fn accept(call: &Call<'_>, branch: &Branch, body: &[u8]) -> Result<Doc, Refusal> {
     let sent = envelope::parse_body(body)?;
     envelope::required_id(&sent)?;
     match branch.kind {
@@ -60,6 +71,8 @@ pub(super) fn accept(branch: &Branch, body: &[u8]) -> Result<Doc, Refusal> {
         ChildKind::Permission => check_permission(sent.root())?,
         ChildKind::Procedure | ChildKind::Function => check_script(sent.root())?,
         ChildKind::Trigger => check_trigger(sent.root())?,
+        ChildKind::RoleDefinition => access::check_definition(sent.root())?,
+        ChildKind::RoleAssignment => access::check_assignment(&call.catalog, sent.root())?,
     }
     let mut kept = DocBuilder::with_capacity(body.len());
     kept.begin_object();
@@ -73,10 +86,40 @@ pub(super) fn accept(branch: &Branch, body: &[u8]) -> Result<Doc, Refusal> {
 }
 
 /// Writes what the server adds to a child of this kind, beside what all resources have.
-pub(super) fn push_extra(kind: ChildKind, out: &mut Vec<u8>) {
-    if kind == ChildKind::User {
-        push_text(out, "_permissions", "permissions/");
+pub(super) fn push_extra(call: &Call<'_>, child: &Child, out: &mut Vec<u8>) {
+    match child.kind {
+        ChildKind::User => push_text(out, "_permissions", "permissions/"),
+        ChildKind::Permission => {
+            let seconds = call.headers.expiry_seconds.unwrap_or(limits::TOKEN_SECONDS_DEFAULT);
+            let token = call.keys.issue(child.resource.rid, SystemTime::now(), seconds);
+            push_text(out, "_token", &token);
+        }
+        _ => {}
     }
+}
+
+/// Refuses a time that no token of a permission may have.
+pub(super) fn check_expiry(call: &Call<'_>, kind: ChildKind) -> Result<(), Refusal> {
+    let allowed = limits::TOKEN_SECONDS_MIN..=limits::TOKEN_SECONDS_MAX;
+    match call.headers.expiry_seconds {
+        Some(seconds) if kind == ChildKind::Permission && !allowed.contains(&seconds) => {
+            Err(Refusal::bad_request(format!(
+                "The value '{seconds}' specified for the header 'x-ms-documentdb-expiry-seconds' is not between {} \
+                 and {}.",
+                allowed.start(),
+                allowed.end()
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A role that somebody has cannot go.
+pub(super) fn check_unused(call: &Call<'_>, child: &Child) -> Result<(), Refusal> {
+    if child.kind == ChildKind::RoleDefinition && access::is_assigned(&call.catalog, &child.resource.id) {
+        return Err(Refusal::bad_request("The role definition is assigned; delete its assignments first."));
+    }
+    Ok(())
 }
 
 fn check_encryption_key(root: Value<'_>) -> Result<(), Refusal> {
@@ -87,7 +130,15 @@ fn check_encryption_key(root: Value<'_>) -> Result<(), Refusal> {
 
 fn check_permission(root: Value<'_>) -> Result<(), Refusal> {
     required(root, "resource", |value| value.as_str().is_some_and(|link| !link.is_empty()))?;
-    required(root, "permissionMode", |value| one_of(value, &["Read", "All"]))
+    required(root, "permissionMode", |value| one_of(value, &["Read", "All"]))?;
+    match root.get("resourcePartitionKey") {
+        Value::Undefined | Value::Null => Ok(()),
+        key => {
+            let mut text = Vec::new();
+            json::write(key, &mut text);
+            items::parse_key(&String::from_utf8_lossy(&text)).map(|_| ())
+        }
+    }
 }
 
 fn check_script(root: Value<'_>) -> Result<(), Refusal> {

@@ -10,6 +10,7 @@ use sha2::Sha256;
 
 use super::*;
 
+mod access;
 mod children;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -80,18 +81,23 @@ const PEER: Peer = Peer {
 };
 
 fn authorization(method: &str, path: &str, date: &str) -> String {
+    authorization_with(KEY, method, path, date)
+}
+
+fn authorization_with(key: &str, method: &str, path: &str, date: &str) -> String {
     let segments: Vec<String> = path
         .split('/')
         .filter(|segment| !segment.is_empty())
         .map(|segment| percent_encoding::percent_decode_str(segment).decode_utf8_lossy().into_owned())
         .collect();
     let (kind, link) = match segments.len() {
+        6 if segments[4] == "operations" => ("colls".to_owned(), segments[..4].join("/")),
         0 => (String::new(), String::new()),
         odd if odd % 2 == 1 => (segments[odd - 1].clone(), segments[..odd - 1].join("/")),
         even => (segments[even - 2].clone(), segments.join("/")),
     };
     let text = format!("{}\n{kind}\n{link}\n{}\n\n", method.to_lowercase(), date.to_lowercase());
-    let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(KEY).expect("base64")).expect("any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(key).expect("base64")).expect("any length");
     mac.update(text.as_bytes());
     format!("type=master&ver=1.0&sig={}", STANDARD.encode(mac.finalize().into_bytes()))
 }
@@ -412,10 +418,9 @@ async fn what_is_not_there_yet_says_so() {
     let server = Server::start(false);
     server.post("/dbs", json!({"id": "d"})).await.expect(201);
     server.post("/dbs/d/colls", container("c")).await.expect(201);
-    for (path, feature) in [
-        ("/dbs/d/colls/c/docs/i/attachments", "Attachments"),
-        ("/addresses/", "Direct connection mode"),
-    ] {
+    for (path, feature) in
+        [("/dbs/d/colls/c/docs/i/attachments", "Attachments"), ("/addresses/", "Direct connection mode")]
+    {
         let refused = server.get(path).await.expect(400);
         assert!(refused.message().contains(feature), "{}", refused.message());
     }

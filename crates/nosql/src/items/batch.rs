@@ -20,6 +20,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let key = key::of_request(shape.key, call.headers.partition_key)?;
     let mut ops: Vec<Op> = Vec::with_capacity(operations.len());
     for operation in &operations {
+        call.grant.check(operation.kind.act(), &key)?;
         match operation.to_op(&shape, &key) {
             Ok(op) => ops.push(op),
             Err(refusal) => return Ok(failed(container, operations.len(), ops.len(), &refusal)),

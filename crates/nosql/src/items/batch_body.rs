@@ -7,6 +7,7 @@ use orrery_cluster::limits::{BATCH_OPS_MAX, ITEM_BYTES_MAX, JSON_DEPTH_MAX};
 use orrery_cluster::store::{Action, Op, Target};
 use orrery_doc::{Doc, PartitionKey, PartitionKeyDef, Value, json};
 
+use crate::access::ItemAct;
 use crate::errors::{Own, Refusal};
 use crate::headers::IndexingDirective;
 use crate::items::document::ItemBody;
@@ -26,6 +27,19 @@ pub(crate) enum Kind {
     Replace,
     Delete,
     Patch,
+}
+
+impl Kind {
+    /// What the operation needs the right to do; a patch replaces.
+    pub fn act(self) -> ItemAct {
+        match self {
+            Kind::Create => ItemAct::Create,
+            Kind::Upsert => ItemAct::Upsert,
+            Kind::Read => ItemAct::Read,
+            Kind::Replace | Kind::Patch => ItemAct::Replace,
+            Kind::Delete => ItemAct::Delete,
+        }
+    }
 }
 
 /// One operation, borrowed from the body.

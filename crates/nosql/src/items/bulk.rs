@@ -105,6 +105,7 @@ fn task(
     if range.is_some_and(|range| !range.contains(&epk(shape.key, &key))) {
         return Err(ErrorKind::RangeGone.into());
     }
+    call.grant.check(operation.kind.act(), &key)?;
     let op = operation.to_op(shape, &key)?;
     let is_minimal = call.headers.minimal_response || operation.is_minimal;
     Ok(Task { place, key, op, is_minimal })

@@ -14,6 +14,8 @@ use orrery_doc::{Doc, json};
 use proptest::prelude::*;
 
 use super::*;
+use crate::Keys;
+use crate::access::Grant;
 use crate::activity::ActivityId;
 use crate::address;
 use crate::call::Trace;
@@ -103,7 +105,15 @@ impl World {
             explain_charge: false,
         };
         let (catalog, advertised_host) = (self.db.catalog(), None);
-        let call = Call { db: &self.db, catalog, headers: &headers, trace: &trace, advertised_host };
+        let call = Call {
+            db: &self.db,
+            catalog,
+            headers: &headers,
+            trace: &trace,
+            keys: &Keys::new(["AAAA"], []).expect("a key"),
+            grant: &Grant::Everything,
+            advertised_host,
+        };
         let found = address::container(&call.catalog, "db", "items").expect("the container");
         let at = ContainerAddress { by_rid: self.by_rid, ..found };
         let result = match item {

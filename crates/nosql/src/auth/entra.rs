@@ -1,0 +1,169 @@
+//! Tokens of Entra ID: JSON Web Tokens that an issuer signs, for an audience, for a while.
+//!
+//! The operator says which issuers and audiences are right and gives the issuers' public keys. The server fetches
+//! nothing: a database should start and answer without the network. Only RS256 is accepted, whatever a token claims
+//! about itself. In development mode signatures, issuers and audiences are not checked; emulators do the same.
+
+use std::time::SystemTime;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use http::StatusCode;
+use jsonwebtoken::errors::{Error, ErrorKind};
+use jsonwebtoken::jwk::{AlgorithmParameters, JwkSet};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::Deserialize;
+
+use crate::errors::{Own, Refusal};
+
+/// Groups of a principal that are looked at.
+const GROUPS_MAX: usize = 256;
+
+/// What an operator says about tokens of Entra ID.
+#[derive(Clone, Debug, Default)]
+pub struct EntraOptions {
+    pub issuers: Vec<String>,
+    pub audiences: Vec<String>,
+    /// A JSON Web Key Set with the issuers' public RSA keys.
+    pub keys: String,
+    /// Believe every token that is not expired.
+    pub development: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EntraError {
+    #[error("the key set is not a JSON Web Key Set: {0}")]
+    NotAKeySet(String),
+    #[error("the key set has no RSA key")]
+    NoKey,
+    #[error("at least one issuer and one audience are needed")]
+    NobodyToTrust,
+}
+
+/// Checks tokens of Entra ID.
+pub struct Entra {
+    keys: Vec<(Option<String>, DecodingKey)>,
+    validation: Validation,
+    development: bool,
+}
+
+/// Who a token was issued to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Principal {
+    /// The object id.
+    pub id: String,
+    pub groups: Vec<String>,
+    /// Nobody has checked the token.
+    pub is_development: bool,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    oid: Option<String>,
+    #[serde(default)]
+    groups: Vec<String>,
+    exp: u64,
+}
+
+impl Entra {
+    pub fn new(options: &EntraOptions) -> Result<Entra, EntraError> {
+        let mut validation = Validation::new(Algorithm::RS256);
+        validation.set_issuer(&options.issuers);
+        validation.set_audience(&options.audiences);
+        validation.set_required_spec_claims(&["exp", "iss", "aud"]);
+        validation.validate_nbf = true;
+        if options.development {
+            return Ok(Entra { keys: vec![], validation, development: true });
+        }
+        if options.issuers.is_empty() || options.audiences.is_empty() {
+            return Err(EntraError::NobodyToTrust);
+        }
+        let set: JwkSet =
+            serde_json::from_str(&options.keys).map_err(|error| EntraError::NotAKeySet(error.to_string()))?;
+        let is_rsa = |algorithm: &AlgorithmParameters| matches!(algorithm, AlgorithmParameters::RSA(_));
+        let mut keys = Vec::new();
+        for key in set.keys.iter().filter(|key| is_rsa(&key.algorithm)) {
+            let decoding =
+                DecodingKey::from_jwk(key).map_err(|error| EntraError::NotAKeySet(error.to_string()))?;
+            keys.push((key.common.key_id.clone(), decoding));
+        }
+        if keys.is_empty() {
+            Err(EntraError::NoKey)
+        } else {
+            Ok(Entra { keys, validation, development: false })
+        }
+    }
+
+    pub(super) fn verify(&self, token: &str, now: SystemTime) -> Result<Principal, Refusal> {
+        let claims = if self.development { believe(token, now)? } else { self.check(token)? };
+        let id = claims.oid.filter(|id| !id.is_empty());
+        let id = id.ok_or_else(|| refusal(5011, "The token names no object identifier (oid)."))?;
+        let groups = claims.groups.into_iter().take(GROUPS_MAX).collect();
+        Ok(Principal { id, groups, is_development: self.development })
+    }
+
+    fn check(&self, token: &str) -> Result<Claims, Refusal> {
+        let header = decode_header(token).map_err(|error| wrong(&error))?;
+        // Keys without a name serve for all tokens; a token that names a key is checked with no other.
+        let candidates = self.keys.iter().filter(|(name, _)| match (name, &header.kid) {
+            (Some(name), Some(wanted)) => name == wanted,
+            _ => true,
+        });
+        let mut failure = refusal(5200, "The token is signed with a key that this account does not know.");
+        for (_, key) in candidates {
+            match decode::<Claims>(token, key, &self.validation) {
+                Ok(token) => return Ok(token.claims),
+                Err(error) => failure = wrong(&error),
+            }
+        }
+        Err(failure)
+    }
+}
+
+/// Development mode: the claims of a token as they stand.
+fn believe(token: &str, now: SystemTime) -> Result<Claims, Refusal> {
+    let malformed = || refusal(5003, "The token is not a JSON Web Token.");
+    let mut parts = token.split('.');
+    let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(malformed());
+    };
+    let claims = URL_SAFE.decode(claims.trim_end_matches('=')).map_err(|_| malformed())?;
+    let claims: Claims = serde_json::from_slice(&claims).map_err(|_| malformed())?;
+    let seconds = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    if claims.exp <= seconds { Err(refusal(5006, EXPIRED)) } else { Ok(claims) }
+}
+
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(base64::engine::DecodePaddingMode::RequireNone),
+);
+
+const EXPIRED: &str = "The token is expired. Get another one and try again.";
+
+pub(super) fn not_configured() -> Refusal {
+    refusal(5002, "Tokens of Microsoft Entra ID are not accepted by this account: no issuer is configured.")
+}
+
+fn wrong(error: &Error) -> Refusal {
+    let (substatus, message) = match error.kind() {
+        ErrorKind::InvalidSignature => (5004, "The signature of the token is not valid."),
+        ErrorKind::ImmatureSignature => (5005, "The token is not valid yet."),
+        ErrorKind::ExpiredSignature => (5006, EXPIRED),
+        ErrorKind::InvalidIssuer => {
+            (5007, "The token was issued by somebody whom this account does not trust.")
+        }
+        ErrorKind::InvalidAudience => (5008, "The token was issued for another audience than this account."),
+        ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName => {
+            (5004, "The token is not signed with RS256.")
+        }
+        _ => (5003, "The token is not a JSON Web Token with the claims that are needed."),
+    };
+    refusal(substatus, message)
+}
+
+fn refusal(substatus: u32, message: &'static str) -> Refusal {
+    Own::Denied { status: StatusCode::UNAUTHORIZED, substatus, message: message.into() }.into()
+}

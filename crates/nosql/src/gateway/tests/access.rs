@@ -1,0 +1,98 @@
+//! Who may do what: every kind of token against every route and operation.
+//!
+//! The requests of the matrix do no harm when they pass: they insist on a version that nothing has, or have a body
+//! that no handler takes. So all that is looked at is whether a request was stopped at the door, and how.
+
+mod matrix;
+mod roles;
+mod tokens;
+
+use http::Method;
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+
+use super::*;
+use crate::auth::EntraOptions;
+
+const ISSUER: &str = "https://issuer.example/tenant";
+const AUDIENCE: &str = "https://orrery.example";
+const READ_ONLY: &str = "HxwdHhobGBkWFxQVEhMQEQ4PDA0KCwgJBgcEBQIDAAE=";
+const SECOND: &str = "CAkKCwwNDg8QERITFBUWFxgZGhscHR4fAAECAwQFBgc=";
+/// Keys that sign nothing but these tests.
+const SIGNING: &[u8] = include_bytes!("access/issuer.der");
+const STRANGER: &[u8] = include_bytes!("access/stranger.der");
+const KEY_SET: &str = include_str!("access/issuer.jwks.json");
+
+/// A token as it stands in the header; keys sign each request anew.
+#[derive(Clone)]
+enum Token {
+    Key(&'static str),
+    Text(String),
+}
+
+impl Server {
+    fn guarded(development: bool) -> Server {
+        let options = EntraOptions {
+            issuers: vec![ISSUER.to_owned()],
+            audiences: vec![AUDIENCE.to_owned()],
+            keys: KEY_SET.to_owned(),
+            development,
+        };
+        let entra = Entra::new(&options).expect("a key set");
+        let keys = Keys::new([KEY, SECOND], [READ_ONLY]).expect("keys");
+        let options = Options { entra: Some(Arc::new(entra)), ..Options::default() };
+        let Server(open) = Server::start(false);
+        Server(Gateway::new(open.0.db.clone(), keys, options))
+    }
+
+    async fn send_as(
+        &self,
+        token: &Token,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let date = httpdate::fmt_http_date(SystemTime::now());
+        let token = match token {
+            Token::Key(key) => authorization_with(key, method, path, &date),
+            Token::Text(text) => {
+                percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+            }
+        };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("x-ms-date", &date)
+            .header("authorization", token);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        let request = request.body(Full::new(Bytes::from(text))).expect("a request");
+        answer(self.0.handle(request, PEER).await).await
+    }
+
+    /// Makes a permission and takes its token.
+    async fn token(&self, id: &str, permission: Value) -> Token {
+        let mut body = permission;
+        body["id"] = json!(id);
+        let made = self.post("/dbs/d/users/u/permissions", body).await.expect(201);
+        Token::Text(made.body["_token"].as_str().expect("a token").to_owned())
+    }
+}
+
+/// A token of the issuer for a principal; `change` spoils it.
+fn entra(principal: &str, change: impl FnOnce(&mut Value)) -> Token {
+    signed(SIGNING, principal, change)
+}
+
+fn signed(key: &[u8], principal: &str, change: impl FnOnce(&mut Value)) -> Token {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
+    let mut claims =
+        json!({"iss": ISSUER, "aud": AUDIENCE, "nbf": now - 5, "exp": now + 600, "oid": principal});
+    change(&mut claims);
+    let mut header = Header::new(Algorithm::RS256);
+    header.kid = Some("issuer".to_owned());
+    let token = encode(&header, &claims, &EncodingKey::from_rsa_der(key)).expect("a key that signs");
+    Token::Text(format!("type=aad&ver=1.0&sig={token}"))
+}

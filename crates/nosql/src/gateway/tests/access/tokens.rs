@@ -1,0 +1,138 @@
+//! Resource tokens at work.
+
+use super::*;
+
+async fn server() -> Server {
+    let server = Server::guarded(false);
+    server.post("/dbs", json!({"id": "d"})).await.expect(201);
+    server.post("/dbs/d/colls", container("c")).await.expect(201);
+    server.post("/dbs/d/users", json!({"id": "u"})).await.expect(201);
+    for (id, key) in [("1", "mine"), ("2", "mine"), ("3", "theirs")] {
+        let key_header = format!("[\"{key}\"]");
+        let headers = [("x-ms-documentdb-partitionkey", key_header.as_str())];
+        server.send("POST", "/dbs/d/colls/c/docs", &headers, &json!({"id": id, "pk": key})).await.expect(201);
+    }
+    server
+}
+
+const MINE: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["mine"]"#);
+const THEIRS: (&str, &str) = ("x-ms-documentdb-partitionkey", r#"["theirs"]"#);
+const QUERY: (&str, &str) = ("x-ms-documentdb-isquery", "True");
+const ACROSS: (&str, &str) = ("x-ms-documentdb-query-enablecrosspartition", "True");
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_token_of_a_key_sees_that_key_alone() {
+    let server = server().await;
+    let token = server
+        .token(
+            "k",
+            json!({"permissionMode": "All", "resource": "dbs/d/colls/c", "resourcePartitionKey": ["mine"]}),
+        )
+        .await;
+    let docs = "/dbs/d/colls/c/docs";
+    let query = json!({"query": "SELECT VALUE c.id FROM c"});
+    let rows = server.send_as(&token, "POST", docs, &[MINE, QUERY], &query).await.expect(200);
+    assert_eq!(rows.body["Documents"], json!(["1", "2"]));
+    for headers in [
+        vec![THEIRS, QUERY],
+        vec![QUERY, ACROSS],
+        vec![QUERY, ACROSS, ("x-ms-documentdb-partitionkeyrangeid", "0")],
+        vec![QUERY, ACROSS, ("x-ms-documentdb-partitionkey", "[]")],
+        vec![QUERY, ACROSS, ("x-ms-documentdb-partitionkey", "[[]]")],
+        vec![QUERY, ACROSS, ("x-orrery-query-merge", "True")],
+        vec![QUERY, ACROSS, ("x-ms-start-epk", ""), ("x-ms-end-epk", "FF")],
+    ] {
+        let refused = server.send_as(&token, "POST", docs, &headers, &query).await;
+        assert!(matches!(refused.status, 400 | 403), "{headers:?}: {} {}", refused.status, refused.body);
+    }
+    // A key and a range: what is read is the key.
+    let both = [MINE, QUERY, ("x-ms-documentdb-partitionkeyrangeid", "0")];
+    let rows = server.send_as(&token, "POST", docs, &both, &query).await.expect(200);
+    assert_eq!(rows.body["Documents"], json!(["1", "2"]));
+    let all = [MINE, ("x-ms-start-epk", "00"), ("x-ms-end-epk", "FF")];
+    let listed = server.send_as(&token, "GET", docs, &all, &Value::Null).await.expect(200);
+    assert_eq!(listed.body["_count"], 2);
+    let changes = [MINE, ("a-im", "Incremental Feed"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
+    let changed = server.send_as(&token, "GET", docs, &changes, &Value::Null).await.expect(200);
+    let owners: Vec<&Value> =
+        changed.body["Documents"].as_array().expect("rows").iter().map(|row| &row["pk"]).collect();
+    assert!(owners.iter().all(|owner| **owner == "mine"), "{owners:?}");
+
+    // A document of another key does not get in under the header of this one.
+    let stray = json!({"id": "4", "pk": "theirs"});
+    server.send_as(&token, "POST", docs, &[MINE], &stray).await.expect(400);
+    let batch = [("x-ms-cosmos-is-batch-request", "True"), ("x-ms-cosmos-batch-continue-on-error", "True")];
+    let operations = json!([
+        {"operationType": "Create", "partitionKey": "[\"mine\"]", "resourceBody": {"id": "5", "pk": "mine"}},
+        {"operationType": "Create", "partitionKey": "[\"theirs\"]", "resourceBody": {"id": "6", "pk": "theirs"}},
+    ]);
+    let done = server.send_as(&token, "POST", docs, &batch, &operations).await;
+    assert_eq!((&done.body[0]["statusCode"], &done.body[1]["statusCode"]), (&json!(201), &json!(403)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_permission_counts_as_it_is_now() {
+    let server = server().await;
+    let permission = json!({"id": "p", "permissionMode": "Read", "resource": "dbs/d/colls/c/docs/1"});
+    let token = server.token("p", permission.clone()).await;
+    let (item, path) = ("/dbs/d/colls/c/docs/1", "/dbs/d/users/u/permissions/p");
+    server.send_as(&token, "GET", item, &[MINE], &Value::Null).await.expect(200);
+    server.send_as(&token, "DELETE", item, &[MINE], &Value::Null).await.expect(403);
+    let mut all = permission;
+    all["permissionMode"] = json!("All");
+    server.send("PUT", path, &[], &all).await.expect(200);
+    server.send_as(&token, "DELETE", item, &[MINE], &Value::Null).await.expect(204);
+    server.send("DELETE", path, &[], &Value::Null).await.expect(204);
+    server.send_as(&token, "GET", item, &[MINE], &Value::Null).await.expect(403);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn links_of_rids_are_as_good_as_links_of_names() {
+    let server = server().await;
+    let link =
+        server.get("/dbs/d/colls/c").await.expect(200).body["_self"].as_str().expect("a link").to_owned();
+    let token = server.token("r", json!({"permissionMode": "Read", "resource": link})).await;
+    for path in ["/dbs/d/colls/c".to_owned(), format!("/{link}"), format!("/{link}docs")] {
+        server.send_as(&token, "GET", &path, &[], &Value::Null).await.expect(200);
+    }
+    // A user holds nothing outside the own database.
+    server.post("/dbs", json!({"id": "e"})).await.expect(201);
+    server.post("/dbs/e/colls", container("c")).await.expect(201);
+    let token = server.token("e", json!({"permissionMode": "Read", "resource": "dbs/e/colls/c"})).await;
+    server.send_as(&token, "GET", "/dbs/e/colls/c", &[], &Value::Null).await.expect(403);
+    let token = server.token("whole", json!({"permissionMode": "Read", "resource": "dbs/d"})).await;
+    server.send_as(&token, "GET", "/dbs/d/colls/c/docs", &[], &Value::Null).await.expect(200);
+    server.send_as(&token, "GET", "/dbs/d", &[], &Value::Null).await.expect(200);
+    server.send_as(&token, "GET", "/dbs/d/users", &[], &Value::Null).await.expect(403);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn tokens_live_as_long_as_asked_within_limits() {
+    let server = server().await;
+    let body = json!({"id": "p", "permissionMode": "Read", "resource": "dbs/d/colls/c"});
+    server.post("/dbs/d/users/u/permissions", body).await.expect(201);
+    let path = "/dbs/d/users/u/permissions/p";
+    for (seconds, wanted) in
+        [("10", 200), ("86400", 200), ("9", 400), ("86401", 400), ("-1", 400), ("x", 400)]
+    {
+        let headers = [("x-ms-documentdb-expiry-seconds", seconds)];
+        let shown = server.send("GET", path, &headers, &Value::Null).await;
+        assert_eq!(shown.status, wanted, "{seconds}");
+        assert_eq!(shown.body["_token"].is_string(), wanted == 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn tokens_outlive_a_change_of_the_other_key() {
+    let server = server().await;
+    let token = server.token("p", json!({"permissionMode": "Read", "resource": "dbs/d/colls/c"})).await;
+    let path = "/dbs/d/colls/c";
+    let rotate = |keys: [&'static str; 2]| server.0.set_keys(Keys::new(keys, []).expect("keys"));
+    rotate([SECOND, KEY]);
+    server.send_as(&token, "GET", path, &[], &Value::Null).await.expect(200);
+    server.send_as(&Token::Key(KEY), "GET", path, &[], &Value::Null).await.expect(200);
+    rotate([SECOND, READ_ONLY]);
+    server.send_as(&token, "GET", path, &[], &Value::Null).await.expect(401);
+    server.send_as(&Token::Key(KEY), "GET", path, &[], &Value::Null).await.expect(401);
+    server.send_as(&Token::Key(SECOND), "GET", path, &[], &Value::Null).await.expect(200);
+}

@@ -46,8 +46,26 @@ pub struct Config {
 
     /// A file with the account's keys: lines of `primary = "<base64>"`, and optionally `secondary`,
     /// `primary-readonly` and `secondary-readonly`. Without it the well-known emulator key is used.
+    /// The file is read again when it changes and on SIGHUP.
     #[arg(long, env = "ORRERY_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+
+    /// An issuer of Entra ID tokens that is trusted, as the `iss` claim names it; may be given several times.
+    #[arg(long = "entra-issuer", env = "ORRERY_ENTRA_ISSUER", value_name = "URL", value_delimiter = ',')]
+    pub entra_issuers: Vec<String>,
+
+    /// An audience that tokens may be issued for, as the `aud` claim names it; may be given several times.
+    #[arg(long = "entra-audience", env = "ORRERY_ENTRA_AUDIENCE", value_name = "URL", value_delimiter = ',')]
+    pub entra_audiences: Vec<String>,
+
+    /// A file with the issuers' public keys, a JSON Web Key Set. It is read again when it changes.
+    #[arg(long, env = "ORRERY_ENTRA_KEYS", value_name = "FILE")]
+    pub entra_keys: Option<PathBuf>,
+
+    /// Accept every Entra ID token that is not expired, whoever signed it. For development, on loopback only.
+    #[arg(long, env = "ORRERY_ENTRA_DEVELOPMENT", default_value = "false", action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
+    pub entra_development: bool,
 
     /// Whether a write is answered after it is on disk (durable) or before (relaxed).
     #[arg(long, env = "ORRERY_DURABILITY", value_enum, default_value_t = Durability::Durable)]

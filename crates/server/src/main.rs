@@ -10,12 +10,14 @@ use crate::config::Config;
 
 mod admin;
 mod config;
+mod entra;
 mod front;
 mod keys;
 mod limits;
 mod listener;
 mod logs;
 mod metrics;
+mod rotation;
 mod serve;
 mod signals;
 mod tls;

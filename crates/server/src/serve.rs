@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use orrery_cluster::Db;
-use orrery_nosql::Gateway;
+use orrery_nosql::{Entra, Gateway};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 
@@ -19,7 +19,7 @@ use crate::listener::{self, Shared, Timeouts};
 use crate::metrics::Metrics;
 use crate::signals::StopSignals;
 use crate::tls::Tls;
-use crate::{limits, logs};
+use crate::{entra, limits, logs, rotation};
 
 pub fn run(config: Config, started: Instant) -> anyhow::Result<()> {
     logs::start(&config)?;
@@ -41,7 +41,9 @@ async fn serve(config: Config, keys: AccountKeys, started: Instant) -> anyhow::R
     let tls = Arc::new(Tls::new(tls_folder, &config.tls_names)?);
     let metrics = Arc::new(Metrics::new(started));
     let db = open_database(&config).await?;
-    let gateway = Gateway::new(db.clone(), keys.for_gateway()?, gateway_options(&config));
+    let entra = entra::choose(&config)?;
+    let gateway = Gateway::new(db.clone(), keys.for_gateway()?, gateway_options(&config, entra));
+    rotation::watch(&config, &gateway)?;
     let admin = Arc::new(Admin::new(db.clone(), Arc::clone(&metrics), Arc::clone(&tls)));
     announce(&config, &keys, address, started);
     prepare_tls(Arc::clone(&tls));
@@ -77,10 +79,11 @@ async fn open_database(config: &Config) -> anyhow::Result<Db> {
     opened.with_context(|| format!("cannot open the database in {place}"))
 }
 
-fn gateway_options(config: &Config) -> orrery_nosql::Options {
+fn gateway_options(config: &Config, entra: Option<Entra>) -> orrery_nosql::Options {
     orrery_nosql::Options {
         body_time_max: config.body_timeout_seconds,
         advertised_host: config.advertised_host.as_deref().map(Into::into),
+        entra: entra.map(Arc::new),
         ..orrery_nosql::Options::default()
     }
 }

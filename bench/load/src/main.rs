@@ -19,6 +19,7 @@ mod reads;
 mod report;
 mod requests;
 mod rounds;
+mod scripts;
 mod settings;
 mod site;
 mod start;
@@ -53,11 +54,12 @@ fn main() -> Result<()> {
 
 type Run = fn(&Settings, &mut Report) -> Result<()>;
 
-const SECTIONS: [(Section, Run); 6] = [
+const SECTIONS: [(Section, Run); 7] = [
     (Section::Start, start::run),
     (Section::Reads, reads::run),
     (Section::Creates, creates::run),
     (Section::Partitions, partitions::run),
     (Section::Growth, growth::run),
     (Section::Queries, queries::run),
+    (Section::Scripts, scripts::run),
 ];

@@ -27,6 +27,10 @@ impl Rounds {
         median(&self.micros)
     }
 
+    pub fn p99_ms(&mut self) -> f64 {
+        self.latency.quantile_ms(0.99)
+    }
+
     /// The median of the ratios round by round: what disturbs one round disturbs its neighbour alike.
     pub fn ratio_to(&self, other: &Rounds) -> f64 {
         let ratios: Vec<f64> =

@@ -54,6 +54,7 @@ pub enum Section {
     Partitions,
     Growth,
     Queries,
+    Scripts,
 }
 
 impl Settings {

@@ -169,7 +169,7 @@ impl Site {
         self.server.kill();
     }
 
-    fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         Client::new(self.server.port())
     }
 }

@@ -32,7 +32,7 @@ impl Samples {
         ];
         for (id, key, throughput) in containers {
             let throughput = [("x-ms-offer-throughput", throughput)];
-            let body = json!({"id": id, "partitionKey": key});
+            let body = json!({"id": id, "partitionKey": key, "changeFeedPolicy": {"retentionDuration": 10}});
             rids.push(rid(&post(client, "/dbs/fixed/colls", &body, &throughput)));
         }
         let mut etag = String::new();
@@ -124,6 +124,8 @@ fn item_requests() -> Vec<Request> {
         .iter_mut()
         .for_each(|op| op["partitionKey"] = json!("[\"k\"]"));
     let levels = json!({"id": "i1", "a": "x", "b": 2});
+    let range = ("x-ms-documentdb-partitionkeyrangeid", "1");
+    let seen = ("if-none-match", "\"0\"");
     vec![
         Request::new("POST", DOCS, &[key], &item(9).to_string()),
         Request::new("POST", DOCS, &[key, upsert], &item(1).to_string()),
@@ -137,7 +139,8 @@ fn item_requests() -> Vec<Request> {
         Request::new("GET", &path, &[key], ""),
         Request::new("DELETE", &format!("{DOCS}/i9"), &[key], ""),
         Request::new("GET", DOCS, &[("x-ms-max-item-count", "2")], ""),
-        Request::new("GET", "/dbs/fixed/colls/wide/docs", &[("a-im", "Incremental feed")], ""),
+        Request::new("GET", "/dbs/fixed/colls/wide/docs", &[("a-im", "Incremental feed"), range], ""),
+        Request::new("GET", "/dbs/fixed/colls/wide/docs", &[("a-im", "Full-Fidelity Feed"), range, seen], ""),
         Request::new("POST", DOCS, &atomic, &batch.to_string()),
         Request::new("POST", DOCS, &bulk, &bulk_body.to_string()),
         Request::new(
@@ -281,9 +284,13 @@ fn headers(continuations: Vec<String>, etag: String, rids: &[String]) -> Vec<(&'
             ]),
         ),
         ("if-match", list(&["*", "\"\"", &etag, "etag"])),
-        ("if-none-match", list(&["*", "\"7\"", "0", "\"18446744073709551615\"", &etag])),
+        (
+            "if-none-match",
+            list(&["*", "\"7\"", "0", "\"18446744073709551615\"", "\"2.65535\"", "\"3.1\"", &etag]),
+        ),
         ("if-modified-since", list(&["Sun, 06 Nov 1994 08:49:37 GMT", "never"])),
         ("a-im", list(&["Incremental feed", "Full-Fidelity Feed"])),
+        ("x-ms-cosmos-changefeed-wire-format-version", list(&["2021-09-15", "1"])),
         ("prefer", list(&["return=minimal", "return=representation"])),
         ("x-orrery-explain-charge", flags()),
     ]

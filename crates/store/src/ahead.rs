@@ -18,7 +18,7 @@ use crate::engine::Snapshot;
 use crate::group::Progress;
 use crate::limits::PartitionLimits;
 use crate::{
-    Action, Etag, Group, Item, ItemKey, Lifetimes, Lsn, Meter, Op, OpError, Outcome, Partition, Schema,
+    Action, Etag, Group, Item, ItemKey, Lifetimes, Lsn, Op, OpError, Outcome, Partition, Schema,
     TICKS_PER_SECOND, Target, Txn, TxnError,
 };
 
@@ -89,38 +89,33 @@ impl Workbench {
     }
 
     /// Runs one operation. A refused one did nothing, and the next may follow.
-    pub fn run(&mut self, partition: &Partition, op: Op) -> Result<Outcome, (OpError, Meter)> {
+    pub fn run(&mut self, partition: &Partition, op: Op) -> Result<Outcome, Box<TxnError>> {
         let etag = Etag::of(self.lsn.0, self.ops.len() as u16, self.now / TICKS_PER_SECOND);
-        let is_write = !matches!(op.action, Action::Read);
-        let stamp = Stamp { etag, rid: 0 };
-        let creates = matches!(op.action, Action::Create(_) | Action::Upsert(_));
-        let stamp = Stamp { rid: if creates { partition.next_rid() } else { 0 }, ..stamp };
-        let txn = Txn { scope: self.scope.clone(), ops: vec![op], now: self.now };
+        let may_create = matches!(op.action, Action::Create(_) | Action::Upsert(_));
+        let stamp = Stamp { etag, rid: if may_create { partition.next_rid() } else { 0 } };
+        let mut txn = Txn { scope: self.scope.clone(), ops: vec![op], now: self.now };
         let progress = self.progress.take().expect("a bench has its progress between two operations");
         let group = Group::new(partition, &self.snapshot, &self.schema, self.limits);
         let mut group = group.resume(progress);
         let result = group.run_stamped(&txn, &[stamp]);
         self.progress = Some(group.pause());
-        match result {
-            Ok(mut done) => {
-                let outcome = done.outcomes.pop().expect("one operation has one outcome");
-                if is_write {
-                    let rid = outcome.item.header.rid;
-                    for op in txn.ops {
-                        let renames = matches!(op.action, Action::Rename { .. });
-                        // Who was named by rid has been found, and need not be looked for again.
-                        let target = if renames { op.target } else { Target::Id(outcome.id.clone()) };
-                        self.ops.push(Op { target, ..op });
-                    }
-                    self.stamps.push(Stamp { rid, ..stamp });
-                }
-                Ok(outcome)
-            }
-            Err(refusal) => {
-                let TxnError { error, meter, .. } = *refusal;
-                Err((error, meter))
-            }
+        let outcome = result?.outcomes.pop().expect("one operation has one outcome");
+        let op = txn.ops.pop().expect("it is the one that was run");
+        if !matches!(op.action, Action::Read) {
+            self.keep(op, Stamp { rid: outcome.item.header.rid, ..stamp }, &outcome.id);
         }
+        Ok(outcome)
+    }
+
+    /// Remembers a write. Whoever was named by rid has been found and need not be looked for again, unless the id that
+    /// is known now is a new one.
+    fn keep(&mut self, op: Op, stamp: Stamp, id: &str) {
+        let target = match op.action {
+            Action::Rename { .. } => op.target,
+            _ => Target::Id(id.to_owned()),
+        };
+        self.ops.push(Op { target, ..op });
+        self.stamps.push(stamp);
     }
 
     pub fn snapshot(&self) -> &Arc<Snapshot> {

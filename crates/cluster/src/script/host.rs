@@ -53,9 +53,9 @@ impl ScriptHost {
                 self.written_bytes += outcome.meter.bytes_written;
                 Ok(outcome)
             }
-            Err((error, meter)) => {
-                self.charge.merge(ru::write(&meter));
-                Err(error)
+            Err(refusal) => {
+                self.charge.merge(ru::write(&refusal.meter));
+                Err(refusal.error)
             }
         }
     }
@@ -83,7 +83,7 @@ impl ScriptHost {
                     precondition: Precondition::None,
                     indexed: true,
                 };
-                self.bench.run(&self.range.partition, read).map_err(|(error, _)| error)?.id
+                self.bench.run(&self.range.partition, read).map_err(|refusal| refusal.error)?.id
             }
         };
         Ok(if old_id == id { Action::Replace(doc) } else { Action::Rename { id, doc } })
@@ -236,7 +236,8 @@ impl ScriptHost {
         };
         let doc = json::parse(query.as_bytes(), JSON_DEPTH_MAX)
             .map_err(|_| wrong("The query of the script is not JSON."))?;
-        let text = doc.root().get("query").as_str().ok_or_else(|| wrong("The query of the script has no text."))?;
+        let text =
+            doc.root().get("query").as_str().ok_or_else(|| wrong("The query of the script has no text."))?;
         let parameters = Parameters::from_value(doc.root().get("parameters")).map_err(ErrorKind::Query)?;
         let properties = self.computed_properties().map_err(ErrorKind::Query)?;
         Ok(compile_with(text, &parameters, &properties).map_err(ErrorKind::Query)?)
@@ -273,8 +274,8 @@ impl Host for ScriptHost {
     }
 
     fn write(&mut self, write: Write<'_>) -> Answer {
-        let is_full = self.bench.writes() >= SCRIPT_WRITES_MAX
-            || self.written_bytes >= SCRIPT_WRITE_BYTES_MAX as u64;
+        let is_full =
+            self.bench.writes() >= SCRIPT_WRITES_MAX || self.written_bytes >= SCRIPT_WRITE_BYTES_MAX as u64;
         if is_full || self.is_spent() {
             return Answer::NotAccepted;
         }

@@ -17,6 +17,7 @@ mod lanes;
 mod links;
 mod procedure;
 mod run;
+mod threads;
 mod trigger;
 
 use std::sync::Arc;
@@ -40,7 +41,8 @@ pub use trigger::{TriggerNames, TriggeredReply};
 /// What all scripts of a database share.
 pub(crate) struct Scripts {
     programs: Programs,
-    threads: Arc<Semaphore>,
+    threads: threads::Threads,
+    at_once: Arc<Semaphore>,
     lanes: lanes::Lanes,
     limits: Limits,
     conflicts_ignored: AtomicBool,
@@ -75,7 +77,8 @@ impl Scripts {
     pub fn new() -> Scripts {
         Scripts {
             programs: Programs::new(SCRIPTS_CACHED_MAX, SCRIPTS_CACHED_BYTES_MAX),
-            threads: Arc::new(Semaphore::new(SCRIPTS_AT_ONCE_MAX)),
+            threads: threads::Threads::default(),
+            at_once: Arc::new(Semaphore::new(SCRIPTS_AT_ONCE_MAX)),
             lanes: lanes::Lanes::default(),
             limits: Limits { memory_bytes: SCRIPT_MEMORY_BYTES, ..Limits::default() },
             conflicts_ignored: AtomicBool::new(false),

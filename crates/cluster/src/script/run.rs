@@ -21,11 +21,6 @@ use crate::receipt::{Charge, Receipt, Served};
 
 /// What a script costs besides what it does.
 const START_UNITS: f64 = 1.0;
-/// The engine's own stack and a query of a script both fit.
-const STACK_BYTES: usize = 4 << 20;
-/// How much less a script's thread counts than others when processors are short.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 10;
 /// Seconds of its partition's rate that a script may spend beyond what is there when it begins.
 const SECONDS_AHEAD: f64 = 5.0;
 
@@ -90,8 +85,9 @@ impl Db {
             }
         };
         for _ in 0..SCRIPT_ATTEMPTS_MAX {
-            let waiting = scripts.threads.clone().acquire_owned();
-            let permit = timeout_at(deadline, waiting).await.map_err(busy)?.map_err(|_| ErrorKind::Stopping)?;
+            let waiting = scripts.at_once.clone().acquire_owned();
+            let permit =
+                timeout_at(deadline, waiting).await.map_err(busy)?.map_err(|_| ErrorKind::Stopping)?;
             let limits = self.limits_until(deadline)?;
             let host = self.host(&place, options, &limits)?;
             let (job, logging) = (job.clone(), options.logging);
@@ -100,12 +96,10 @@ impl Db {
             let run = move || {
                 // The permit belongs to the thread: one that overstays is counted until it ends.
                 let _permit = permit;
-                give_way();
                 // A client that went away takes nothing with it: what is not committed never happened.
                 let _ = sender.send(job.run(host, &limits, logging));
             };
-            let thread = std::thread::Builder::new().name("script".into()).stack_size(STACK_BYTES);
-            thread.spawn(run).map_err(|error| failed(&error.to_string()))?;
+            scripts.threads.run(run).map_err(|error| failed(&error.to_string()))?;
             let ended = match timeout_at(deadline, answer).await {
                 Ok(Ok(ended)) => ended,
                 Ok(Err(_)) => return Err(failed("the thread of the script ended early")),
@@ -195,30 +189,24 @@ impl Db {
             "a script overstays its time; its thread is left to end by itself"
         );
         let kind = ErrorKind::Script(ScriptError::TimedOut { limit });
-        self.settle_script(place, kind, Charge::flat("script started", START_UNITS), place.range.partition.lsn())
+        self.settle_script(
+            place,
+            kind,
+            Charge::flat("script started", START_UNITS),
+            place.range.partition.lsn(),
+        )
     }
 }
 
 /// The logical partition is not what the script saw. Refusals of single operations mean the same: on the script's
 /// own snapshot they were accepted.
 fn was_overtaken(error: &OpError) -> bool {
-    matches!(
-        error,
-        OpError::Overtaken | OpError::NotFound | OpError::Conflict | OpError::PreconditionFailed
-    )
+    matches!(error, OpError::Overtaken | OpError::NotFound | OpError::Conflict | OpError::PreconditionFailed)
 }
 
 fn failed(error: &str) -> Error {
     tracing::error!(error, "a script could not be run");
     ErrorKind::Script(ScriptError::Engine("its thread failed".into())).into()
-}
-
-/// Lets the threads that serve requests go first. Other systems know priorities of whole processes only.
-fn give_way() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::nice(NICENESS) {
-        tracing::debug!(%error, "the thread of a script keeps its priority");
-    }
 }
 
 /// What a script may spend: what its partition has, and what comes in while it runs.

@@ -141,17 +141,13 @@ impl Job for TriggeredWrite {
 }
 
 impl TriggeredWrite {
-    fn steps<'a>(
-        &self,
-        mut stage: Stage<'a>,
-    ) -> std::result::Result<(Stage<'a>, Produced), Box<Failed>> {
+    fn steps<'a>(&self, mut stage: Stage<'a>) -> std::result::Result<(Stage<'a>, Produced), Box<Failed>> {
         let mut request = text_of(&self.op.action);
         let mut is_changed = false;
         for program in &self.pre {
             let trigger = Trigger { operation: self.operation, request_body: &request, response_body: b"" };
-            let (next, body) = stage.call(|host, limits, logging| {
-                call_pre_trigger(program, trigger, logging, host, limits)
-            })?;
+            let (next, body) = stage
+                .call(|host, limits, logging| call_pre_trigger(program, trigger, logging, host, limits))?;
             stage = next;
             if let Some(body) = body {
                 (request, is_changed) = (body, true);
@@ -176,9 +172,8 @@ impl TriggeredWrite {
         for program in &self.post {
             let trigger =
                 Trigger { operation: self.operation, request_body: &request, response_body: &response };
-            let (next, body) = stage.call(|host, limits, logging| {
-                call_post_trigger(program, trigger, logging, host, limits)
-            })?;
+            let (next, body) = stage
+                .call(|host, limits, logging| call_post_trigger(program, trigger, logging, host, limits))?;
             stage = next;
             if let Some(body) = body {
                 response = body.clone();

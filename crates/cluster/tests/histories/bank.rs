@@ -8,7 +8,7 @@ use orrery_cluster::limits::PartitionLimits;
 use orrery_cluster::store::{Action, Item, Op, Outcome, Precondition, Target};
 use orrery_cluster::{
     AccessChoice, Account, Child, ChildKind, Consistency, Container, ContainerDefinition, Db, DbOptions,
-    Durability, ErrorKind, Forms, PageOptions, ScriptOptions, ScriptRefusal, Scope, Storage, Throughput,
+    Durability, ErrorKind, Forms, PageOptions, Scope, ScriptOptions, ScriptRefusal, Storage, Throughput,
     WriteOptions,
 };
 use orrery_doc::{Doc, PartitionKey, json};
@@ -64,7 +64,8 @@ impl Bank {
         });
         let definition = ContainerDefinition::parse(&to_doc(&definition)).expect("a definition");
         let throughput = Some(Throughput::Manual(24_000));
-        let container = db.create_container(database.resource.rid, definition, throughput).await.expect("new");
+        let container =
+            db.create_container(database.resource.rid, definition, throughput).await.expect("new");
         let rid = container.resource.rid;
         let mut procedures = BTreeMap::new();
         for (name, text) in scripts::PROCEDURES {
@@ -114,8 +115,7 @@ impl Bank {
 
     pub async fn execute(&self, name: &str, number: usize, arguments: Value) -> Result<Value, ErrorKind> {
         let (procedure, arguments) = (&self.procedures[name], arguments.to_string().into_bytes());
-        let reply =
-            self.db.execute(&self.container, procedure, &key(number), arguments, &self.options).await;
+        let reply = self.db.execute(&self.container, procedure, &key(number), arguments, &self.options).await;
         let body = reply.map_err(|error| error.kind)?.body.expect("all procedures here answer");
         Ok(serde_json::from_slice(&body).expect("answers are JSON"))
     }

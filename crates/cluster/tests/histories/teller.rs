@@ -73,7 +73,10 @@ impl Told {
         let expected: Vec<i64> = (1..=told.len() as i64).collect();
         let first = told.iter().zip(&expected).find(|(told, expected)| told != expected);
         (told != expected || value != told.len() as i64).then(|| {
-            format!("key {number}: the counter is {value} after {} counts, first wrong: {first:?}", told.len())
+            format!(
+                "key {number}: the counter is {value} after {} counts, first wrong: {first:?}",
+                told.len()
+            )
         })
     }
 }
@@ -115,6 +118,9 @@ impl Teller {
             // On a busy machine a script may run out of time; then nothing of it happened.
             ErrorKind::Script(ScriptError::TimedOut { .. }) => self.did("out of time", 0),
             ErrorKind::Script(ScriptError::Threw { message, .. }) if message == "Error: on purpose" => {}
+            ErrorKind::Script(ScriptError::Threw { message, .. }) if message == "Error: not accepted" => {
+                self.did("out of time", 0);
+            }
             error => self.told.wrong.push(format!("{what}: {error}")),
         }
     }
@@ -256,7 +262,9 @@ impl Teller {
                 let items: Vec<Value> = outcomes.iter().map(|outcome| from_item(&outcome.item)).collect();
                 let sum: i64 = items.iter().filter_map(|item| item["balance"].as_i64()).sum();
                 if sum != Bank::expected_sum() || items.iter().all(|item| item["on"] != true) {
-                    self.told.wrong.push(format!("key {place}: a batch found {sum} and {:?}", &items[ACCOUNTS..]));
+                    self.told
+                        .wrong
+                        .push(format!("key {place}: a batch found {sum} and {:?}", &items[ACCOUNTS..]));
                 }
             }
             Err(error) => self.told.wrong.push(format!("audit by batch: {error}")),

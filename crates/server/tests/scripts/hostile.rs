@@ -24,10 +24,22 @@ const HOSTILE: [(&str, &str, &[u16]); 10] = [
     ("long text", "var t = 'x'; for (;;) { t += t }", &[400]),
     ("deep recursion", "(function down(n) { return down(n + 1) + 1 })(0)", &[400]),
     ("regular expression", "/^(a+)+$/.test('a'.repeat(60) + 'b')", &[408]),
-    ("million promises", "(function more() { for (var i = 0; i < 10; i++) Promise.resolve().then(more) })()", &[400, 408]),
-    ("endless callbacks", "(function again() { __.readDocument(__.getAltLink() + '/docs/none', again) })()", &[400, 408, 200]),
+    (
+        "million promises",
+        "(function more() { for (var i = 0; i < 10; i++) Promise.resolve().then(more) })()",
+        &[400, 408],
+    ),
+    (
+        "endless callbacks",
+        "(function again() { __.readDocument(__.getAltLink() + '/docs/none', again) })()",
+        &[400, 408, 200],
+    ),
     ("caught and caught again", "for (;;) { try { for (;;) { } } catch (e) { } }", &[408]),
-    ("long comparisons", "var a = 'x'.repeat(10000000), b = 'x'.repeat(9999999) + 'y'; for (;;) { a < b }", &[400, 408]),
+    (
+        "long comparisons",
+        "var a = 'x'.repeat(10000000), b = 'x'.repeat(9999999) + 'y'; for (;;) { a < b }",
+        &[400, 408],
+    ),
     ("no way out", "this.constructor.constructor('return process')().exit()", &[400]),
 ];
 
@@ -36,9 +48,8 @@ fn hostile_scripts_end_in_time_and_harm_nobody() {
     let mut world = World::start();
     world.create(&json!({"id": "good", "pk": "victim", "n": 1}), &[]);
     for (number, (_, body, _)) in HOSTILE.iter().enumerate() {
-        let source = format!(
-            "function (pk) {{ __.createDocument(__.getSelfLink(), {{id: 'bad', pk: pk}}); {body} }}"
-        );
+        let source =
+            format!("function (pk) {{ __.createDocument(__.getSelfLink(), {{id: 'bad', pk: pk}}); {body} }}");
         world.script("sprocs", &format!("h{number}"), &source);
     }
     let port = world.server.port();
@@ -77,6 +88,26 @@ fn hostile_scripts_end_in_time_and_harm_nobody() {
     let memory = world.server.memory_bytes();
     assert!(memory < MEMORY_BYTES_MAX, "the server holds {} MiB", memory >> 20);
     assert!(world.server.is_alive());
+}
+
+#[test]
+fn hostile_functions_end_their_query_and_nothing_else() {
+    let mut world = World::start();
+    for n in 0..20 {
+        world.create(&json!({"id": n.to_string(), "pk": "a", "n": n}), &[]);
+    }
+    for (name, body) in [
+        ("memory", "var all = []; for (;;) { all.push(new Array(100000).fill(1)) }"),
+        ("stack", "return (function down(n) { return down(n + 1) + 1 })(0)"),
+        ("time", "for (;;) { }"),
+    ] {
+        world.script("udfs", name, &format!("function () {{ {body} }}"));
+        let began = Instant::now();
+        let reply = world.query("a", &format!("SELECT VALUE udf.{name}() FROM c"));
+        assert_eq!(reply.status, 400, "{name}: {}", text(&reply));
+        assert!(began.elapsed() < ANSWERED + BUSY, "{name} was answered after {:?}", began.elapsed());
+        assert_eq!(world.query("a", "SELECT VALUE COUNT(1) FROM c").json()["Documents"], json!([20]));
+    }
 }
 
 /// The first one works where others read.

@@ -12,12 +12,18 @@ const POST: &str = "x-ms-documentdb-post-trigger-include";
 #[test]
 fn procedures_are_resources_and_run() {
     let mut world = World::start();
-    let made = world.script("sprocs", "hello", "function (who) { getContext().getResponse().setBody('hello ' + who) }");
+    let made = world.script(
+        "sprocs",
+        "hello",
+        "function (who) { getContext().getResponse().setBody('hello ' + who) }",
+    );
     let by_rid = format!("/{}", made["_self"].as_str().expect("a link").trim_end_matches('/'));
     let reply = world.execute("hello", "a", json!(["world"]));
     assert_eq!((reply.status, reply.json()), (200, json!("hello world")));
     assert!(reply.header("x-ms-session-token").is_some());
-    assert!(reply.header("x-ms-request-charge").is_some_and(|units| units.parse::<f64>().unwrap_or(0.0) >= 1.0));
+    assert!(
+        reply.header("x-ms-request-charge").is_some_and(|units| units.parse::<f64>().unwrap_or(0.0) >= 1.0)
+    );
     let key = ("x-ms-documentdb-partitionkey", "[\"a\"]");
     assert_eq!(world.send("POST", &by_rid, &[key], &json!([1])).json(), json!("hello 1"));
     // The logical partition must be named.
@@ -41,17 +47,40 @@ fn bad_scripts_and_bad_calls_are_refused_in_the_service_s_words() {
         ("sprocs", json!({"id": "x"}), 0, "'body; '"),
         ("sprocs", json!({"body": "() => 1"}), 0, "'id; '"),
         ("triggers", json!({"id": "x", "body": "() => 1", "triggerType": "Pre"}), 0, "'triggerOperation; '"),
-        ("triggers", json!({"id": "x", "body": "() => 1", "triggerType": "Mid", "triggerOperation": "All"}), 0, "triggerType"),
+        (
+            "triggers",
+            json!({"id": "x", "body": "() => 1", "triggerType": "Mid", "triggerOperation": "All"}),
+            0,
+            "triggerType",
+        ),
     ] {
         let reply = world.send("POST", &format!("{CONTAINER}/{kind}"), &[], &body);
         assert_eq!((reply.status, reply.sub_status()), (400, substatus), "{}", text(&reply));
         assert!(text(&reply).contains(words), "{}", text(&reply));
     }
     for (name, body, status, substatus, words) in [
-        ("throws", "() => { throw new Error('too bad') }", 400, 0, "Encountered exception while executing Javascript. Exception = Error: too bad"),
+        (
+            "throws",
+            "() => { throw new Error('too bad') }",
+            400,
+            0,
+            "Encountered exception while executing Javascript. Exception = Error: too bad",
+        ),
         ("numbered", "() => { throw new Error(4711, 'x') }", 400, 4711, "Error: x"),
-        ("missing", "() => { __.readDocument(__.getAltLink() + '/docs/none') }", 400, 404, "Resource Not Found"),
-        ("elsewhere", "() => { __.createDocument(__.getSelfLink(), {id: 'a', pk: 'other'}) }", 400, 400, "cannot reference partition keys"),
+        (
+            "missing",
+            "() => { __.readDocument(__.getAltLink() + '/docs/none') }",
+            400,
+            404,
+            "Resource Not Found",
+        ),
+        (
+            "elsewhere",
+            "() => { __.createDocument(__.getSelfLink(), {id: 'a', pk: 'other'}) }",
+            400,
+            400,
+            "cannot reference partition keys",
+        ),
         ("syntax", "function ( {", 400, 0xFFFF, "SyntaxError"),
         ("value", "12", 400, 0xFFFF, "not a function"),
         ("large", "() => { __.response.setBody('x'.repeat(5000000)) }", 413, 0, "bytes"),
@@ -89,7 +118,8 @@ fn a_procedure_does_all_or_nothing_and_its_answers_are_what_is_stored() {
     world.script("sprocs", "make", source);
     let failed = world.execute("make", "a", json!([10, true]));
     assert_eq!(failed.status, 400);
-    let count = |world: &mut World| world.query("a", "SELECT VALUE COUNT(1) FROM c").json()["Documents"][0].clone();
+    let count =
+        |world: &mut World| world.query("a", "SELECT VALUE COUNT(1) FROM c").json()["Documents"][0].clone();
     assert_eq!(count(&mut world), 0);
     let key = ("x-ms-documentdb-partitionkey", "[\"a\"]");
     let logging = ("x-ms-documentdb-script-enable-logging", "true");
@@ -107,6 +137,32 @@ fn a_procedure_does_all_or_nothing_and_its_answers_are_what_is_stored() {
     let etag = ("if-match", stored["_etag"].as_str().expect("text"));
     let path = format!("{CONTAINER}/docs/{id}");
     assert_eq!(world.send("PUT", &path, &[key, etag], &json!({"id": id, "pk": "a"})).status, 200);
+}
+
+#[test]
+fn a_procedure_is_told_when_request_units_run_out() {
+    let server = orrery_testkit::Server::start(world::binary(), &["--in-memory"]);
+    let mut world = World::on(server);
+    let source = r#"
+        function fill(count) {
+            var made = 0;
+            next();
+            function next(err) {
+                if (err) throw err;
+                var item = {id: '' + made, pk: 'a', n: made};
+                if (made == count || !__.createDocument(__.getSelfLink(), item, next)) return __.response.setBody(made);
+                made++;
+            }
+        }"#;
+    world.script("sprocs", "fill", source);
+    let reply = world.execute("fill", "a", json!([5000]));
+    assert_eq!(reply.status, 200, "{}", text(&reply));
+    let made = reply.json().as_u64().expect("a number");
+    assert!((50..1_500).contains(&made), "400 RU/s let it make {made} items");
+    let charge: f64 = reply.header("x-ms-request-charge").and_then(|text| text.parse().ok()).unwrap_or(0.0);
+    assert!(charge > made as f64 * 4.95, "{made} items cost {charge}");
+    let next = world.execute("fill", "b", json!([1]));
+    assert_eq!(next.status, 429, "what it spent is missing now");
 }
 
 #[test]
@@ -130,8 +186,10 @@ fn triggers_run_with_their_write_or_nothing_does() {
         (vec![(PRE, "none")], "Trigger 'none' does not exist"),
         (vec![(PRE, "copy")], "trigger type 'Post'"),
         (vec![(PRE, "stamp, copy")], "more than 1 pre trigger"),
-        (vec![(PRE, "stamp"), ("x-ms-documentdb-is-upsert", "true")],
-            "Trigger 'stamp' was defined with operation type 'Create', and therefore is invalid for 'Upsert'."),
+        (
+            vec![(PRE, "stamp"), ("x-ms-documentdb-is-upsert", "true")],
+            "Trigger 'stamp' was defined with operation type 'Create', and therefore is invalid for 'Upsert'.",
+        ),
     ] {
         let reply = world.create(&json!({"id": "9", "pk": "a"}), &headers);
         assert_eq!(reply.status, 400, "{}", text(&reply));
@@ -146,7 +204,11 @@ fn functions_work_in_queries() {
         world.create(&json!({"id": n.to_string(), "pk": "a", "n": n, "tags": ["x", n]}), &[]);
     }
     world.script("udfs", "isEven", "function (n) { return n % 2 == 0 }");
-    world.script("udfs", "label", "function (item, extra) { return { text: item.id + extra.mark, last: item.tags[1] } }");
+    world.script(
+        "udfs",
+        "label",
+        "function (item, extra) { return { text: item.id + extra.mark, last: item.tags[1] } }",
+    );
     world.script("udfs", "fails", "function () { throw new Error('never again') }");
     let rows = |world: &mut World, query: &str| {
         let reply = world.query("a", query);
@@ -154,16 +216,21 @@ fn functions_work_in_queries() {
         reply.json()["Documents"].clone()
     };
     assert_eq!(rows(&mut world, "SELECT VALUE COUNT(1) FROM c WHERE udf.isEven(c.n)"), json!([15]));
-    assert_eq!(rows(&mut world, "SELECT TOP 2 VALUE c.n FROM c WHERE udf.isEven(c.n) AND c.n > 20 ORDER BY c.n"), json!([22, 24]));
+    assert_eq!(
+        rows(&mut world, "SELECT TOP 2 VALUE c.n FROM c WHERE udf.isEven(c.n) AND c.n > 20 ORDER BY c.n"),
+        json!([22, 24])
+    );
     assert_eq!(
         rows(&mut world, "SELECT VALUE udf.label(c, {mark: '!'}) FROM c WHERE c.id = '7'"),
         json!([{"text": "7!", "last": 7}])
     );
-    assert_eq!(rows(&mut world, "SELECT udf.isEven(c.missing) AS even FROM c WHERE c.id = '7'"), json!([{"even": false}]));
-    for (query, words) in [
-        ("SELECT * FROM c WHERE udf.none(c)", "udf.none"),
-        ("SELECT udf.fails() FROM c", "never again"),
-    ] {
+    assert_eq!(
+        rows(&mut world, "SELECT udf.isEven(c.missing) AS even FROM c WHERE c.id = '7'"),
+        json!([{"even": false}])
+    );
+    for (query, words) in
+        [("SELECT * FROM c WHERE udf.none(c)", "udf.none"), ("SELECT udf.fails() FROM c", "never again")]
+    {
         let reply = world.query("a", query);
         assert_eq!(reply.status, 400, "{}", text(&reply));
         assert!(text(&reply).contains(words), "{}", text(&reply));

@@ -30,6 +30,7 @@ pub use db::Db;
 pub use error::{Error, ErrorKind, HistoryError, QuotaKind, Result};
 pub use offer::Offer;
 pub use options::{Account, DbOptions, Durability, OpenError, Storage};
+pub use orrery_script::{Refusal as ScriptRefusal, ScriptError};
 pub use orrery_store as store;
 pub use orrery_store::limits;
 pub use query::{LeafNote, Method, OfferedIndexes, PlanNote, QueryTimes};
@@ -42,4 +43,3 @@ pub use request::{
 pub use resource::{Resource, ResourceKind};
 pub use rid::Rid;
 pub use script::{Forms, ScriptOptions, ScriptReply, TriggerNames, TriggeredReply};
-pub use orrery_script::{Refusal as ScriptRefusal, ScriptError};

@@ -163,7 +163,8 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
         ErrorKind::Script(error) => script_wire(error),
         ErrorKind::RetryWith => op_wire(&OpError::Overtaken),
         ErrorKind::ScriptsBusy => {
-            let message = "Too many scripts are running. Nothing was written. Please retry this request later.";
+            let message =
+                "Too many scripts are running. Nothing was written. Please retry this request later.";
             let wire = partition(StatusCode::TOO_MANY_REQUESTS, 3084, message);
             Wire { retry_after_ms: Some(OVERLOADED_RETRY_MS), ..wire }
         }

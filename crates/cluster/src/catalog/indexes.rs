@@ -9,8 +9,8 @@ use std::sync::Arc;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::{ActiveIndex, IndexGeneration, Schema};
 
-use super::record::{Counters, IndexRecord, RangeIndexRecord, Record, RetiredRecord, to_doc, to_json};
 use super::definition::index_paths;
+use super::record::{Counters, IndexRecord, RangeIndexRecord, Record, RetiredRecord, to_doc, to_json};
 use super::{Catalog, Container, ContainerDefinition};
 use crate::db::Db;
 use crate::error::Result;

@@ -522,7 +522,10 @@ async fn feeds_come_in_pages() {
     let page = world.send(Method::GET, None, &[latest, format, (KEY, "[1]"), (COUNT, "1")], "").await;
     let page: serde_json::Value = serde_json::from_str(&page.body).expect("JSON");
     let change = &page["Documents"][0];
-    assert_eq!((&change["current"]["id"], &change["metadata"]["crts"]), (&"1".into(), &change["current"]["_ts"]));
+    assert_eq!(
+        (&change["current"]["id"], &change["metadata"]["crts"]),
+        (&"1".into(), &change["current"]["_ts"])
+    );
     let versions = world.send(Method::GET, None, &[("a-im", "Full-Fidelity Feed"), (RANGE, "0")], "").await;
     assert_eq!(versions.status, 400);
     assert!(versions.body.contains("must be enabled"), "{}", versions.body);

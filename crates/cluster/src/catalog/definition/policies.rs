@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use orrery_store::limits::{COMPUTED_PROPERTIES_MAX, RETENTION_MINUTES_MAX, TTL_SECONDS_MAX, UNIQUE_KEY_PATHS_MAX, UNIQUE_KEYS_MAX};
+use orrery_store::limits::{
+    COMPUTED_PROPERTIES_MAX, RETENTION_MINUTES_MAX, TTL_SECONDS_MAX, UNIQUE_KEY_PATHS_MAX, UNIQUE_KEYS_MAX,
+};
 use serde_json::{Value, json};
 
 use super::{Object, Result, child_object, list, plain_path, wrong_type};

@@ -84,7 +84,8 @@ def run_suite(quick):
         return run_group(python, folder, name, files)
 
     # Tests of failing regions tell two addresses apart: the one they dial and the one they are told to dial.
-    with Server(NAME, ["--no-throttle", "--advertised-host", "127.0.0.1"]) as server:
+    flags = ["--no-throttle", "--advertised-host", "127.0.0.1", "--entra-development"]
+    with Server(NAME, flags) as server:
         with concurrent.futures.ThreadPoolExecutor(GROUPS_AT_ONCE) as pool:
             results = [result for group in pool.map(run_one, groups) for result in group]
         if not server.alive():

@@ -28,10 +28,10 @@ stop_server() {
 trap stop_server EXIT
 trap 'exit 130' INT TERM
 
-# Starts a server on a free port, with throttling on, and sets `port`.
+# Starts a server on a free port, with throttling on and unchecked tokens of Entra ID, and sets `port`.
 start_server() {
     : >"$logs/$1.server.log"
-    "$binary" serve --in-memory --nosql-port 0 >"$logs/$1.server.log" 2>"$logs/$1.server.err" &
+    "$binary" serve --in-memory --nosql-port 0 --entra-development >"$logs/$1.server.log" 2>"$logs/$1.server.err" &
     server=$!
     port=
     waited=0

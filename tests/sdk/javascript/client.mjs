@@ -14,6 +14,11 @@ export function connect(options = {}) {
   return new CosmosClient({ endpoint, key, ...options });
 }
 
+/** A client without the key: what it may do is in the options. */
+export function connectWith(options) {
+  return new CosmosClient({ endpoint, ...options });
+}
+
 /** A client that shows 429 to the caller instead of waiting and trying again. */
 export function connectWithoutRetry() {
   return connect({

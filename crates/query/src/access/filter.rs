@@ -381,19 +381,17 @@ impl<'i> Analysis<'i> {
             Val::Object(fields) if !is_off(flag) => {
                 let list: Vec<(Box<str>, Val<'static>)> =
                     fields.to_vec().into_iter().map(|(name, value)| (name.as_str().into(), value)).collect();
-                if let Some(found) = self.element_with(&elements, &list) {
-                    return found;
-                }
-                let mut parts = Vec::new();
-                fields.for_each(|name, value| {
-                    let step = [crate::program::PathStep::Name(name.into())];
-                    let (path, _) = elements.path.follow(&step);
-                    let (term, _) = term_of(value);
-                    if !matches!(value, Val::Object(_)) {
-                        let member = Place { path, exact: false };
-                        parts.push(self.leaf(&member, vec![Span::of_prefix(term)], false));
+                let (found, members) = self.element_with(&elements, &list).unzip();
+                let mut parts: Vec<Found> = found.into_iter().collect();
+                for (name, value) in list {
+                    let member = IndexPath(vec![IndexStep::Name(name)]);
+                    let is_answered = members.iter().flatten().any(|known| *known == member);
+                    if !is_answered && !matches!(value, Val::Object(_)) {
+                        let path = IndexPath(elements.path.steps().iter().cloned().chain(member.0).collect());
+                        let span = Span::of_prefix(term_of(&value).0);
+                        parts.push(self.leaf(&Place { path, exact: false }, vec![span], false));
                     }
-                });
+                }
                 Found::all(parts).inexact()
             }
             wanted => {

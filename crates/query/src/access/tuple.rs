@@ -3,6 +3,8 @@
 //! Conditions on the elements of an array say no more than that some element meets each. A tuple index knows whether
 //! it is the same element, which is what a condition on one alias means.
 
+use std::cmp::Reverse;
+
 use super::filter::{Analysis, Found, Place, constant};
 use super::path::{IndexPath, IndexStep};
 use super::proposal::{Leaf, Proposal};
@@ -27,22 +29,25 @@ impl Analysis<'_> {
     pub(super) fn conditions(&mut self, sources: &[SourceNode], filter: &Node) -> Vec<Found> {
         let mut parts: Vec<&Node> = Vec::new();
         conjuncts(filter, &mut parts);
-        let held: Vec<Option<Held>> = parts.iter().map(|part| held(part)).collect();
         let mut done = vec![false; parts.len()];
         let mut found = Vec::new();
-        for source in sources.iter().filter(|source| source.each) {
-            let Some(place) = self.places.get(source.slot).cloned().flatten() else { continue };
-            for members in self.indexes.tuples(&place.path) {
-                let at = |member: &IndexPath| {
-                    held.iter().position(|held| {
-                        held.as_ref().is_some_and(|held| held.slot == source.slot && held.path == *member)
-                    })
-                };
-                let Some(used) = members.iter().map(at).collect::<Option<Vec<usize>>>() else { continue };
-                let values = used.iter().filter_map(|&i| held[i].as_ref()).map(|held| held.values.as_slice());
-                let Some((leaf, complete)) = entries(&place, &members, &values.collect::<Vec<_>>()) else {
-                    continue;
-                };
+        let tuples = self.tuples(sources);
+        let held: Vec<Option<Held>> = match tuples.is_empty() {
+            true => Vec::new(),
+            false => parts.iter().map(|part| held(part)).collect(),
+        };
+        for (slot, place, members) in tuples {
+            let is_about = |held: &Held, member: &IndexPath| held.slot == slot && held.path == *member;
+            let at = |member: &IndexPath| {
+                held.iter().position(|held| held.as_ref().is_some_and(|held| is_about(held, member)))
+            };
+            let Some(used) = members.iter().map(at).collect::<Option<Vec<usize>>>() else { continue };
+            if used.iter().all(|&i| done[i]) {
+                continue;
+            }
+            let values = used.iter().filter_map(|&i| held[i].as_ref()).map(|held| held.values.as_slice());
+            let values: Vec<&[Val<'static>]> = values.collect();
+            if let Some((leaf, complete)) = entries(&place, &members, &values) {
                 found.push(leaf);
                 // What a term does not say in full is asked of single paths too.
                 used.into_iter().filter(|_| complete).for_each(|i| done[i] = true);
@@ -55,13 +60,28 @@ impl Analysis<'_> {
         found
     }
 
-    /// For ARRAY_CONTAINS with a partial object: some element has all of its members.
+    /// The tuple indexes over elements that aliases stand for: the slot of the alias, its place, and the members; those
+    /// with the most members first.
+    fn tuples(&self, sources: &[SourceNode]) -> Vec<(usize, Place, Vec<IndexPath>)> {
+        let mut found = Vec::new();
+        for source in sources.iter().filter(|source| source.each) {
+            if let Some(place) = self.places.get(source.slot).cloned().flatten() {
+                let tuples = self.indexes.tuples(&place.path).into_iter();
+                found.extend(tuples.map(|members| (source.slot, place.clone(), members)));
+            }
+        }
+        found.sort_by_key(|(.., members)| Reverse(members.len()));
+        found
+    }
+
+    /// For ARRAY_CONTAINS with a partial object: some element has all of these members. Also which of them a tuple index
+    /// answers for.
     pub(super) fn element_with(
         &self,
         elements: &Place,
         fields: &[(Box<str>, Val<'static>)],
-    ) -> Option<Found> {
-        self.indexes.tuples(&elements.path).into_iter().find_map(|members| {
+    ) -> Option<(Found, Vec<IndexPath>)> {
+        let answer = |members: Vec<IndexPath>| {
             let value = |member: &IndexPath| {
                 let [IndexStep::Name(name)] = member.steps() else { return None };
                 let (_, value) = fields.iter().find(|(field, _)| field == name)?;
@@ -69,8 +89,10 @@ impl Analysis<'_> {
                 (!matches!(value, Val::Object(_) | Val::Undefined)).then_some(std::slice::from_ref(value))
             };
             let values = members.iter().map(value).collect::<Option<Vec<_>>>()?;
-            entries(elements, &members, &values).map(|(found, _)| found.inexact())
-        })
+            entries(elements, &members, &values).map(|(found, _)| (found.inexact(), members))
+        };
+        let tuples = self.indexes.tuples(&elements.path).into_iter();
+        tuples.filter_map(answer).max_by_key(|(_, members)| members.len())
     }
 }
 

@@ -114,12 +114,12 @@ impl Rectangle {
             })
             .collect();
         for line in &shape.lines {
-            let (bounds, _) = track(line)?;
-            all.push(bounds);
+            all.push(track(line)?);
         }
         for ring in shape.polygons.iter().flatten() {
-            let (bounds, turn) = track(ring)?;
-            if turn.abs() > 1.0 || bounds.east - bounds.west >= RING_WIDTH_MAX || !is_ordinary(ring) {
+            let bounds = track(ring)?;
+            // One that runs around a pole is as wide as the world.
+            if bounds.east - bounds.west >= RING_WIDTH_MAX || !is_ordinary(ring) {
                 return None;
             }
             all.push(bounds);
@@ -161,8 +161,8 @@ impl Rectangle {
     }
 }
 
-/// The rectangle of a line or ring, and how far it has turned around the poles at its end.
-fn track(places: &[Place]) -> Option<(Rectangle, f64)> {
+/// The rectangle of a line or ring.
+fn track(places: &[Place]) -> Option<Rectangle> {
     let &[start, latitude] = places.first()?;
     let mut bounds = Rectangle { west: start, east: start, south: latitude, north: latitude };
     let mut longitude = start;
@@ -179,7 +179,7 @@ fn track(places: &[Place]) -> Option<(Rectangle, f64)> {
         bounds.north = bounds.north.max(highest(a.max(b), rise));
         bounds.south = bounds.south.min(-highest(-a.min(b), rise));
     }
-    Some((bounds, longitude - start))
+    Some(bounds)
 }
 
 fn highest(latitude: f64, rise: f64) -> f64 {

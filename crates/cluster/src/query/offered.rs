@@ -55,13 +55,16 @@ impl Indexes for OfferedIndexes<'_> {
 
 /// The way through documents; none if the path is that of another kind of index.
 fn steps(path: &IndexPath) -> Option<Vec<Step<'_>>> {
-    let step = |step| match step {
-        &IndexStep::Name(ref name) => Some(Step::Name(name)),
+    path.steps().iter().map(step).collect()
+}
+
+fn step(step: &IndexStep) -> Option<Step<'_>> {
+    match step {
+        IndexStep::Name(name) => Some(Step::Name(name)),
         IndexStep::Elements => Some(Step::Elements),
         IndexStep::Computed(name) => Some(Step::Computed(name)),
         IndexStep::Cells | IndexStep::Members(_) | IndexStep::Composite(_) => None,
-    };
-    path.steps().iter().map(step).collect()
+    }
 }
 
 fn path_of_names(names: &[String]) -> IndexPath {

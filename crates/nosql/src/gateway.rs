@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Body;
-use orrery_cluster::{ChildKind, Db, limits};
+use orrery_cluster::{Db, limits};
 
 use crate::access::{self, Act, Asked};
 use crate::activity::ActivityId;
@@ -254,10 +254,7 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
         }
         Endpoint::Script { kind, database, container, script } => {
             let at = address::owner_container(catalog, &database, &container)?;
-            if kind == ChildKind::Procedure && *call.trace.method == Method::POST {
-                return Box::pin(scripts::execute(call, &at, &script, body)).await;
-            }
-            Box::pin(children::one(call, &Branch::in_container(kind, &at), &script, body)).await
+            Box::pin(scripts::one(call, &Branch::in_container(kind, &at), &at, &script, body)).await
         }
         Endpoint::Offers => Box::pin(offers::feed(call, body)).await,
         Endpoint::Offer { offer } => Box::pin(offers::one(call, &offer, body)).await,

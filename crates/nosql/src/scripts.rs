@@ -5,7 +5,7 @@ mod forms;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use orrery_cluster::store::{Effect, Op};
 use orrery_cluster::{ChildKind, Container, ScriptOptions, TriggerNames};
 use orrery_doc::PartitionKey;
@@ -13,7 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::address::ContainerAddress;
 use crate::call::Call;
-use crate::children::Branch;
+use crate::children::{self, Branch};
 use crate::errors::{Own, Refusal};
 use crate::headers::names;
 use crate::items::render::Renderer;
@@ -32,16 +32,29 @@ const LOG_ENCODED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-/// A POST to a procedure runs it. The body is the list of its arguments.
-pub(crate) async fn execute(
+/// One script: a resource like others, but that a procedure can be run.
+pub(crate) async fn one(
     call: &Call<'_>,
+    branch: &Branch,
     address: &ContainerAddress,
     text: &str,
     body: Bytes,
 ) -> Result<Reply, Refusal> {
-    let container = &address.container;
+    match branch.kind == ChildKind::Procedure && *call.trace.method == Method::POST {
+        true => execute(call, branch, &address.container, text, body).await,
+        false => children::one(call, branch, text, body).await,
+    }
+}
+
+/// Runs a procedure. The body is the list of its arguments.
+async fn execute(
+    call: &Call<'_>,
+    branch: &Branch,
+    container: &Arc<Container>,
+    text: &str,
+    body: Bytes,
+) -> Result<Reply, Refusal> {
     check_intended(call, container)?;
-    let branch = Branch::in_container(ChildKind::Procedure, address);
     let procedure = branch.find(&call.catalog, text).ok_or(Own::NotFound)?;
     let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
     let done = call.db.execute(container, &procedure, &key, body.to_vec(), &options(call)).await?;

@@ -203,7 +203,8 @@ fn parse_position(text: &str) -> Result<(Position, bool)> {
 }
 
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {

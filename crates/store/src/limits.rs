@@ -66,6 +66,20 @@ pub const INDEX_COLLECTED_MAX: usize = 100_000;
 pub const INDEX_COLLECTED_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Terms that are merged without being collected first.
 pub const INDEX_MERGED_MAX: usize = 64;
+/// Items, and about how many bytes of them, that a query fetches on a thread that other requests wait for.
+pub const QUERY_ITEMS_AT_ONCE: usize = 128;
+pub const QUERY_BYTES_AT_ONCE: u64 = 256 * 1024;
+/// Partitions whose index orders one query merges, and items with equal values that it then fetches at once.
+pub const ORDERS_MERGED_MAX: usize = 64;
+pub const ORDER_RUN_MERGED_MAX: usize = 256;
+/// Groups of one partition that are counted before the first is handed to the query that merges them.
+pub const GROUPS_MERGED_MAX: usize = 10_000;
+/// Partitions that one query which the server merges visits at the same time.
+pub const MERGE_VISITS_AT_ONCE: usize = 4;
+/// Batches of items that such a visit may be ahead, and what is in one at most.
+pub const MERGE_BATCHES_WAITING: usize = 4;
+pub const MERGE_BATCH_ITEMS: usize = 256;
+pub const MERGE_BATCH_BYTES: u64 = 1024 * 1024;
 pub const COMPUTED_PROPERTIES_MAX: usize = 20;
 /// Containers that may share one database's throughput.
 pub const SHARED_THROUGHPUT_CONTAINERS_MAX: usize = 25;

@@ -93,9 +93,19 @@ impl Partition {
         generation: u32,
     ) -> Result<Arc<PathCounts>, EngineError> {
         let stored = self.state_at(snapshot)?;
+        self.path_counts_of(snapshot, stored.lsn, generation)
+    }
+
+    /// The same for a caller who knows the LSN of the snapshot's state.
+    pub(crate) fn path_counts_of(
+        &self,
+        snapshot: &Snapshot,
+        lsn: Lsn,
+        generation: u32,
+    ) -> Result<Arc<PathCounts>, EngineError> {
         let state = self.state.lock();
         // An index that readers may use changes with the LSN only, so at the same LSN it is the same.
-        let remembered = self.counts.lock().get(&generation).filter(|_| state.lsn == stored.lsn).cloned();
+        let remembered = self.counts.lock().get(&generation).filter(|_| state.lsn == lsn).cloned();
         drop(state);
         match remembered {
             Some(counts) => Ok(counts),

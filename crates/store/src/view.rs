@@ -58,6 +58,14 @@ impl<'a> View<'a> {
         self.lifetimes.is_over(&item.header)
     }
 
+    /// The item with this rid, wherever it lies in the partition.
+    pub fn item_of_rid(&self, rid: u64) -> Result<Option<Item>, OpError> {
+        match find_rid(self.partition, self.snapshot, rid)? {
+            Some(key) => self.item(&key.epk, &Target::Id(key.id)),
+            None => Ok(None),
+        }
+    }
+
     /// Items of `range` in key order, after `from` if given, until `visit` says stop.
     pub fn scan(
         &self,
@@ -143,9 +151,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How many items have a value at each path of an index, as of this view.
-    pub fn path_counts(&self, generation: u32) -> Result<Arc<PathCounts>, OpError> {
-        self.partition.path_counts_at(self.snapshot, generation).map_err(damaged)
+    /// How many items have a value at each path of an index, as of this view, whose state is given.
+    pub fn path_counts(&self, state: &PartitionState, generation: u32) -> Result<Arc<PathCounts>, OpError> {
+        self.partition.path_counts_of(self.snapshot, state.lsn, generation).map_err(damaged)
     }
 
     /// The part of the key space that the partition holds.

@@ -9,7 +9,10 @@ use orrery_query::{
 use orrery_store::engine::Snapshot;
 use orrery_store::index::IndexReader;
 use orrery_store::indexing::path_hash;
-use orrery_store::{ActiveIndex, Item, ItemKey, Lifetimes, Lsn, OpError, PathCounts, Position, View};
+use orrery_store::limits::{QUERY_BYTES_AT_ONCE, QUERY_ITEMS_AT_ONCE};
+use orrery_store::{
+    ActiveIndex, Item, ItemKey, Lifetimes, Lsn, OpError, PartitionState, PathCounts, Position, View,
+};
 
 use super::choose::Chooser;
 use super::note::PlanNote;
@@ -62,6 +65,8 @@ pub(super) struct Visit<'a> {
     pub resumed: Option<(ItemKey, Item)>,
     /// Items of the whole partition.
     pub partition_items: u64,
+    /// So many items are fetched before other tasks have their turn.
+    pub items_at_once: usize,
     /// Expired items may be among those that are counted and that indexes name.
     pub may_hold_expired: bool,
     pub counts: Arc<PathCounts>,
@@ -112,7 +117,8 @@ impl Extent {
 impl<'a> Visit<'a> {
     pub fn new(request: Request<'a>, range: &'a Range, moment: &'a Moment, walk: &Walk) -> Result<Visit<'a>> {
         let view = moment.view(range);
-        let partition_items = view.state().map_err(stored)?.items;
+        let state = view.state().map_err(stored)?;
+        let partition_items = state.items;
         let epk = walk.epk.intersection(range.epk());
         let extent = Extent::new(&view, request, epk, walk.after.clone(), partition_items)?;
         let mut visit = Visit {
@@ -122,8 +128,9 @@ impl<'a> Visit<'a> {
             extent,
             resumed: None,
             partition_items,
+            items_at_once: items_at_once(&state),
             may_hold_expired: view.may_hold_expired().map_err(stored)?,
-            counts: view.path_counts(moment.index.generation).map_err(stored)?,
+            counts: view.path_counts(&state, moment.index.generation).map_err(stored)?,
             tally: Tally::default(),
             note: PlanNote::default(),
         };
@@ -196,6 +203,12 @@ impl<'a> Visit<'a> {
     pub fn count_entries(&mut self, reader: &IndexReader<'_>) {
         self.tally.meter.index_entries_read += reader.entries_read();
     }
+}
+
+/// About a millisecond's work: short pages are not worth a thread of their own, long ones would stop other tasks.
+fn items_at_once(state: &PartitionState) -> usize {
+    let bytes_of_item = (state.bytes / state.items.max(1)).max(1);
+    usize::try_from(QUERY_BYTES_AT_ONCE / bytes_of_item).unwrap_or(usize::MAX).min(QUERY_ITEMS_AT_ONCE)
 }
 
 /// An error of the store while it was read.

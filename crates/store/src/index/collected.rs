@@ -13,6 +13,14 @@ impl Collected {
         Collected { places, at: 0 }
     }
 
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
     pub fn current(&self) -> Option<&[u8]> {
         self.places.get(self.at)
     }

@@ -39,6 +39,12 @@ impl<'v> ItemLoader<'v> {
         }
     }
 
+    /// Says that so many places among so many items will be asked for. Where they are sparse, no walk is tried.
+    pub fn expect(&mut self, places: usize, items: u64) {
+        let is_sparse = (places as u64).saturating_mul(STEPS_MAX as u64) < items;
+        self.searches_before_walk = if is_sparse { u32::MAX } else { SEARCHES_MIN };
+    }
+
     /// The item at a place that an index entry of the same snapshot named. Places must come in key order.
     pub fn load(&mut self, place: &[u8]) -> OpResult<Item> {
         self.key.truncate(4);
@@ -72,7 +78,7 @@ impl<'v> ItemLoader<'v> {
             }
         }
         self.walk = None;
-        self.searches_before_walk = (self.searches_before_walk * 2).min(SEARCHES_MAX);
+        self.searches_before_walk = self.searches_before_walk.saturating_mul(2).min(SEARCHES_MAX);
         Ok(None)
     }
 }

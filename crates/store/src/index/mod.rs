@@ -77,3 +77,18 @@ pub enum Candidates {
     /// Places that any of these has.
     Any(Vec<Candidates>),
 }
+
+impl Candidates {
+    /// Whether it is known, without looking, that there are at most so many places.
+    pub fn is_within(&self, most: usize) -> bool {
+        match self {
+            Candidates::Term { .. } | Candidates::Collected { .. } => false,
+            Candidates::Known(places) => places.len() <= most,
+            Candidates::All(list) => list.is_empty() || list.iter().any(|part| part.is_within(most)),
+            Candidates::Any(list) => {
+                let each = most / list.len().max(1);
+                list.iter().all(|part| part.is_within(each))
+            }
+        }
+    }
+}

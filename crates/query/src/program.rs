@@ -167,3 +167,63 @@ impl Level {
         self.grouping.is_some() || self.distinct || !self.order_by.is_empty()
     }
 }
+
+/// So much is evaluated for an item while others wait: a page of a few items then takes well below a millisecond.
+const LIGHT: u32 = 64;
+/// Functions that may take long over one value.
+fn is_slow(function: &str) -> bool {
+    function.starts_with("ST_") || function == "REGEXMATCH"
+}
+
+/// What a call counts, in operators.
+const CALL: u32 = 4;
+
+impl Level {
+    /// Whether a row takes no more than a few operators and functions, none of which can take long.
+    pub fn is_light(&self) -> bool {
+        let source_is_item = match self.sources.as_slice() {
+            [] => true,
+            [source] => {
+                !source.each && matches!(&source.collection, CollectionNode::Value(node) if node.is_light())
+            }
+            _ => false,
+        };
+        let order_is_light = self.order_by.iter().all(|(node, _)| node.is_light());
+        let filter_is_light = self.filter.as_ref().is_none_or(Node::is_light);
+        source_is_item && order_is_light && filter_is_light && self.select.is_light()
+    }
+}
+
+impl Node {
+    fn is_light(&self) -> bool {
+        self.weigh(0).is_some()
+    }
+
+    /// Adds up what an evaluation takes; nothing if that is too much.
+    fn weigh(&self, before: u32) -> Option<u32> {
+        let sum = before + 1;
+        if sum > LIGHT {
+            return None;
+        }
+        let all = |nodes: &[Node], sum: u32| nodes.iter().try_fold(sum, |sum, node| node.weigh(sum));
+        match self {
+            Node::Constant(_)
+            | Node::Slot(_)
+            | Node::Path { .. }
+            | Node::GroupKey(_)
+            | Node::Aggregate(_) => Some(sum),
+            Node::Member(node, _)
+            | Node::Unary(_, node)
+            | Node::Computed { value: node, .. }
+            | Node::InConstants { needle: node, .. } => node.weigh(sum),
+            Node::Index(a, b) | Node::Binary(_, a, b) => b.weigh(a.weigh(sum)?),
+            Node::And(list) | Node::Or(list) | Node::Array(list) => all(list, sum),
+            Node::Conditional(operands) | Node::Between { operands, .. } => all(&operands[..], sum),
+            Node::In { needle, list, .. } => all(list, needle.weigh(sum)?),
+            Node::Object(fields) => fields.iter().try_fold(sum, |sum, (_, node)| node.weigh(sum)),
+            Node::Like { value, pattern: LikeNode::Ready(_), .. } => value.weigh(sum + CALL),
+            Node::Call(function, arguments) if !is_slow(function.name) => all(arguments, sum + CALL),
+            Node::Like { .. } | Node::Call(..) | Node::Regex(..) | Node::Udf(..) | Node::Subquery(..) => None,
+        }
+    }
+}

@@ -50,6 +50,23 @@ impl SystemField {
 /// Renders system properties on demand, because most queries look at none of them.
 pub trait SystemProperties: Sync {
     fn read(&self, field: SystemField) -> SystemValue;
+
+    /// Appends all of them as the inside of a JSON object. Whoever shows many whole items has a faster way.
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let mut first = true;
+        for field in SystemField::ALL {
+            let value = system_val(self.read(field));
+            if value.is_undefined() {
+                continue;
+            }
+            if !std::mem::take(&mut first) {
+                out.push(b',');
+            }
+            orrery_doc::json::write_str(field.name(), out);
+            out.push(b':');
+            value.write_json(out);
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,24 +116,21 @@ impl<'a> Row<'a> {
     /// Appends the item as JSON: the document's own properties in one run, then the system's.
     pub(crate) fn write_json(&self, out: &mut Vec<u8>) {
         out.push(b'{');
-        let mut first = match self.doc.root() {
+        let any = match self.doc.root() {
             Value::Object(object) => {
                 let skip: &[&str] = if self.system.is_some() { &SystemField::NAMES } else { &[] };
-                !orrery_doc::json::write_fields(object, skip, out)
+                orrery_doc::json::write_fields(object, skip, out)
             }
-            _ => true,
+            _ => false,
         };
-        for field in SystemField::ALL.into_iter().filter(|_| self.system.is_some()) {
-            let value = self.system.map_or(Val::Undefined, |system| system_val(system.read(field)));
-            if value.is_undefined() {
-                continue;
+        if let Some(system) = self.system {
+            let before = out.len();
+            out.extend(any.then_some(b','));
+            let comma = out.len();
+            system.write_json(out);
+            if out.len() == comma {
+                out.truncate(before);
             }
-            if !std::mem::take(&mut first) {
-                out.push(b',');
-            }
-            orrery_doc::json::write_str(field.name(), out);
-            out.push(b':');
-            value.write_json(out);
         }
         out.push(b'}');
     }

@@ -139,6 +139,15 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
+    /// For a program that only counts, group by group: an item that stands for so many of its group.
+    pub fn feed_group(&mut self, row: &Row<'_>, count: u64, out: &mut Rows) -> Result<()> {
+        self.feed(row, out)?;
+        if let State::Grouped(state) = &mut self.last.state {
+            state.feed_again(count.saturating_sub(1));
+        }
+        Ok(())
+    }
+
     /// For a query without FROM, which has one row and needs no item.
     pub fn feed_nothing(&mut self, out: &mut Rows) -> Result<Flow> {
         let doc = orrery_doc::DocBuilder::new().finish();
@@ -236,6 +245,11 @@ impl Program {
         let level = &self.last.level;
         let rows_tell = !level.distinct || level.keys_are_rows;
         self.earlier.is_empty() && level.grouping.is_none() && rows_tell && !level.order_by.is_empty()
+    }
+
+    /// Whether a page can be answered from few items, and each of them in no time: such a page is not worth a thread.
+    pub fn is_light(&self) -> bool {
+        (!self.is_blocking() || self.can_be_presorted()) && self.last.level.is_light()
     }
 
     /// Whether a query without FROM stands alone.

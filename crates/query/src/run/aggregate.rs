@@ -14,6 +14,8 @@ pub(crate) struct Groups {
     places: HashMap<Box<[u8]>, usize>,
     groups: Vec<Group>,
     bytes: usize,
+    /// The group of the last row.
+    last: usize,
     /// The keys of the row at hand; kept so that a row of a known group costs no allocation.
     key: Vec<u8>,
 }
@@ -32,12 +34,13 @@ impl Groups {
             true => vec![Group::new(grouping, Vec::new())],
             false => Vec::new(),
         };
-        Self { places: HashMap::new(), groups, bytes: 0, key: Vec::new() }
+        Self { places: HashMap::new(), groups, bytes: 0, last: 0, key: Vec::new() }
     }
 
     /// Counts the row that is bound in `env`.
     pub fn add<'a>(&mut self, grouping: &'a Grouping, env: &mut Env<'a, '_>) -> Result<()> {
         let place = if grouping.keys.is_empty() { 0 } else { self.place(grouping, env)? };
+        self.last = place;
         let group = &mut self.groups[place];
         for (state, aggregate) in group.states.iter_mut().zip(&grouping.aggregates) {
             let value = aggregate.argument.eval(env)?;
@@ -72,6 +75,15 @@ impl Groups {
         self.groups.push(Group::new(grouping, keys));
         self.places.insert(self.key.as_slice().into(), place);
         Ok(place)
+    }
+
+    /// Adds so many rows more to the counts of the last row's group.
+    pub fn count_again(&mut self, count: u64) {
+        for state in self.groups.get_mut(self.last).into_iter().flat_map(|group| &mut group.states) {
+            if let Accumulator::Count(known) = state {
+                *known = known.saturating_add(count);
+            }
+        }
     }
 
     /// Adds what an index knows of all rows to the only group.

@@ -21,11 +21,15 @@ pub enum Carry {
     Emitted(u64),
     /// The last row that is out, and how many are.
     Sorted { after: Position, taken: u64 },
+    /// The same in few bytes: the first so many of the keys are whole, the next is a string of which only the
+    /// beginning is there, and the others are left out. See [`Carry::shortened`].
+    Cut { after: Position, whole: usize, taken: u64 },
 }
 
 const STREAMING: u8 = 1;
 const EMITTED: u8 = 2;
 const SORTED: u8 = 3;
+const CUT: u8 = 4;
 
 /// More order keys than any query has.
 const MOST_KEYS: u64 = 1_000;
@@ -44,16 +48,39 @@ impl Carry {
             }
             Self::Sorted { after, taken } => {
                 out.push(SORTED);
-                put(*taken, &mut out);
-                put(after.row_of_item, &mut out);
-                put_bytes(&after.place, &mut out);
-                put(after.keys.len() as u64, &mut out);
-                for key in &after.keys {
-                    put_key(key, &mut out);
-                }
+                put_position(after, *taken, &mut out);
+            }
+            Self::Cut { after, whole, taken } => {
+                out.push(CUT);
+                put(*whole as u64, &mut out);
+                put_position(after, *taken, &mut out);
             }
         }
         out
+    }
+
+    /// The carry in at most about so many bytes, if long strings are what makes it long. Of the first of them the
+    /// beginning is kept, and of what follows nothing: the row itself, found by its place, has the rest.
+    pub fn shortened(&self, bytes_max: usize) -> Option<Self> {
+        let Self::Sorted { after, taken } = self else { return None };
+        let mut left = bytes_max.checked_sub(POSITION_BYTES + after.place.len())?;
+        let mut keys = Vec::new();
+        for (whole, key) in after.keys.iter().enumerate() {
+            let mut bytes = Vec::new();
+            put_key(key, &mut bytes);
+            if bytes.len() <= left {
+                left -= bytes.len();
+                keys.push(key.clone());
+                continue;
+            }
+            let text = key.as_str()?;
+            let most = left.checked_sub(KEY_BYTES)?.min(text.len());
+            let end = (0..=most).rev().find(|end| text.is_char_boundary(*end))?;
+            keys.push(Val::text(&text[..end]));
+            let after = Position { keys, place: after.place.clone(), row_of_item: after.row_of_item };
+            return Some(Self::Cut { after, whole, taken: *taken });
+        }
+        None
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
@@ -62,6 +89,18 @@ impl Carry {
         let carry = reader.carry().ok_or_else(damaged)?;
         if reader.bytes.is_empty() { Ok(carry) } else { Err(damaged()) }
     }
+}
+
+/// What a position takes besides its keys and its place, and a string besides its text, at most.
+const POSITION_BYTES: usize = 48;
+const KEY_BYTES: usize = 16;
+
+fn put_position(after: &Position, taken: u64, out: &mut Vec<u8>) {
+    put(taken, out);
+    put(after.row_of_item, out);
+    put_bytes(&after.place, out);
+    put(after.keys.len() as u64, out);
+    after.keys.iter().for_each(|key| put_key(key, out));
 }
 
 /// LEB128: seven bits a byte, low ones first.
@@ -104,15 +143,27 @@ impl<'b> Reader<'b> {
             },
             EMITTED => Carry::Emitted(self.number()?),
             SORTED => {
-                let taken = self.number()?;
-                let row_of_item = self.number()?;
-                let place = self.blob()?.to_vec();
-                let count = self.number().filter(|count| *count <= MOST_KEYS)?;
-                let keys = (0..count).map(|_| self.key()).collect::<Option<Vec<_>>>()?;
-                Carry::Sorted { after: Position { keys, place, row_of_item }, taken }
+                let (after, taken) = self.position()?;
+                Carry::Sorted { after, taken }
+            }
+            CUT => {
+                let whole = usize::try_from(self.number()?).ok()?;
+                let (after, taken) = self.position()?;
+                let is_cut =
+                    after.keys.len() == whole.checked_add(1)? && after.keys[whole].as_str().is_some();
+                Carry::Cut { after: Some(after).filter(|_| is_cut)?, whole, taken }
             }
             _ => return None,
         })
+    }
+
+    fn position(&mut self) -> Option<(Position, u64)> {
+        let taken = self.number()?;
+        let row_of_item = self.number()?;
+        let place = self.blob()?.to_vec();
+        let count = self.number().filter(|count| *count <= MOST_KEYS)?;
+        let keys = (0..count).map(|_| self.key()).collect::<Option<Vec<_>>>()?;
+        Some((Position { keys, place, row_of_item }, taken))
     }
 
     fn number(&mut self) -> Option<u64> {

@@ -30,6 +30,11 @@ impl Grouped {
         Ok(Flow::More)
     }
 
+    /// The rows fed last stand for so many more like them.
+    pub fn feed_again(&mut self, count: u64) {
+        self.groups.count_again(count);
+    }
+
     pub fn feed_shortcut(&mut self, count: u64, extreme: &Val<'_>) -> Result<()> {
         self.groups.add_known(count, extreme)
     }

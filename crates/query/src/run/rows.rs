@@ -3,6 +3,9 @@
 use crate::error::Result;
 use crate::value::Val;
 
+/// The most that is reserved for rows to come.
+const ROOM_BYTES_MAX: usize = 64 * 1024;
+
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Rows {
     bytes: Vec<u8>,
@@ -44,11 +47,20 @@ impl Rows {
     pub(crate) fn push(&mut self, value: &Val<'_>) -> Result<()> {
         value.write_row(&mut self.bytes)?;
         self.ends.push(self.bytes.len());
+        self.make_room();
         Ok(())
+    }
+
+    /// A page that has a second row mostly has many.
+    fn make_room(&mut self) {
+        if self.ends.len() == 2 {
+            self.bytes.reserve((self.bytes.len() * 16).min(ROOM_BYTES_MAX));
+        }
     }
 
     pub(crate) fn push_json(&mut self, json: &[u8]) {
         self.bytes.extend_from_slice(json);
         self.ends.push(self.bytes.len());
+        self.make_room();
     }
 }

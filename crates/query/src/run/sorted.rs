@@ -10,14 +10,16 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use super::{Carry, Flow, PageEnd, Room, Rows, canonical, grouped, mismatch};
 use crate::ast::Direction;
+use crate::compile::Program;
 use crate::error::{QueryError, Result};
-use crate::eval::{Env, expand};
+use crate::eval::{Context, Env, expand};
 use crate::limits;
 use crate::program::Level;
+use crate::row::Row;
 use crate::value::Val;
 
 pub(super) struct Sorted {
@@ -27,6 +29,9 @@ pub(super) struct Sorted {
     taken: u64,
     /// Rows of this page, more than it can hold until they are cut back.
     rows: Vec<SortedRow>,
+    /// Their JSON, and that of rows which have been cut off.
+    text: Vec<u8>,
+    /// Bytes that the rows need without those cut off.
     bytes: usize,
     /// The most rows worth keeping: those to pass over, those to answer, and one to know of more.
     most: usize,
@@ -46,6 +51,9 @@ pub(super) struct Sorted {
     flow: Flow,
 }
 
+/// About what a row takes besides its JSON.
+const ROW_OVERHEAD: usize = 64;
+
 /// Where a row stands in the order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Position {
@@ -57,7 +65,8 @@ pub struct Position {
 
 struct SortedRow {
     position: Position,
-    json: Vec<u8>,
+    /// Where its JSON stands.
+    json: Range<usize>,
 }
 
 impl Sorted {
@@ -79,6 +88,7 @@ impl Sorted {
             after,
             taken,
             rows,
+            text: Vec::new(),
             bytes: 0,
             most,
             worst,
@@ -121,8 +131,9 @@ impl Sorted {
             if value.is_undefined() || (remembers && !self.is_new(&value)?) || !wanted {
                 return Ok(ControlFlow::Continue(()));
             }
-            let mut json = Vec::new();
-            value.write_row(&mut json)?;
+            let start = self.text.len();
+            value.write_row(&mut self.text)?;
+            let json = start..self.text.len();
             let kept = keys.iter().map(Val::keep).collect::<Result<Vec<_>>>()?;
             let position = Position { keys: kept, place: place.to_vec(), row_of_item };
             self.push(level, SortedRow { position, json })?;
@@ -170,11 +181,12 @@ impl Sorted {
     }
 
     fn push(&mut self, level: &Level, row: SortedRow) -> Result<()> {
-        self.bytes += row.json.len() + 64;
+        self.bytes += row.json.len() + ROW_OVERHEAD;
         self.rows.push(row);
         if self.rows.len() > self.most.saturating_mul(2).saturating_add(64) || self.bytes > limits::RUN_BYTES
         {
             self.cut(level);
+            self.drop_text();
         }
         if self.bytes > limits::RUN_BYTES {
             return Err(QueryError::LimitExceeded("ORDER BY needs too much memory; use a smaller page."));
@@ -195,7 +207,18 @@ impl Sorted {
         if self.rows.len() == self.most {
             self.worst = self.rows.last().map(|row| row.position.clone());
         }
-        self.bytes = self.rows.iter().map(|row| row.json.len() + 64).sum();
+        self.bytes = self.rows.iter().map(|row| row.json.len() + ROW_OVERHEAD).sum();
+    }
+
+    /// Forgets the JSON of rows that have been cut off.
+    fn drop_text(&mut self) {
+        let mut kept = Vec::with_capacity(self.bytes);
+        for row in &mut self.rows {
+            let start = kept.len();
+            kept.extend_from_slice(&self.text[row.json.clone()]);
+            row.json = start..kept.len();
+        }
+        self.text = kept;
     }
 
     /// Answers the rows held so far: all that follow come behind them.
@@ -222,10 +245,11 @@ impl Sorted {
                 self.flow = Flow::Full;
                 break;
             }
-            out.push_json(&row.json);
+            out.push_json(&self.text[row.json]);
             self.taken += 1;
             self.last = Some(row.position);
         }
+        self.text.clear();
         if self.taken >= limit {
             self.flow = Flow::Done;
         }
@@ -238,6 +262,81 @@ impl Sorted {
             _ => Ok(PageEnd::Done),
         }
     }
+}
+
+impl Program {
+    /// The carry whose keys were cut, whole again. The row that was last knows them, if it is still what it was; `rows`
+    /// are those that may be it. If none is, the next page begins where the kept part allows no doubt: rows that share
+    /// it may come twice, but none is lost.
+    pub fn completed<'r>(
+        &self,
+        carry: &Carry,
+        rows: impl IntoIterator<Item = Row<'r>>,
+        cx: &Context<'_>,
+    ) -> Result<Carry> {
+        let Carry::Cut { after, whole, taken } = carry else { return Ok(carry.clone()) };
+        let level = &self.last.level;
+        if !self.earlier.is_empty() || *whole >= level.order_by.len() {
+            return Err(mismatch());
+        }
+        for row in rows {
+            if let Some(keys) = self.keys_of(&row, after.row_of_item, cx)?
+                && continues(&keys, &after.keys)
+            {
+                let after = Position { keys, place: after.place.clone(), row_of_item: after.row_of_item };
+                return Ok(Carry::Sorted { after, taken: *taken });
+            }
+        }
+        Ok(Carry::Sorted { after: before_all(level, &after.keys), taken: *taken })
+    }
+
+    /// The order keys of one of an item's rows.
+    fn keys_of(
+        &self,
+        row: &Row<'_>,
+        row_of_item: u64,
+        cx: &Context<'_>,
+    ) -> Result<Option<Vec<Val<'static>>>> {
+        let level = &self.last.level;
+        let mut env = Env::new(self.last.slots, cx, Some(row));
+        let (mut number, mut found) = (0, None);
+        let _ = expand(level, &mut env, &mut |env| {
+            number += 1;
+            if number < row_of_item {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let keys = level.order_by.iter().map(|(node, _)| node.eval(env)?.keep());
+            found = Some(keys.collect::<Result<Vec<_>>>()?);
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+}
+
+/// Whether the keys are those of which `cut` is left: the last of it is the beginning of a string.
+fn continues(keys: &[Val<'_>], cut: &[Val<'_>]) -> bool {
+    let Some((beginning, whole)) = cut.split_last() else { return false };
+    keys.len() > whole.len()
+        && keys[..whole.len()] == *whole
+        && match (keys[whole.len()].as_str(), beginning.as_str()) {
+            (Some(text), Some(beginning)) => text.starts_with(beginning),
+            _ => false,
+        }
+}
+
+/// A position before all rows whose keys begin like this, in the order of the query.
+fn before_all(level: &Level, cut: &[Val<'static>]) -> Position {
+    let mut keys = cut.to_vec();
+    let direction = level.order_by.get(keys.len() - 1).map(|(_, direction)| *direction);
+    if let (Some(Direction::Descending), Some(last)) = (direction, keys.last_mut()) {
+        // No text that begins like this lies behind it.
+        *last = Val::text(format!("{}{}", last.as_str().unwrap_or_default(), char::MAX));
+    }
+    // The others may be anything, and undefined is the first of all.
+    for (_, direction) in &level.order_by[keys.len()..] {
+        keys.push(if *direction == Direction::Descending { Val::object(vec![]) } else { Val::Undefined });
+    }
+    Position { keys, place: Vec::new(), row_of_item: 0 }
 }
 
 /// Where a row stands, without owning it.

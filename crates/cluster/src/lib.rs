@@ -33,7 +33,7 @@ pub use options::{Account, DbOptions, Durability, OpenError, Storage};
 pub use orrery_script::{Refusal as ScriptRefusal, ScriptError};
 pub use orrery_store as store;
 pub use orrery_store::limits;
-pub use query::{LeafNote, Method, OfferedIndexes, PlanNote, QueryTimes};
+pub use query::{LeafNote, Method, OfferedIndexes, PlanNote, QueryTimes, shorten_continuation};
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{

@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use orrery_query::ast::{Collection, Expr, ExprKind, Literal, Query, SelectSpec};
 use orrery_query::{AggregateKind, Carry, IndexPath, IndexStep, Program, Proposal, Rows};
-use orrery_store::index::{ItemLoader, OrderedEntry};
-use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
+use orrery_store::index::{IndexReader, ItemLoader, OrderedEntry};
+use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, GROUPS_MERGED_MAX};
 
 use super::note::Method;
 use super::offered::hash_of;
-use super::page::push_group;
+use super::page::{Feed, push_group};
 use super::term_order::everything;
 use super::visit::{Visit, stored};
 use crate::error::{ErrorKind, Result};
@@ -68,6 +68,61 @@ pub(super) fn answer(visit: &mut Visit<'_>) -> Result<Option<(Rows, Option<Carry
     visit.note.method = Method::Groups;
     let carry = (next == Next::PageFull).then_some(Carry::Emitted(page.emitted));
     Ok(Some((page.rows, carry)))
+}
+
+/// Feeds the groups of this partition to a program that merges several, if that pays off. What was fed cannot be
+/// taken back, so all groups are known before the first is.
+pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<bool> {
+    let Some(path) = grouped_path(visit) else { return Ok(false) };
+    let path_hash = hash_of(&path);
+    let Some(with_value) = visit.counts.get(path_hash) else { return Ok(false) };
+    let reader = visit.reader();
+    let groups = count_groups(visit, &reader, path_hash)?;
+    visit.count_entries(&reader);
+    let Some(groups) = groups else { return Ok(false) };
+    let without = visit.partition_items.saturating_sub(with_value);
+    if without > 0 {
+        run.feed_group(None, without)?;
+    }
+    let mut loader = visit.view.loader();
+    for (place, count) in groups {
+        let item = visit.tally.loading(|| loader.load(&place)).map_err(stored)?;
+        visit.tally.loaded(&item);
+        run.feed_group(Some(&item), count)?;
+    }
+    visit.note.method = Method::Groups;
+    Ok(true)
+}
+
+/// The place of one item of each group, and the number of all.
+type CountedGroups = Vec<(Vec<u8>, u64)>;
+
+/// Counts the items of each group; nothing when looking at all items is better.
+fn count_groups(
+    visit: &Visit<'_>,
+    reader: &IndexReader<'_>,
+    path_hash: u64,
+) -> Result<Option<CountedGroups>> {
+    let mut cursor = reader.ordered(path_hash, &[false], &everything(), None, false);
+    let mut page = GroupPage::new(visit, 0);
+    let (mut groups, mut run) = (CountedGroups::new(), Vec::new());
+    while let Some(entry) = cursor.next_entry().map_err(stored)? {
+        if entry.is_cut() || page.is_too_dear(reader.entries_read())? {
+            return Ok(None);
+        }
+        if let Some((_, count)) = groups.last_mut().filter(|_| run.as_slice() == entry.run()) {
+            *count += 1;
+            continue;
+        }
+        if groups.len() >= GROUPS_MERGED_MAX {
+            return Ok(None);
+        }
+        page.fetched += 1;
+        groups.push((entry.place().to_vec(), 1));
+        run.clear();
+        run.extend_from_slice(entry.run());
+    }
+    Ok(Some(groups))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

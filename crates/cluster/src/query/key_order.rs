@@ -3,17 +3,22 @@
 
 use std::time::Instant;
 
-use orrery_query::Flow;
+use orrery_query::{Flow, Proposal};
 use orrery_store::index::{IndexReader, PlaceCursor, key_at, place_of};
 use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
 use orrery_store::{Item, OpError, Position, Scan};
 
+use super::at_length;
+use super::choose::Chosen;
 use super::note::Method;
 use super::page::Feed;
 use super::visit::{Visit, stored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{PageLimits, Step};
 use crate::request::PageOptions;
+
+/// So few intervals of terms are asked about before other tasks have their turn.
+const SPANS_AT_ONCE: usize = 8;
 
 /// How a visit ended: what to do next, and the last item that was fed.
 pub(super) struct End {
@@ -32,30 +37,56 @@ pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<End> {
         return keeper.end();
     }
     let reader = visit.reader();
-    let cursor = choose(visit, &reader)?;
-    visit.note.method = if cursor.is_some() { Method::Index } else { Method::Scan };
-    match cursor {
-        Some(cursor) => feed_places(visit, run, &mut keeper, cursor)?,
-        None => scan(visit, run, &mut keeper)?,
-    }
+    let many_conditions = visit.note.access.as_ref().is_some_and(|access| !has_few_spans(&access.filter));
+    let chosen = at_length(many_conditions, || choose(visit, &reader))?;
+    let is_short = match &chosen {
+        Some(chosen) => chosen.candidates.is_within(visit.items_at_once),
+        None => visit.extent.items <= visit.items_at_once as u64,
+    };
+    at_length(!is_short, || match open(visit, &reader, chosen)? {
+        Some(cursor) => feed_places(visit, run, &mut keeper, cursor),
+        None => scan(visit, run, &mut keeper),
+    })?;
     visit.count_entries(&reader);
     keeper.end()
 }
 
-/// The places to visit, or none for all of them.
-fn choose<'r>(visit: &mut Visit<'_>, reader: &'r IndexReader<'r>) -> Result<Option<PlaceCursor<'r>>> {
+/// Whether asking the index about the conditions is a matter of a few searches.
+fn has_few_spans(filter: &Proposal) -> bool {
+    fn spans(filter: &Proposal) -> usize {
+        match filter {
+            Proposal::Everything | Proposal::Nothing => 0,
+            Proposal::Leaf(leaf) => leaf.spans.len(),
+            Proposal::All(list) | Proposal::Any(list) => list.iter().map(spans).sum(),
+        }
+    }
+    spans(filter) <= SPANS_AT_ONCE
+}
+
+/// The candidates to visit, or none for all items.
+fn choose(visit: &mut Visit<'_>, reader: &IndexReader<'_>) -> Result<Option<Chosen>> {
     let Some(access) = visit.note.access.take() else { return Ok(None) };
     let implied = visit.implied_paths();
     let mut chooser = visit.chooser(reader, &implied);
-    let cursor = visit.tally.looking_up(|| {
-        Ok::<_, OpError>(match chooser.choose(&access.filter)? {
-            Some(chosen) => reader.places(chosen.candidates, chosen.collect_max)?,
-            None => None,
-        })
-    });
+    let chosen = visit.tally.looking_up(|| chooser.choose(&access.filter));
     visit.note.leaves = chooser.notes;
     visit.note.access = Some(access);
-    let cursor = cursor.map_err(stored)?;
+    chosen.map_err(stored)
+}
+
+/// The places of the candidates, unless they turn out to be too many.
+fn open<'r>(
+    visit: &mut Visit<'_>,
+    reader: &'r IndexReader<'r>,
+    chosen: Option<Chosen>,
+) -> Result<Option<PlaceCursor<'r>>> {
+    let cursor = match chosen {
+        Some(Chosen { candidates, collect_max }) => {
+            visit.tally.looking_up(|| reader.places(candidates, collect_max)).map_err(stored)?
+        }
+        None => None,
+    };
+    visit.note.method = if cursor.is_some() { Method::Index } else { Method::Scan };
     if cursor.is_none() {
         visit.note.leaves.iter_mut().for_each(|leaf| leaf.used = false);
     }
@@ -69,6 +100,9 @@ fn feed_places(
     mut cursor: PlaceCursor<'_>,
 ) -> Result<()> {
     let mut loader = visit.view.loader();
+    if let PlaceCursor::Collected(list) = &cursor {
+        loader.expect(list.len(), visit.extent.items);
+    }
     while let Some(place) = cursor.current() {
         let item = visit.tally.loading(|| loader.load(place)).map_err(stored)?;
         if !visit.view.is_over(&item) && keeper.take(visit, run, place, &item) == Scan::Stop {

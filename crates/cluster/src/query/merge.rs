@@ -2,8 +2,9 @@
 //!
 //! Clients merge results themselves. For those that cannot, and for callers inside the server, one program is
 //! given the items of all partitions, in the order of the key space, and so gives the rows that one large
-//! partition would. For an order that indexes deliver, each partition delivers its first rows only: a second
-//! program, fed with the items of that partition alone, says when it has a page.
+//! partition would. Orders that indexes deliver are merged entry by entry where that is simple ([`merged_order`]).
+//! Elsewhere each partition delivers its first rows only: a second program, fed with the items of that partition
+//! alone, says when it has a page.
 //!
 //! A program that must see all partitions has them visited at the same time, a few at once. Each visit runs on a
 //! thread of its own, drops the items that the filter refuses, and hands on the others in small batches; it waits
@@ -13,12 +14,15 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use orrery_query::{Context, Flow, Program, UserFunctions};
+use orrery_query::{Carry, Context, Flow, Program, Rows, UserFunctions};
+use orrery_store::limits::{
+    MERGE_BATCH_BYTES, MERGE_BATCH_ITEMS, MERGE_BATCHES_WAITING, MERGE_VISITS_AT_ONCE, ORDERS_MERGED_MAX,
+};
 use orrery_store::{Item, ItemKey, Lsn};
 
 use super::page::{Feed, PageRun, accepts, context_now};
-use super::visit::{Request, Visit, Work};
-use super::{key_order, shortcut, term_order, token};
+use super::visit::{Moment, Request, Visit, Work};
+use super::{at_length, groups, key_order, merged_order, shortcut, term_order, token};
 use crate::catalog::Container;
 use crate::db::Db;
 use crate::error::{ErrorKind, Result};
@@ -26,13 +30,6 @@ use crate::feed::{Step, Walk};
 use crate::range::Range;
 use crate::request::{PageOptions, QueryPage, Scope};
 use crate::ru;
-
-/// Partitions that one query visits at the same time.
-const VISITS_AT_ONCE: usize = 4;
-/// Batches that a visit may be ahead, and what is in one at most.
-const BATCHES_WAITING: usize = 4;
-const BATCH_ITEMS: usize = 256;
-const BATCH_BYTES: u64 = 1024 * 1024;
 
 impl Db {
     /// As [`Db::query`], for queries that only a view of all partitions can answer: a page spans all partitions
@@ -45,7 +42,8 @@ impl Db {
         page: &PageOptions,
     ) -> Result<QueryPage> {
         let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
-        tokio::task::block_in_place(|| self.merged_page(container, scope, program, page))
+        let is_quick = program.is_light() && program.is_blocking();
+        at_length(!is_quick, || self.merged_page(container, scope, program, page))
     }
 
     fn merged_page(
@@ -61,17 +59,24 @@ impl Db {
         let functions = self.functions_of(container, program)?;
         let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);
         let request = Request { container, scope, program, page, carry: carry.as_ref(), functions };
+        let carry = self.complete(request, &walk)?;
+        let request = Request { carry: carry.as_ref(), ..request };
         let mut run = request.start()?;
         let mut merged = QueryPage::default();
+        let mut ordered = None;
         if !program.needs_items() {
             run.feed_nothing()?;
             walk.finish();
         } else if program.is_blocking() {
-            self.visit_all(request, &mut walk, &mut run, &mut merged)?;
+            let ranges = self.admit_all(request, &mut walk)?;
+            ordered = self.merge_orders(request, &ranges, &mut merged)?;
+            if ordered.is_none() {
+                at_length(true, || self.visit_all(request, &ranges, &mut run, &mut merged))?;
+            }
         } else {
             self.visit_in_turn(request, &mut walk, resumed, &mut run, &mut merged)?;
         }
-        let (rows, carry) = run.finish()?;
+        let (rows, carry) = ordered.map_or_else(|| run.finish(), Ok)?;
         merged.meter.bytes_returned = rows.byte_len() as u64;
         merged.receipt.charge.lines.extend(ru::returned(&merged.meter, page.consistency).lines);
         merged.continuation = token::write(program, &walk, carry);
@@ -103,22 +108,51 @@ impl Db {
         Ok(())
     }
 
-    /// All partitions, a few at a time.
-    fn visit_all(
-        &self,
-        request: Request<'_>,
-        walk: &mut Walk,
-        run: &mut PageRun<'_>,
-        merged: &mut QueryPage,
-    ) -> Result<()> {
-        let mut ranges: Vec<(Arc<Range>, Lsn)> = Vec::new();
+    /// All partitions that have a part of the scope.
+    fn admit_all(&self, request: Request<'_>, walk: &mut Walk) -> Result<Vec<(Arc<Range>, Lsn)>> {
+        let mut ranges = Vec::new();
         while let Some(range) = walk.range(request.container).cloned() {
             let lsn = self.admit(request.container, &range, request.page.session.as_ref())?;
             walk.move_on(&range, Step::Continue, None);
             ranges.push((range, lsn));
         }
+        Ok(ranges)
+    }
+
+    /// The page, if the indexes of the partitions deliver its order.
+    fn merge_orders(
+        &self,
+        request: Request<'_>,
+        ranges: &[(Arc<Range>, Lsn)],
+        merged: &mut QueryPage,
+    ) -> Result<Option<(Rows, Option<Carry>)>> {
+        if !request.program.can_be_presorted() || ranges.len() > ORDERS_MERGED_MAX {
+            return Ok(None);
+        }
+        let walk = Walk::start(request.container, request.scope, None)?;
+        let moments: Vec<Moment> = ranges.iter().map(|(range, _)| self.moment(range)).collect();
+        let visits = ranges.iter().zip(&moments);
+        let visits = visits.map(|((range, _), moment)| Visit::new(request, range, moment, &walk));
+        let mut visits = visits.collect::<Result<Vec<Visit<'_>>>>()?;
+        let answer = merged_order::answer(&mut visits)?;
+        if answer.is_some() {
+            for ((range, lsn), visit) in ranges.iter().zip(visits) {
+                self.settle(request, range, *lsn, visit.into_work(), merged);
+            }
+        }
+        Ok(answer)
+    }
+
+    /// All partitions, a few at a time.
+    fn visit_all(
+        &self,
+        request: Request<'_>,
+        ranges: &[(Arc<Range>, Lsn)],
+        run: &mut PageRun<'_>,
+        merged: &mut QueryPage,
+    ) -> Result<()> {
         let mut wanted = true;
-        for some in ranges.chunks(VISITS_AT_ONCE) {
+        for some in ranges.chunks(MERGE_VISITS_AT_ONCE) {
             if !wanted {
                 break;
             }
@@ -126,7 +160,7 @@ impl Db {
                 let visits: Vec<_> = some
                     .iter()
                     .map(|(range, lsn)| {
-                        let (sender, receiver) = sync_channel(BATCHES_WAITING);
+                        let (sender, receiver) = sync_channel(MERGE_BATCHES_WAITING);
                         let visit = scope.spawn(move || self.visit_apart(request, range, sender));
                         (range, *lsn, receiver, visit)
                     })
@@ -154,6 +188,7 @@ impl Db {
         let context = context_now(&request);
         let mut messenger = Messenger { request, context, listener, batch: Vec::new(), bytes: 0 };
         let answered = shortcut::feed(&mut visit, &mut messenger)?
+            || groups::feed(&mut visit, &mut messenger)?
             || term_order::feed_first_rows(&mut visit, &mut messenger)?;
         if !answered {
             key_order::feed(&mut visit, &mut messenger)?;
@@ -168,6 +203,7 @@ enum Found {
     Items(Vec<Item>),
     Count(u64),
     Extreme(Item),
+    Group(Option<Item>, u64),
 }
 
 /// Gives the program all that one visit finds.
@@ -176,6 +212,7 @@ fn take_all(found: &Receiver<Found>, run: &mut PageRun<'_>) -> Result<Flow> {
         match found {
             Found::Count(count) => run.feed_count(count)?,
             Found::Extreme(item) => run.feed_extreme(&item)?,
+            Found::Group(item, count) => run.feed_group(item.as_ref(), count)?,
             Found::Items(items) => {
                 for item in items {
                     let flow = run.feed(&item)?;
@@ -219,7 +256,7 @@ impl Feed for Messenger<'_> {
         }
         self.bytes += u64::from(item.header.json_bytes);
         self.batch.push(item.clone());
-        let is_full = self.batch.len() >= BATCH_ITEMS || self.bytes >= BATCH_BYTES;
+        let is_full = self.batch.len() >= MERGE_BATCH_ITEMS || self.bytes >= MERGE_BATCH_BYTES;
         Ok(if is_full { self.flush() } else { Flow::More })
     }
 
@@ -230,6 +267,11 @@ impl Feed for Messenger<'_> {
 
     fn feed_extreme(&mut self, item: &Item) -> Result<()> {
         self.send(Found::Extreme(item.clone()));
+        Ok(())
+    }
+
+    fn feed_group(&mut self, item: Option<&Item>, count: u64) -> Result<()> {
+        self.send(Found::Group(item.cloned(), count));
         Ok(())
     }
 

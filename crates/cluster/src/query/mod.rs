@@ -16,6 +16,7 @@ mod choose;
 mod groups;
 mod key_order;
 mod merge;
+mod merged_order;
 mod note;
 mod offered;
 mod page;
@@ -45,6 +46,7 @@ use crate::ru;
 pub use note::{LeafNote, Method, PlanNote};
 pub use offered::OfferedIndexes;
 pub use tally::QueryTimes;
+pub use token::shorten_continuation;
 
 use visit::{Moment, Request, Visit, Work, stored};
 
@@ -58,7 +60,8 @@ impl Db {
         page: &PageOptions,
     ) -> Result<QueryPage> {
         let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
-        tokio::task::block_in_place(|| self.query_page(container, scope, program, page))
+        // Most pages of light programs are short; whoever finds out that one is not leaves the thread to others.
+        at_length(!program.is_light(), || self.query_page(container, scope, program, page))
     }
 
     fn query_page(
@@ -82,6 +85,8 @@ impl Db {
         let functions = self.functions_of(container, program)?;
         let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);
         let request = Request { container, scope, program, page, carry: carry.as_ref(), functions };
+        let carry = self.complete(request, &walk)?;
+        let request = Request { carry: carry.as_ref(), ..request };
         let mut visit = Visit::new(request, &range, &moment, &walk)?;
         visit.resumed = resumed;
         let (rows, carry) = run_visit(&mut visit, &mut walk, &range)?;
@@ -126,12 +131,32 @@ impl Db {
         Ok(found.map(|item| (key.clone(), item)))
     }
 
+    /// A carry as the program needs it: what was cut off to keep the token short is read from the last row again.
+    fn complete(&self, request: Request<'_>, walk: &Walk) -> Result<Option<Carry>> {
+        let Some(carry) = request.carry else { return Ok(None) };
+        let Carry::Cut { after, .. } = carry else { return Ok(Some(carry.clone())) };
+        let mut items = Vec::new();
+        if let Ok(rid) = after.place.as_slice().try_into().map(u64::from_be_bytes) {
+            for range in request.container.ranges.iter().filter(|range| range.epk().overlaps(&walk.epk)) {
+                let moment = self.moment(range);
+                items.extend(moment.view(range).item_of_rid(rid).map_err(stored)?);
+            }
+        }
+        page::complete(&request, carry, &items).map(Some)
+    }
+
     /// What readers see of a range now, with an index that is complete in it.
     fn moment(&self, range: &Range) -> Moment {
         let (lsn, snapshot, schema) = range.schema_point(&self.inner.committer);
         let lifetimes = schema.lifetimes(crate::db::now());
         Moment { snapshot, index: schema.index.clone(), lsn, lifetimes }
     }
+}
+
+/// Does work that may take `long`: the other tasks of this thread then go on elsewhere. To hand them over costs more
+/// than a short page does.
+fn at_length<T>(long: bool, work: impl FnOnce() -> T) -> T {
+    if long { tokio::task::block_in_place(work) } else { work() }
 }
 
 /// Fills one page and moves the walk on.

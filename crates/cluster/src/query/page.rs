@@ -1,6 +1,6 @@
 //! One page in the making: the program at work, and the rows it has answered.
 
-use orrery_doc::DocBuilder;
+use orrery_doc::{Doc, DocBuilder, Value, json};
 use orrery_query::{
     Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, SystemField, SystemProperties, SystemValue,
     Val,
@@ -24,6 +24,9 @@ pub(super) trait Feed {
 
     /// For MIN and MAX: the item has one of the values that decide.
     fn feed_extreme(&mut self, item: &Item) -> Result<()>;
+
+    /// For a program that counts by groups: there are so many items like this one, or like one without the value.
+    fn feed_group(&mut self, item: Option<&Item>, count: u64) -> Result<()>;
 
     /// Whether the page has no room for another row.
     fn is_full(&self, page: &PageOptions) -> bool;
@@ -87,6 +90,16 @@ impl Feed for PageRun<'_> {
         Ok(self.run.feed_shortcut(0, &value).map_err(ErrorKind::Query)?)
     }
 
+    fn feed_group(&mut self, item: Option<&Item>, count: u64) -> Result<()> {
+        let empty = empty_object();
+        let system = item.map(|item| ItemProperties { container: self.container, item });
+        let row = match &system {
+            Some(system) => Row { doc: system.item.root(), system: Some(system), place: &[] },
+            None => Row::plain(empty.as_ref()),
+        };
+        Ok(self.run.feed_group(&row, count, &mut self.rows).map_err(ErrorKind::Query)?)
+    }
+
     fn is_full(&self, page: &PageOptions) -> bool {
         self.rows.len() >= page.items_max || self.rows.byte_len() >= page.bytes_max
     }
@@ -108,16 +121,30 @@ pub(super) fn push_group(
             run.feed(&Row { doc: item.root(), system: Some(&system), place: &[] }, rows)?;
         }
         None => {
-            let mut empty = DocBuilder::new();
-            empty.begin_object();
-            empty.end_object();
-            run.feed(&Row::plain(empty.finish().as_ref()), rows)?;
+            run.feed(&Row::plain(empty_object().as_ref()), rows)?;
         }
     }
     // The item that was fed has been counted.
     run.feed_shortcut(count.saturating_sub(1), &Val::Undefined)?;
     run.finish(rows)?;
     Ok(())
+}
+
+/// Stands for an item without the value that is asked for.
+fn empty_object() -> Doc {
+    let mut empty = DocBuilder::new();
+    empty.begin_object();
+    empty.end_object();
+    empty.finish()
+}
+
+/// The carry with all of its keys, if one of the items has the row that it is about.
+pub(super) fn complete(request: &Request<'_>, carry: &Carry, items: &[Item]) -> Result<Carry> {
+    let context = context_now(request);
+    let systems: Vec<_> =
+        items.iter().map(|item| ItemProperties { container: request.container, item }).collect();
+    let rows = systems.iter().map(|system| Row { doc: system.item.root(), system: Some(system), place: &[] });
+    Ok(request.program.completed(carry, rows, &context).map_err(ErrorKind::Query)?)
 }
 
 /// What a program may know of the world.
@@ -153,5 +180,28 @@ impl SystemProperties for ItemProperties<'_> {
             SystemField::Attachments => SystemValue::Text("attachments/".into()),
             SystemField::Ts => SystemValue::Int(self.item.header.ts() as i64),
         }
+    }
+
+    /// Pieces instead of formats: `SELECT *` does this for every item.
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let header = &self.item.header;
+        let rid = Rid::child(self.container.resource.rid, ResourceKind::Item, header.rid).text();
+        let etag = header.etag.to_text();
+        for piece in [
+            b"\"_rid\":\"",
+            rid.as_bytes(),
+            b"\",\"_self\":\"dbs/",
+            self.container.database.text().as_bytes(),
+            b"/colls/",
+            self.container.resource.rid.text().as_bytes(),
+            b"/docs/",
+            rid.as_bytes(),
+            b"/\",\"_etag\":\"\\\"",
+            &etag[1..etag.len() - 1],
+            b"\\\"\",\"_attachments\":\"attachments/\",\"_ts\":",
+        ] {
+            out.extend_from_slice(piece);
+        }
+        json::write(Value::Int(header.ts() as i64), out);
     }
 }

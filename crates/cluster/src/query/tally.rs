@@ -26,7 +26,7 @@ impl QueryTimes {
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Tally {
     pub meter: Meter,
     index_lookup: Duration,
@@ -37,7 +37,7 @@ pub(super) struct Tally {
 }
 
 /// Work that is done many times and measured now and then.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Sampled {
     count: u32,
     time: Duration,

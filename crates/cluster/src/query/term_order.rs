@@ -20,11 +20,12 @@ use std::time::Instant;
 use orrery_doc::{Doc, DocBuilder, TermOrder, Value, encode_term};
 use orrery_query::ast::Direction;
 use orrery_query::{Carry, Flow, IndexOrder, IndexPath, IndexStep, Position, Rows, Span, Val};
-use orrery_store::index::{IndexReader, ItemLoader, Places, TermRange};
+use orrery_store::index::{IndexReader, ItemLoader, OrderedCursor, Places, TermRange};
 use orrery_store::keys::after_prefix;
 use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
 use orrery_store::{ActiveIndex, Item, Scan};
 
+use super::at_length;
 use super::choose::ranges_of;
 use super::note::Method;
 use super::offered::hash_of;
@@ -36,7 +37,7 @@ use crate::request::AccessChoice;
 /// What reading an index entry, scanning an item and fetching one cost, relative to each other.
 const ENTRY_COST: u64 = 1;
 const SCAN_COST: u64 = 4;
-const FETCH_COST: u64 = 16;
+pub(super) const FETCH_COST: u64 = 16;
 /// The walk may always spend so much before it gives up.
 const COST_MIN: u64 = 4096;
 /// The first bytes behind the term of undefined.
@@ -49,14 +50,14 @@ const ITEMS_PER_CLOCK_CHECK: u32 = 256;
 const RUN_COLLECTED_MIN: usize = 64;
 
 /// The way through an index.
-struct Order {
+pub(super) struct Order {
     path_hash: u64,
     /// For each part whether its bits are turned.
     parts: Vec<bool>,
     /// How many of the first parts have one value in all rows, and what their terms are.
     fixed: usize,
     prefix: Vec<u8>,
-    backward: bool,
+    pub backward: bool,
     ranges: Vec<TermRange>,
     undefined: Undefined,
     /// For DISTINCT: all items of a run give the same row, so the first will do.
@@ -84,13 +85,34 @@ pub(super) fn answer(visit: &mut Visit<'_>) -> Result<Option<(Rows, Option<Carry
     if !pays_off(visit, &order)? {
         return Ok(None);
     }
+    let (some, all) = (spend_at_once(visit), spend_max(visit));
+    // Most pages end soon. Those that do not are begun once more, where they are in nobody's way.
+    let tally = visit.tally.clone();
+    let answer = walk_alone(visit, &order, some.min(all))?;
+    if answer.is_some() || some >= all {
+        return Ok(answer);
+    }
+    visit.tally = tally;
+    at_length(true, || walk_alone(visit, &order, all))
+}
+
+fn walk_alone(visit: &mut Visit<'_>, order: &Order, spend_max: u64) -> Result<Option<(Rows, Option<Carry>)>> {
     let mut run = visit.request.start()?;
-    let spend_max = match visit.request.page.access {
-        AccessChoice::IndexAlways => u64::MAX,
-        _ => visit.extent.items * SCAN_COST + COST_MIN,
-    };
-    let answered = walk(visit, &order, &mut Sink { run: &mut run, shared: None }, spend_max)?;
+    let answered = walk(visit, order, &mut Sink { run: &mut run, shared: None }, spend_max)?;
     if answered { run.finish().map(Some) } else { Ok(None) }
+}
+
+/// What a walk may cost while other tasks wait.
+pub(super) fn spend_at_once(visit: &Visit<'_>) -> u64 {
+    visit.items_at_once as u64 * FETCH_COST
+}
+
+/// What a walk may cost before it gives up.
+pub(super) fn spend_max(visit: &Visit<'_>) -> u64 {
+    match visit.request.page.access {
+        AccessChoice::IndexAlways => u64::MAX,
+        _ => visit.extent.items.saturating_mul(SCAN_COST).saturating_add(COST_MIN),
+    }
 }
 
 /// Feeds the first rows of this partition to a program that merges several, if there is an order and it pays off:
@@ -138,7 +160,7 @@ impl Sink<'_, '_> {
 }
 
 /// A filter that leaves few items is better answered by fetching and sorting those.
-fn pays_off(visit: &mut Visit<'_>, order: &Order) -> Result<bool> {
+pub(super) fn pays_off(visit: &mut Visit<'_>, order: &Order) -> Result<bool> {
     if visit.request.page.access == AccessChoice::IndexAlways {
         return Ok(true);
     }
@@ -166,7 +188,7 @@ fn pays_off(visit: &mut Visit<'_>, order: &Order) -> Result<bool> {
 }
 
 impl Order {
-    fn of(visit: &Visit<'_>) -> Option<Order> {
+    pub fn of(visit: &Visit<'_>) -> Option<Order> {
         let access = visit.note.access.as_ref()?;
         let order = access.order.as_ref().filter(|_| visit.request.program.can_be_presorted())?;
         // The first of a run may be expired, and then another has to stand for it.
@@ -218,8 +240,17 @@ impl Order {
         }
     }
 
+    /// Whether every row is found by walking the index, entry by entry.
+    pub fn is_all_in_index(&self) -> bool {
+        matches!(self.undefined, Undefined::Never) && !self.one_per_run
+    }
+
+    pub fn cursor<'r>(&self, reader: &'r IndexReader<'r>, from: Option<&[u8]>) -> OrderedCursor<'r> {
+        reader.ordered(self.path_hash, &self.parts, &self.ranges, from, self.backward)
+    }
+
     /// The run that holds the last row of the page before.
-    fn run_of(&self, keys: &[Val<'_>]) -> Vec<u8> {
+    pub fn run_of(&self, keys: &[Val<'_>]) -> Vec<u8> {
         let mut run = self.prefix.clone();
         for (key, turned) in keys.iter().zip(&self.parts[self.fixed..]) {
             let start = run.len();
@@ -382,6 +413,7 @@ impl<'r> Walk<'r> {
     }
 
     fn feed_collected(&mut self, visit: &mut Visit<'_>, sink: &mut Sink<'_, '_>) -> Result<()> {
+        self.loader.expect(self.places.len(), visit.extent.items);
         for place in self.places.iter() {
             let item = visit.tally.loading(|| self.loader.load(place)).map_err(stored)?;
             sink.feed(visit, &item)?;
@@ -461,7 +493,7 @@ impl<'r> Walk<'r> {
 }
 
 /// The last row of the page before.
-fn last_row<'a>(visit: &Visit<'a>) -> Option<&'a Position> {
+pub(super) fn last_row<'a>(visit: &Visit<'a>) -> Option<&'a Position> {
     match visit.request.carry {
         Some(Carry::Sorted { after, .. }) => Some(after),
         _ => None,

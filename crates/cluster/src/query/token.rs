@@ -26,3 +26,14 @@ pub(super) fn read(text: Option<&str>) -> Result<(Option<&str>, Option<Carry>)> 
     let carry = Carry::from_bytes(&bytes).map_err(ErrorKind::Query)?;
     Ok((Some(position).filter(|position| !position.is_empty()), Some(carry)))
 }
+
+/// The same token in at most so many bytes, if it is long because the query orders by long strings. It names the last
+/// row instead of repeating all of its values.
+pub fn shorten_continuation(token: &str, bytes_max: usize) -> Option<String> {
+    let (position, state) = token.split_once(STATE)?;
+    let carry = Carry::from_bytes(&from_hex(state)?).ok()?;
+    // Two digits a byte.
+    let room = bytes_max.checked_sub(position.len() + STATE.len())? / 2;
+    let shorter = carry.shortened(room)?;
+    Some(format!("{position}{STATE}{}", to_hex(&shorter.to_bytes())))
+}

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
-use orrery_cluster::{Container, Error, ErrorKind, OfferedIndexes, QueryPage, Scope};
+use orrery_cluster::{Container, Error, ErrorKind, QueryPage, Scope, shorten_continuation};
 use orrery_doc::{EpkRange, prefix_range};
 use orrery_query::ast::{Direction, OrderBy, Query, SelectSpec};
 use orrery_query::{
-    Features, Program, QueryPlan, check_order, compile_with, describe_with, needs_plan, partition_key_filter,
+    Features, Program, QueryPlan, compile_with, describe_with, needs_plan, partition_key_filter,
 };
 
 use crate::call::Call;
@@ -42,21 +42,20 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let program = compile_with(&spec.text, &spec.parameters, &computed_properties(container)?)?;
     let compile_time = started.elapsed();
     let scope = narrow(call, container, &spec, &program)?;
-    check_order(&program, &OfferedIndexes::Defined(&container.definition.indexing))?;
     let options = options::page(call.headers, call.db.account().consistency)?;
     let found = match call.headers.merge_here && !spans_one(container, &scope) && needs_plan(program.query())
     {
         true => call.db.query_merged(container, &scope, &program, &options).await,
         false => call.db.query(container, &scope, &program, &options).await,
     };
-    let page = match found {
+    let mut page = match found {
         Ok(page) => page,
         Err(Error { kind: ErrorKind::NeedsQueryPlan, .. }) => {
             return Err(needs_plan_refusal(container, &spec));
         }
         Err(error) => return Err(error.into()),
     };
-    refuse_long_token(page.continuation.as_deref())?;
+    page.continuation = bound_token(page.continuation.take(), call.headers.continuation_limit_kb)?;
     let total_time = started.elapsed();
     let answered = Answered { container, scope, program, page, compile_time, total_time };
     Ok(reply(call, &answered)
@@ -157,18 +156,26 @@ fn needs_plan_refusal(container: &Container, spec: &QuerySpec) -> Refusal {
     }
 }
 
-/// A token holds the values that a query orders by. A client whose headers overflow only sees the connection
-/// break, so it is told instead; a larger page or a shorter value helps.
-fn refuse_long_token(token: Option<&str>) -> Result<(), Refusal> {
-    let bytes = token.map_or(0, str::len);
-    if bytes <= CONTINUATION_BYTES_MAX {
-        return Ok(());
+/// Keeps the token within what the client accepts. It holds the values that a query orders by; where these are long
+/// strings, it can do with their beginnings. A client whose headers overflow only sees the connection break, so if
+/// nothing helps it is told instead.
+fn bound_token(token: Option<String>, limit_kb: Option<u32>) -> Result<Option<String>, Refusal> {
+    let wanted = limit_kb.map_or(CONTINUATION_BYTES_MAX, |kb| (kb as usize).saturating_mul(1024));
+    let bytes_max = wanted.clamp(CONTINUATION_BYTES_MIN, CONTINUATION_BYTES_MAX);
+    let token = match token {
+        Some(token) if token.len() > bytes_max => token,
+        short => return Ok(short),
+    };
+    match shorten_continuation(&token, bytes_max) {
+        Some(shorter) => Ok(Some(shorter)),
+        None if token.len() <= CONTINUATION_BYTES_MAX => Ok(Some(token)),
+        None => Err(Refusal::bad_request(format!(
+            "The continuation token of this page would have {} bytes, more than the {CONTINUATION_BYTES_MAX} that \
+             clients accept, because the query orders by large arrays or objects. Ask for larger pages or order by \
+             something shorter.",
+            token.len()
+        ))),
     }
-    Err(Refusal::bad_request(format!(
-        "The continuation token of this page would have {bytes} bytes, more than the {CONTINUATION_BYTES_MAX} that \
-         clients accept, because the query orders by long values. Ask for larger pages or order by something \
-         shorter."
-    )))
 }
 
 /// Clients that go on in the middle of equal ORDER BY keys ask which way such rows follow each other: ours
@@ -186,6 +193,8 @@ fn execution_info(query: &Query) -> &'static str {
 
 /// Some clients accept 16 KiB for all headers together.
 const CONTINUATION_BYTES_MAX: usize = 14 * 1024;
+/// The service's own least limit.
+const CONTINUATION_BYTES_MIN: usize = 1024;
 
 /// What a plan costs; it reads no items.
 const PLAN_CHARGE: f64 = 1.0;

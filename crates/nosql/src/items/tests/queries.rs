@@ -129,17 +129,44 @@ async fn computed_properties_stand_for_expressions() {
     assert!(!all.body.contains("\"low\""), "{}", all.body);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_no_header_can_carry_is_refused() {
+/// Three items in order of a value that has about 20,000 bytes.
+async fn long_values(value: impl Fn(&str) -> String) -> World {
     let world = World::simple().await;
     for n in 0..3 {
-        let body = format!("{{\"id\":\"{n}\",\"pk\":1,\"long\":\"{n}{}\"}}", "x".repeat(20_000));
+        let long = value(&format!("{}{n}", "x".repeat(20_000)));
+        let body = format!("{{\"id\":\"{n}\",\"pk\":1,\"long\":{long}}}");
         assert_eq!(world.create("[1]", &body).await.status, 201);
     }
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_keep_within_what_the_client_asks_for() {
+    let world = long_values(|text| format!("\"{text}\"")).await;
+    for (limit, most) in [("1", 1024), ("4", 4096), ("0", 1024), ("64", 14 * 1024)] {
+        let mut continuation = String::new();
+        for n in 0..3 {
+            let mut headers = vec![(KEY, "[1]"), (COUNT, "1")];
+            headers.push(("x-ms-documentdb-responsecontinuationtokenlimitinkb", limit));
+            if n > 0 {
+                headers.push(("x-ms-continuation", &continuation));
+            }
+            let page = world.query(&headers, "SELECT VALUE c.id FROM c ORDER BY c.long").await;
+            assert!(page.body.contains(&format!("\"Documents\":[\"{n}\"]")), "{}", page.body);
+            let token = page.continuation.unwrap_or_default();
+            assert!(n == 2 || (1..=most).contains(&token.len()), "{limit}: {}", token.len());
+            continuation = token;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_no_header_can_carry_is_refused() {
+    let world = long_values(|text| format!("[\"{text}\"]")).await;
     let text = "SELECT VALUE c.id FROM c ORDER BY c.long";
     let refused = world.query(&[(KEY, "[1]"), (COUNT, "1")], text).await;
     assert_eq!(refused.status, 400);
-    assert!(refused.body.contains("orders by long values"), "{}", refused.body);
+    assert!(refused.body.contains("orders by large arrays or objects"), "{}", refused.body);
     let whole = world.query(&[(KEY, "[1]")], text).await;
     assert!(whole.body.contains("[\"0\",\"1\",\"2\"]"), "{}", whole.body);
 }

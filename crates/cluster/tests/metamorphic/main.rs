@@ -36,8 +36,10 @@ const DOCUMENTS_LARGE: usize = 1_500;
 const QUERIES_LARGE: usize = 200;
 /// For the rebuild that takes a while: documents, rebuilds, and queries after the end of each.
 const DOCUMENTS_REBUILT: usize = 400;
-const REBUILDS: usize = 4;
-const QUERIES_AFTER_REBUILD: usize = 8;
+const REBUILDS: usize = 40;
+const QUERIES_AFTER_REBUILD: usize = 1;
+/// Fewer than this would say little about an index in the making.
+const QUERIES_DURING_MIN: usize = 40;
 
 /// What was done, so that a run that did nothing cannot pass.
 #[derive(Debug, Default)]
@@ -164,6 +166,7 @@ async fn an_index_in_the_making_changes_no_rows() {
         }
     }
     println!("{during} queries while an index was built");
+    assert!(during >= QUERIES_DURING_MIN, "only {during} queries met an index in the making");
     tally.count(world.close().await);
     tally.must_be_right();
 }

@@ -70,8 +70,8 @@ pub struct World {
     /// With 1, 4 and 8 partitions.
     containers: Vec<Arc<Container>>,
     pub policy: Policy,
-    /// The policy whose index is still in use while that of the new one is built.
-    replaced: Option<Policy>,
+    /// Policies of which one's index is still in use while that of the new one is built.
+    replaced: Vec<Policy>,
     documents: BTreeMap<usize, Stored>,
     /// How often each way to items was taken, by its name.
     methods: Mutex<BTreeMap<&'static str, usize>>,
@@ -103,7 +103,7 @@ impl World {
             db,
             containers,
             policy,
-            replaced: None,
+            replaced: Vec::new(),
             documents: BTreeMap::new(),
             methods: Mutex::default(),
         };
@@ -134,7 +134,7 @@ impl World {
             let replaced = self.db.replace_container(container.resource.rid, definition, None).await;
             *container = replaced.expect("the container is there");
         }
-        self.replaced = Some(std::mem::replace(&mut self.policy, policy));
+        self.replaced.push(std::mem::replace(&mut self.policy, policy));
     }
 
     /// Takes the containers as they are now. Returns whether every partition uses the index that the policy asks for.
@@ -147,14 +147,14 @@ impl World {
         }
         let is_built = self.containers.iter().all(|container| container.index_progress() == 100);
         if is_built {
-            self.replaced = None;
+            self.replaced.clear();
         }
         is_built
     }
 
     /// Whether an order may be refused: by the policy, or by an index that has it no more or not yet.
     pub fn may_refuse(&self, order: &[(String, bool)]) -> bool {
-        self.policy.may_refuse(order) || self.replaced.as_ref().is_some_and(|policy| policy.may_refuse(order))
+        self.policy.may_refuse(order) || self.replaced.iter().any(|policy| policy.may_refuse(order))
     }
 
     async fn put(&mut self, random: &mut Random, number: usize) {

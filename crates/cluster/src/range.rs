@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -40,8 +40,6 @@ pub struct Range {
     pub etag: Etag,
     pub ts: u64,
     pub counters: RangeCounters,
-    /// How far the search for expired items has come.
-    passed: AtomicU64,
     pub(crate) limits: PartitionLimits,
     queue: Mutex<Queue>,
 }
@@ -53,6 +51,8 @@ pub struct RangeCounters {
     pub writes_near_limit: AtomicU64,
     /// Writes refused because their logical partition is full.
     pub writes_over_limit: AtomicU64,
+    /// Items deleted because their time to live was over.
+    pub items_expired: AtomicU64,
 }
 
 #[derive(Default)]
@@ -130,7 +130,6 @@ impl Range {
             etag: parts.etag,
             ts: parts.ts,
             counters: RangeCounters::default(),
-            passed: AtomicU64::new(0),
             limits: parts.limits,
             queue: Mutex::default(),
         }
@@ -146,15 +145,6 @@ impl Range {
             DefaultTtl::Off => Lifetimes::ENDLESS,
             ttl => Lifetimes::at(ttl, now()),
         }
-    }
-
-    /// Up to here nothing lives by the container's default; see [`orrery_store::Overdue`].
-    pub fn passed(&self) -> Lsn {
-        Lsn(self.passed.load(Ordering::Relaxed))
-    }
-
-    pub fn set_passed(&self, lsn: Lsn) {
-        self.passed.store(lsn.0, Ordering::Relaxed);
     }
 
     /// The index that readers may use; see [`Range::schema_point`] for the snapshot to use it with.

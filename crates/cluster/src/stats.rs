@@ -28,6 +28,7 @@ pub struct RangeStats {
     pub throttled: u64,
     pub writes_near_limit: u64,
     pub writes_over_limit: u64,
+    pub items_expired: u64,
 }
 
 impl Db {
@@ -50,6 +51,7 @@ impl Db {
                     throttled: usage.throttled,
                     writes_near_limit: range.counters.writes_near_limit.load(Ordering::Relaxed),
                     writes_over_limit: range.counters.writes_over_limit.load(Ordering::Relaxed),
+                    items_expired: range.counters.items_expired.load(Ordering::Relaxed),
                 }
             })
         });

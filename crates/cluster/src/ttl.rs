@@ -6,6 +6,7 @@
 //! still there and still expired is decided there, in the commit that deletes it: an item that was written again
 //! in between stays. Nothing is remembered across restarts, because the queues to look at are part of the data.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -69,12 +70,12 @@ impl Db {
             return Ok(false);
         }
         let Some(overdue) = self.find_overdue(range, spare) else { return Ok(false) };
-        range.set_passed(overdue.passed);
         if overdue.items.is_empty() {
             return Ok(overdue.more);
         }
         match range.purge(&self.inner.committer, overdue.items, crate::db::now()).await {
             Ok(done) => {
+                range.counters.items_expired.fetch_add(done.outcomes.len() as u64, Ordering::Relaxed);
                 self.pay_purge(container, range, &done.outcomes);
                 Ok(true)
             }
@@ -92,7 +93,7 @@ impl Db {
         tokio::task::block_in_place(|| {
             let (lsn, snapshot, _) = range.schema_point(&self.inner.committer);
             let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
-            match view.overdue(range.passed(), most, EXPIRED_LOOKED_AT_MAX) {
+            match view.overdue(most, EXPIRED_LOOKED_AT_MAX) {
                 Ok(overdue) => Some(overdue),
                 Err(error) => {
                     tracing::error!(range = range.id, %error, "expired items could not be looked for");

@@ -112,8 +112,7 @@ impl Writer {
             ("x-ms-cosmos-is-batch-request", "True"),
             ("x-ms-cosmos-batch-atomic", "True"),
         ];
-        let reply =
-            client.send("POST", &path, &headers, Value::from(ops).to_string().as_bytes())?;
+        let reply = client.send("POST", &path, &headers, Value::from(ops).to_string().as_bytes())?;
         assert_eq!(reply.status, 200, "batch: {}", String::from_utf8_lossy(&reply.body));
         self.settle();
         Ok(reply)

@@ -97,7 +97,8 @@ const WRITES_SCANNED: usize = 64;
 impl Draft {
     fn push(&mut self, write: Write) {
         if self.writes.len() == WRITES_SCANNED {
-            self.places = self.writes.iter().enumerate().map(|(place, write)| (write.key.clone(), place)).collect();
+            self.places =
+                self.writes.iter().enumerate().map(|(place, write)| (write.key.clone(), place)).collect();
         }
         if self.writes.len() >= WRITES_SCANNED {
             self.places.insert(write.key.clone(), self.writes.len());
@@ -280,6 +281,10 @@ impl<'a> Group<'a> {
             meter.misses += 1;
             return Err(OpError::NotFound);
         };
+        if let Err(error) = check_ttl(&op.action) {
+            meter.misses += 1;
+            return Err(error);
+        }
         let stored = self.lookup(&key, draft)?;
         let stored = match op.action {
             Action::Create(_) | Action::Upsert(_) => self.unless_expired(&key, stored, moment.now, draft)?,
@@ -533,6 +538,16 @@ fn count_write(before: Option<&Version>, after: Option<&Version>, meter: &mut Me
         let terms = if difference.added { &mut meter.terms_added } else { &mut meter.terms_removed };
         *terms += u32::from(difference.mark.charged);
     });
+}
+
+/// A document that can never be stored is refused whatever is stored now.
+fn check_ttl(action: &Action) -> Result<(), OpError> {
+    match action {
+        Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => {
+            own_ttl(doc).map(|_| ())
+        }
+        Action::Patch(_) | Action::Delete | Action::Read => Ok(()),
+    }
 }
 
 fn existing(stored: Option<Version>, precondition: Precondition) -> Result<Version, OpError> {

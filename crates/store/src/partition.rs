@@ -12,7 +12,7 @@ use crate::build::Build;
 use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::item::read_u64;
 use crate::limits::SIZES_CACHED_MAX;
-use crate::{HistoryBounds, LogicalSize, Lsn, PathCounts, Prepared, keys};
+use crate::{FeedCursor, HistoryBounds, LogicalSize, Lsn, PathCounts, Prepared, keys};
 
 /// What never changes in the life of a partition.
 #[derive(Clone, Debug)]
@@ -50,6 +50,14 @@ pub struct Partition {
     counts: Mutex<HashMap<u32, Arc<PathCounts>>>,
     build: Mutex<Option<Build>>,
     history: Mutex<Option<HistoryBounds>>,
+    passed: Mutex<Passed>,
+}
+
+/// Up to this write no item lives by the container's default, in every snapshot that holds at least `as_of`.
+#[derive(Clone, Copy, Debug)]
+struct Passed {
+    write: FeedCursor,
+    as_of: Lsn,
 }
 
 impl Partition {
@@ -64,6 +72,7 @@ impl Partition {
             counts: Mutex::new(counts),
             build: Mutex::new(build),
             history: Mutex::new(history),
+            passed: Mutex::new(Passed { write: FeedCursor::after(Lsn(0)), as_of: Lsn(0) }),
             published: AtomicU64::new(state.lsn.0),
             rids_given: AtomicU64::new(state.rids_given),
             state: Mutex::new(state),
@@ -111,6 +120,18 @@ impl Partition {
             Some(counts) => Ok(counts),
             None => PathCounts::read(snapshot, self.spec.number, generation).map(Arc::new),
         }
+    }
+
+    /// Up to which write no item of a snapshot with this LSN lives by the container's default. Only a search has found
+    /// out, so it is not known again after a restart.
+    pub(crate) fn passed_at(&self, lsn: Lsn) -> FeedCursor {
+        let passed = *self.passed.lock();
+        // An item that was rewritten or deleted since lay before that point, and older snapshots still hold it.
+        if lsn >= passed.as_of { passed.write } else { FeedCursor::after(Lsn(0)) }
+    }
+
+    pub(crate) fn set_passed(&self, write: FeedCursor, as_of: Lsn) {
+        *self.passed.lock() = Passed { write, as_of };
     }
 
     /// How far an index that is being built has come.

@@ -4,17 +4,18 @@ use std::ops::Bound;
 
 use crate::engine::Keyspace;
 use crate::view::{damaged, parse_place};
-use crate::{DefaultTtl, FeedCursor, ItemKey, Lsn, OpError, Scan, TTL_BY_DEFAULT, View, keys, ttl};
+use crate::{DefaultTtl, ItemKey, OpError, Scan, TTL_BY_DEFAULT, View, keys, ttl};
 
 /// Bytes before the place in an entry of the expiry queue: the generation, the path and the time.
 const HEAD_BYTES: usize = 20;
+
+/// Items with a life of their own that are passed before it is not worth knowing.
+const LOOKED_AT_FIRST: usize = 16;
 
 /// Items that were found to be expired and still stored.
 #[derive(Debug, Default)]
 pub struct Overdue {
     pub items: Vec<ItemKey>,
-    /// Nothing up to here lives by the default; a later search need not look there again.
-    pub passed: Lsn,
     /// The search ended before the end of the queues.
     pub more: bool,
 }
@@ -25,12 +26,13 @@ impl View<'_> {
         if !self.lifetimes.can_end() {
             return Ok(false);
         }
-        Ok(self.first_own_end()? || self.first_written_is_over()?)
+        Ok(self.first_own_end()? || self.first_by_default_is_over()?)
     }
 
     /// Looks for expired items, at most `most` of them and not further than `looked_at_max` entries.
-    pub fn overdue(&self, passed: Lsn, most: usize, looked_at_max: usize) -> Result<Overdue, OpError> {
-        let mut found = Overdue { passed, ..Overdue::default() };
+    /// It remembers how far items have a life of their own, so that they are not looked at each time.
+    pub fn overdue(&self, most: usize, looked_at_max: usize) -> Result<Overdue, OpError> {
+        let mut found = Overdue::default();
         if !self.lifetimes.can_end() {
             return Ok(found);
         }
@@ -64,13 +66,19 @@ impl View<'_> {
         Ok(self.ended_by_themselves().next().transpose()?.is_some())
     }
 
-    /// Whether the oldest write is so old that an item of it could be expired by the default.
-    fn first_written_is_over(&self) -> Result<bool, OpError> {
+    /// Whether the oldest write of an item that lives by the default is so old that it is expired.
+    fn first_by_default_is_over(&self) -> Result<bool, OpError> {
         let DefaultTtl::Seconds(seconds) = self.lifetimes.default_ttl() else { return Ok(false) };
-        let mut is_over = false;
-        self.feed_entries(FeedCursor::after(Lsn(0)), |_, key| {
-            is_over = ttl::ends_at(self.fed_item(&key)?.header.time, seconds) <= self.lifetimes.now();
-            Ok(Scan::Stop)
+        let (mut is_over, mut looked_at) = (false, 0);
+        let passed = self.partition.passed_at(self.state()?.lsn);
+        self.feed_entries(passed, |_, key| {
+            let header = self.fed_item(&key)?.header;
+            if ttl::ends_at(header.time, seconds) > self.lifetimes.now() {
+                return Ok(Scan::Stop);
+            }
+            looked_at += 1;
+            is_over = header.ttl == TTL_BY_DEFAULT || looked_at == LOOKED_AT_FIRST;
+            Ok(if is_over { Scan::Stop } else { Scan::Continue })
         })?;
         Ok(is_over)
     }
@@ -84,7 +92,9 @@ impl View<'_> {
     ) -> Result<(), OpError> {
         let DefaultTtl::Seconds(seconds) = self.lifetimes.default_ttl() else { return Ok(()) };
         let (mut looked_at, mut found_here) = (0, false);
-        self.feed_entries(FeedCursor::after(found.passed), |_, key| {
+        let as_of = self.state()?.lsn;
+        let mut passed = self.partition.passed_at(as_of);
+        self.feed_entries(passed, |at, key| {
             if found.items.len() >= most || looked_at >= looked_at_max {
                 found.more = true;
                 return Ok(Scan::Stop);
@@ -98,10 +108,11 @@ impl View<'_> {
                 found_here = true;
                 found.items.push(key);
             } else if !found_here {
-                // Items of one transaction share an LSN, and a later one of them may live by the default.
-                found.passed = Lsn(header.lsn.0.saturating_sub(1));
+                passed = at;
             }
             Ok(Scan::Continue)
-        })
+        })?;
+        self.partition.set_passed(passed, as_of);
+        Ok(())
     }
 }

@@ -16,7 +16,9 @@ use crate::net_effect::{expiry_key, item_index_keys};
 use crate::terms::Terms;
 use crate::unique::{UniqueKeys, decode_holders, entry_keys};
 use crate::view::{Scan, View, damaged};
-use crate::{Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Schema, keys};
+use crate::{
+    Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Schema, keys,
+};
 
 /// Findings beyond this many are only counted.
 const FINDINGS_MAX: usize = 100;
@@ -187,9 +189,9 @@ impl Partition {
             size.bytes += u64::from(item.header.json_bytes);
             size.items += 1;
             let mut checks = indexes.iter_mut().map(|index| index.item(snapshot, &key, &item, &mut report));
-            let checked = checks.try_for_each(|checked| checked).and_then(|()| {
-                entries.item(self, snapshot, &schema.unique, (&key, &item), &mut report)
-            });
+            let checked = checks
+                .try_for_each(|checked| checked)
+                .and_then(|()| entries.item(self, snapshot, &schema.unique, (&key, &item), &mut report));
             match checked.and_then(|()| self.verify_item(snapshot, state.lsn, &key, &item, &mut report)) {
                 Ok(()) => Scan::Continue,
                 Err(error) => {

@@ -7,7 +7,9 @@ use orrery_doc::{Epk, EpkRange};
 
 use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::index::{IndexReader, ItemLoader, PlaceRange, key_at};
-use crate::{Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Target, keys};
+use crate::{
+    Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Target, keys,
+};
 
 /// Bytes before the place in an item key.
 const CONTAINER_BYTES: usize = 4;
@@ -27,12 +29,7 @@ pub type Position = ItemKey;
 impl<'a> View<'a> {
     /// `lsn` must have been read before the snapshot was taken, so that the snapshot holds at least that much.
     /// `lifetimes` are those of the partition's schema at the time of the request.
-    pub fn new(
-        partition: &'a Partition,
-        snapshot: &'a Snapshot,
-        lsn: Lsn,
-        lifetimes: Lifetimes,
-    ) -> View<'a> {
+    pub fn new(partition: &'a Partition, snapshot: &'a Snapshot, lsn: Lsn, lifetimes: Lifetimes) -> View<'a> {
         View { partition, snapshot, lsn, lifetimes }
     }
 

@@ -17,6 +17,9 @@ use proptest::prelude::*;
 /// The seconds at which the tests begin.
 const START: u64 = 1_700_000_000;
 
+/// Why reading succeeds.
+const READABLE: &str = "stored items decode";
+
 struct World {
     engine: Engine,
     partition: Partition,
@@ -32,7 +35,11 @@ fn path(text: &str) -> Path {
 }
 
 fn key_def() -> PartitionKeyDef {
-    PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![path("/pk")] }
+    PartitionKeyDef {
+        kind: PartitionKeyKind::Hash,
+        version: PartitionKeyVersion::V2,
+        paths: vec![path("/pk")],
+    }
 }
 
 fn scope(key: &str) -> Epk {
@@ -129,19 +136,19 @@ impl World {
         self.view(now, |view| {
             let (mut scanned, mut fed) = (Vec::new(), Vec::new());
             view.scan(&EpkRange::full(), None, |key, _| {
-                let item = view.item(&key.epk, &Target::Id(key.id.clone())).unwrap();
+                let item = view.item(&key.epk, &Target::Id(key.id.clone())).expect(READABLE);
                 assert!(item.is_some(), "{} is scanned and not read", key.id);
                 scanned.push((key.epk, key.id));
                 Scan::Continue
             })
-            .unwrap();
+            .expect(READABLE);
             view.changes(&EpkRange::full(), FeedCursor::after(Lsn(0)), |_, item| {
                 fed.extend(item.map(|item| item.header.rid));
                 Scan::Continue
             })
-            .unwrap();
+            .expect(READABLE);
             assert_eq!(fed.len(), scanned.len());
-            assert_eq!(view.count_items(&EpkRange::full()).unwrap(), scanned.len() as u64);
+            assert_eq!(view.count_items(&EpkRange::full()).expect(READABLE), scanned.len() as u64);
             let mut ids: Vec<String> = scanned.into_iter().map(|(_, id)| id).collect();
             ids.sort();
             ids
@@ -150,7 +157,7 @@ impl World {
 
     /// Looks for expired items as the background does, and deletes them.
     fn purge(&self, now: u64, most: usize) -> usize {
-        let overdue = self.view(now, |view| view.overdue(Lsn(0), most, 1_000).expect("stored items decode"));
+        let overdue = self.view(now, |view| view.overdue(most, 1_000).expect("stored items decode"));
         assert!(overdue.items.len() <= most);
         self.purge_items(now, &overdue.items)
     }
@@ -255,7 +262,7 @@ fn an_item_that_was_written_again_survives_the_purge_that_found_it() {
     let world = World::new(DefaultTtl::Seconds(10), &[]);
     world.run(at(0), vec![create("1", r#"{"id":"1","pk":"a"}"#)]).unwrap();
     world.run(at(0), vec![create("2", r#"{"id":"2","pk":"a"}"#)]).unwrap();
-    let overdue = world.view(late(10), |view| view.overdue(Lsn(0), 10, 10).unwrap());
+    let overdue = world.view(late(10), |view| view.overdue(10, 10).unwrap());
     assert_eq!(overdue.items.len(), 2);
     // In the same group as the purge, and before it.
     let purged = world.commit(|group| {
@@ -277,21 +284,23 @@ fn the_search_passes_what_has_a_life_of_its_own() {
         world.run(at(0), vec![create(&n.to_string(), &body(n, r#","ttl":-1"#))]).unwrap();
     }
     world.run(at(1), vec![create("10", &body(10, ""))]).unwrap();
-    let first = world.view(late(20), |view| view.overdue(Lsn(0), 10, 4).unwrap());
+    let search = || world.view(late(20), |view| view.overdue(10, 4).unwrap());
+    let before = world.engine.snapshot();
+    let lsn = world.partition.lsn();
+    let first = search();
     assert_eq!((first.items.len(), first.more), (0, true));
-    assert!(first.passed > Lsn(1));
-    let mut passed = first.passed;
-    let mut found = 0;
-    for _ in 0..10 {
-        let next = world.view(late(20), |view| view.overdue(passed, 10, 4).unwrap());
-        found += next.items.len();
-        passed = next.passed;
-        if found > 0 {
-            break;
-        }
-    }
-    assert_eq!(found, 1);
-    assert!(passed < Lsn(11), "what was found and not yet deleted is found again");
+    let found = (0..10).map(|_| search().items.len()).find(|found| *found > 0);
+    assert_eq!(found, Some(1));
+    assert_eq!(search().items.len(), 1, "what was found and not yet deleted is found again");
+    let may = |world: &World| world.view(late(20), |view| view.may_hold_expired().unwrap());
+    assert!(may(&world));
+    // One that was passed gets a new life and lives by the default from now on.
+    world.run(at(12), vec![replace("0", &body(0, ""))]).unwrap();
+    assert_eq!(world.purge(late(20), 10), 1);
+    assert!(!may(&world), "those that never expire are known not to");
+    let old = View::new(&world.partition, &before, lsn, world.schema.lifetimes(late(20)));
+    assert!(old.may_hold_expired().unwrap(), "an older snapshot still holds it");
+    assert_eq!(world.purge(late(22), 10), 1);
 }
 
 #[test]
@@ -314,7 +323,13 @@ fn illegal_times_to_live_are_refused() {
         assert_eq!(world.word(at(0), create("1", &body)), "invalid", "{ttl}");
     }
     assert_eq!(world.word(at(0), create("1", r#"{"id":"1","pk":"a","ttl":5}"#)), "created");
-    assert_eq!(world.word(at(0), replace("1", r#"{"id":"1","pk":"a","ttl":0}"#)), "invalid");
+    for op in [
+        create("1", r#"{"id":"1","ttl":0}"#),
+        replace("1", r#"{"id":"1","ttl":0}"#),
+        replace("2", r#"{"ttl":0}"#),
+    ] {
+        assert_eq!(world.word(at(0), op), "invalid");
+    }
 }
 
 #[test]
@@ -331,7 +346,8 @@ fn two_items_of_a_logical_partition_do_not_share_a_unique_value() {
         let id = &doc(body).root().get("id").as_str().unwrap().to_owned();
         assert_eq!(world.word(at(0), create(id, body)), word, "{body}");
     }
-    let elsewhere = world.group(at(0), vec![("b", vec![create("1", r#"{"id":"1","pk":"b","u":1,"a":1,"b":{"c":1}}"#)])]);
+    let elsewhere =
+        world.group(at(0), vec![("b", vec![create("1", r#"{"id":"1","pk":"b","u":1,"a":1,"b":{"c":1}}"#)])]);
     assert!(elsewhere[0].is_ok(), "another logical partition may have the same values");
     world.check();
 }
@@ -394,7 +410,8 @@ fn transactions_of_one_group_see_each_others_values() {
 #[test]
 fn long_values_are_compared_to_their_end() {
     let world = World::new(DefaultTtl::Off, &[&["/u"]]);
-    let body = |id: &str, last: &str| format!(r#"{{"id":"{id}","pk":"a","u":"{}{last}"}}"#, "x".repeat(70_000));
+    let body =
+        |id: &str, last: &str| format!(r#"{{"id":"{id}","pk":"a","u":"{}{last}"}}"#, "x".repeat(70_000));
     assert_eq!(world.word(at(0), create("1", &body("1", "a"))), "created");
     assert_eq!(world.word(at(0), create("2", &body("2", "b"))), "created");
     assert_eq!(world.word(at(0), create("3", &body("3", "a"))), "unique");

@@ -246,7 +246,9 @@ async fn an_expired_item_is_not_read_and_not_in_the_change_feed() {
     assert_eq!(changes.changes.len(), 1);
     for action in [Action::Delete, Action::Replace(doc(&json!({"id": "short", "pk": "a"})))] {
         let refused = world.write("a", vec![op("short", action)]).await;
-        assert!(refused.is_err_and(|error| matches!(error.kind, ErrorKind::Op { error: OpError::NotFound, .. })));
+        assert!(
+            refused.is_err_and(|error| matches!(error.kind, ErrorKind::Op { error: OpError::NotFound, .. }))
+        );
     }
     world.create("a", "short", json!({"id": "short", "pk": "a"})).await.expect("the old one is not there");
     world.verify();
@@ -278,8 +280,12 @@ async fn what_is_expired_is_deleted_also_after_a_restart() {
     let storage =
         || Storage::Disk { path: directory.path().to_owned(), cache_bytes: 8 << 20, disk_bytes_max: None };
     let unique = json!({"uniqueKeys": [{"paths": ["/n"]}]});
-    let world =
-        World::on(options(storage(), false), json!({"defaultTtl": 1, "uniqueKeyPolicy": unique}), FOUR_PARTITIONS).await;
+    let world = World::on(
+        options(storage(), false),
+        json!({"defaultTtl": 1, "uniqueKeyPolicy": unique}),
+        FOUR_PARTITIONS,
+    )
+    .await;
     {
         let _nobody_deletes = world.db.inner.purging.lock().await;
         fill(&world, false).await;

@@ -35,7 +35,7 @@ pub fn write_database(stats: &Stats, out: &mut String) {
 /// One line per physical partition and metric; a metric's lines must stand together.
 fn write_ranges(ranges: &[RangeStats], out: &mut String) {
     type Metric = (&'static str, &'static str, &'static str, fn(&RangeStats) -> Box<dyn Display>);
-    let metrics: [Metric; 8] = [
+    let metrics: [Metric; 9] = [
         ("orrery_partition_items", "gauge", "Items held.", |r| Box::new(r.items)),
         ("orrery_partition_bytes", "gauge", "Bytes held.", |r| Box::new(r.bytes)),
         ("orrery_partition_lsn", "gauge", "The newest sequence number.", |r| Box::new(r.lsn)),
@@ -59,6 +59,12 @@ fn write_ranges(ranges: &[RangeStats], out: &mut String) {
             "counter",
             "Writes refused because a logical partition is full.",
             |r| Box::new(r.writes_over_limit),
+        ),
+        (
+            "orrery_partition_expired_total",
+            "counter",
+            "Items deleted because their time to live was over.",
+            |r| Box::new(r.items_expired),
         ),
     ];
     for (name, kind, help, value) in metrics {

@@ -69,7 +69,8 @@ async fn an_expired_item_is_not_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_unique_value_is_refused_in_the_words_of_the_service() {
-    let world = world(r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/email"]},{"paths":["/a/b","/c"]}]}"#).await;
+    let world =
+        world(r#""uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/email"]},{"paths":["/a/b","/c"]}]}"#).await;
     let first = r#"{"id":"1","pk":"a","email":"x@y","a":{"b":1},"c":1}"#;
     assert_eq!(world.create(KEY_A, first).await.status, 201);
     let second = r#"{"id":"2","pk":"a","email":"x@y"}"#;

@@ -13,8 +13,8 @@ use orrery_store::engine::{Engine, Keyspace, SyncMode};
 use orrery_store::indexing::{Composite, IndexingPolicy, PathHash, Step};
 use orrery_store::limits::{PATHS_COUNTED_MAX, PartitionLimits};
 use orrery_store::{
-    Action, FLAG_UNINDEXED, Group, IndexGeneration, Item, ItemKey, Lifetimes, Op, Partition, PartitionSpec, PathCounts,
-    Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View, keys,
+    Action, FLAG_UNINDEXED, Group, IndexGeneration, Item, ItemKey, Lifetimes, Op, Partition, PartitionSpec,
+    PathCounts, Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View, keys,
 };
 use proptest::prelude::*;
 

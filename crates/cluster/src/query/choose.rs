@@ -139,7 +139,8 @@ impl Chooser<'_> {
         let entries = found.as_ref().map_or(PROBE_ENTRIES, Places::len) as u64;
         let open = found.is_none();
         self.notes.push(LeafNote { path: leaf.path.clone(), path_hash, entries, more: open, used: false });
-        let streams = ranges.len() <= INDEX_MERGED_MAX && ranges.iter().all(|range| list.is_single_term(range));
+        let streams =
+            ranges.len() <= INDEX_MERGED_MAX && ranges.iter().all(|range| list.is_single_term(range));
         let term = |range: TermRange| Candidates::Term { path_hash, term: range.start };
         let candidates = match found {
             Some(places) => Candidates::Known(places),

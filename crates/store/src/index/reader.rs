@@ -162,7 +162,6 @@ impl<'v> IndexReader<'v> {
     }
 }
 
-
 pub(super) fn no_term() -> OpError {
     OpError::Damaged("an index key without a term".into())
 }

@@ -181,7 +181,11 @@ fn show(call: &Call<'_>, branch: &Branch, child: &Child) -> Reply {
         true => Reply::empty(StatusCode::NOT_MODIFIED),
         false => Reply::ok(render(call, branch, child)),
     };
-    in_owner(call, branch, reply.charge("catalog read", ru::METADATA_READ).etag(etag))
+    let reply = in_owner(call, branch, reply.charge("catalog read", ru::METADATA_READ).etag(etag));
+    match reply.catalog {
+        Some((lsn, _)) => reply.in_catalog(lsn, Some(child.resource.lsn)),
+        None => reply,
+    }
 }
 
 fn written(call: &Call<'_>, branch: &Branch, child: &Child, status: StatusCode) -> Reply {

@@ -17,11 +17,13 @@ use orrery_cluster::Catalog;
 use orrery_doc::PartitionKey;
 
 pub(crate) use act::Act;
+pub(crate) use permission::key_of as permission_key;
 pub(crate) use roles::{check_assignment, check_definition, is_assigned};
 
 use crate::auth::Identity;
 use crate::errors::{Own, Refusal};
 use crate::headers::RequestHeaders;
+use crate::items;
 use crate::router::Endpoint;
 
 /// A request, as far as it matters for what it may do.
@@ -82,9 +84,9 @@ impl Grant {
     }
 }
 
-/// Whether a key is the allowed one, or starts with it.
+/// Whether a key is the allowed one, or starts with it. An empty key allows nothing.
 fn is_within(key: &PartitionKey, allowed: &PartitionKey) -> bool {
-    !allowed.is_empty() && key.components().starts_with(allowed.components())
+    !allowed.is_empty() && items::key_starts_with(key, allowed)
 }
 
 fn insufficient() -> Refusal {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use arc_swap::ArcSwap;
 use http::Method;
 use orrery_cluster::{Catalog, Db};
 
@@ -20,7 +21,7 @@ pub(crate) struct Call<'a> {
     pub headers: &'a RequestHeaders<'a>,
     pub trace: &'a Trace<'a>,
     /// The account's keys, to make tokens of permissions with.
-    pub keys: &'a Keys,
+    pub keys: &'a ArcSwap<Keys>,
     /// What the operations of a batch may do.
     pub grant: &'a Grant,
     /// The host that clients are told to dial, when it is not the one they dialled.

@@ -12,7 +12,7 @@ use http_body_util::Full;
 use hyper::body::Body;
 use orrery_cluster::{Db, limits};
 
-use crate::access::{self, Act, Asked};
+use crate::access::{self, Act, Asked, Grant};
 use crate::activity::ActivityId;
 use crate::audit::Entry;
 use crate::auth::{self, Entra, Keys};
@@ -21,7 +21,7 @@ use crate::children::{self, Branch};
 use crate::errors::{Own, Refusal};
 use crate::headers::RequestHeaders;
 use crate::respond::{Reply, Responder};
-use crate::router::{self, Endpoint};
+use crate::router::{self, Endpoint, Route};
 use crate::{account, address, body, conflicts, containers, databases, items, offers, ranges, scripts};
 
 /// Speaks the NoSQL REST protocol for one [`Db`]. Cheap to clone.
@@ -158,40 +158,56 @@ impl Gateway {
     {
         let inner = &*self.0;
         let route = router::route(parts.uri.path())?;
-        let act = Act::of(&route.endpoint, &parts.method, headers);
-        *audit = Entry::of(route.endpoint.kind(), act);
-        let (keys, entra) = (inner.keys.load(), inner.entra.load());
-        let identity = auth::authenticate(
-            &keys,
-            entra.as_deref(),
-            &parts.method,
-            &route.signed,
-            headers,
-            SystemTime::now(),
-        )?;
-        if let Some(entry) = audit {
-            entry.by(&identity);
-        }
-        let catalog = inner.db.catalog();
-        let asked = Asked {
-            endpoint: &route.endpoint,
-            act,
-            method: &parts.method,
-            path: trace.path,
-            headers,
-            catalog: &catalog,
-            account: &inner.db.account().name,
-        };
-        let grant = access::check(&identity, &asked)?;
+        let grant = self.admit(parts, &route, headers, trace, audit)?;
         let has_body = matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
         let body = match has_body {
             true => body::read(body, inner.options.body_bytes_max, inner.options.body_time_max).await?,
             false => Bytes::new(),
         };
         let advertised_host = inner.options.advertised_host.as_deref();
-        let call =
-            Call { db: &inner.db, catalog, headers, trace, keys: &keys, grant: &grant, advertised_host };
+        let call = Call {
+            db: &inner.db,
+            catalog: inner.db.catalog(),
+            headers,
+            trace,
+            keys: &inner.keys,
+            grant: &grant,
+            advertised_host,
+        };
         dispatch(&call, route.endpoint, body).await
+    }
+}
+
+impl Gateway {
+    /// Finds out who asks, and whether they may. Not a part of [`Gateway::serve`], so that nothing of this lives on
+    /// while the body is read and the request carried out.
+    fn admit(
+        &self,
+        parts: &Parts,
+        route: &Route<'_>,
+        headers: &RequestHeaders<'_>,
+        trace: &Trace<'_>,
+        audit: &mut Option<Entry>,
+    ) -> Result<Grant, Refusal> {
+        let inner = &*self.0;
+        let act = Act::of(&route.endpoint, &parts.method, headers);
+        *audit = Entry::of(route.endpoint.kind(), act);
+        let (keys, entra, now) = (inner.keys.load(), inner.entra.load(), SystemTime::now());
+        let identity =
+            auth::authenticate(&keys, entra.as_deref(), &parts.method, &route.signed, headers, now)?;
+        if let Some(entry) = audit {
+            entry.by(&identity);
+        }
+        let asked = Asked {
+            endpoint: &route.endpoint,
+            act,
+            method: &parts.method,
+            path: trace.path,
+            headers,
+            catalog: &inner.db.catalog(),
+            account: &inner.db.account().name,
+        };
+        access::check(&identity, &asked)
     }
 }
 

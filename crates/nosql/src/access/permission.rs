@@ -6,7 +6,7 @@
 //! request must name the key in its header, because only the header says where a feed or a query goes.
 
 use orrery_cluster::{Child, ChildKind, Rid};
-use orrery_doc::{PartitionKey, json};
+use orrery_doc::{PartitionKey, Value, json};
 
 use super::{Act, Asked, Grant, insufficient, is_within};
 use crate::address;
@@ -102,14 +102,21 @@ fn place(asked: &Asked<'_>, endpoint: &Endpoint<'_>) -> Option<Place> {
 
 /// The partition key that the permission is limited to. One that cannot be read must not open everything.
 fn key(permission: &Child) -> Result<Option<PartitionKey>, Refusal> {
-    let value = permission.resource.body.root().get("resourcePartitionKey");
-    if value.is_undefined() || value.is_null() {
-        return Ok(None);
+    match permission.resource.body.root().get("resourcePartitionKey") {
+        Value::Undefined | Value::Null => Ok(None),
+        value => key_of(value).map(Some).map_err(|_| insufficient()),
     }
+}
+
+/// Reads the key of a permission: a list of components, or one component alone.
+pub(crate) fn key_of(value: Value<'_>) -> Result<PartitionKey, Refusal> {
     let mut text = Vec::new();
     json::write(value, &mut text);
-    let text = String::from_utf8(text).map_err(|_| insufficient())?;
-    items::parse_key(&text).map(Some).map_err(|_| insufficient())
+    let text = String::from_utf8_lossy(&text);
+    match value.as_array() {
+        Some(_) => items::parse_key(&text),
+        None => items::parse_key(&format!("[{text}]")),
+    }
 }
 
 /// What clients read of a container on their way to what is in it.

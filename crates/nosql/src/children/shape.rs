@@ -3,14 +3,13 @@
 use std::time::SystemTime;
 
 use orrery_cluster::{Child, ChildKind, limits};
-use orrery_doc::{Doc, DocBuilder, Value, json};
+use orrery_doc::{Doc, DocBuilder, Value};
 
 use crate::access;
 use crate::call::Call;
 use crate::children::Branch;
 use crate::envelope::{self, push_text};
 use crate::errors::Refusal;
-use crate::items;
 
 /// The word of paths.
 pub(crate) fn segment(kind: ChildKind) -> &'static str {
@@ -91,7 +90,7 @@ pub(super) fn push_extra(call: &Call<'_>, child: &Child, out: &mut Vec<u8>) {
         ChildKind::User => push_text(out, "_permissions", "permissions/"),
         ChildKind::Permission => {
             let seconds = call.headers.expiry_seconds.unwrap_or(limits::TOKEN_SECONDS_DEFAULT);
-            let token = call.keys.issue(child.resource.rid, SystemTime::now(), seconds);
+            let token = call.keys.load().issue(child.resource.rid, SystemTime::now(), seconds);
             push_text(out, "_token", &token);
         }
         _ => {}
@@ -133,11 +132,7 @@ fn check_permission(root: Value<'_>) -> Result<(), Refusal> {
     required(root, "permissionMode", |value| one_of(value, &["Read", "All"]))?;
     match root.get("resourcePartitionKey") {
         Value::Undefined | Value::Null => Ok(()),
-        key => {
-            let mut text = Vec::new();
-            json::write(key, &mut text);
-            items::parse_key(&String::from_utf8_lossy(&text)).map(|_| ())
-        }
+        key => access::permission_key(key).map(|_| ()),
     }
 }
 

@@ -71,9 +71,14 @@ pub(crate) fn full(def: &PartitionKeyDef, key: PartitionKey) -> Result<Partition
 
 /// Keys are the same when they hash to the same place, which tells 0 from -0.
 fn same(left: &PartitionKey, right: &PartitionKey) -> bool {
-    let pairs = left.components().iter().zip(right.components());
-    left.components().len() == right.components().len()
-        && pairs.into_iter().all(|pair| match pair {
+    left.components().len() == right.components().len() && starts_with(left, right)
+}
+
+/// Whether the first levels of a key are those of the other.
+pub(crate) fn starts_with(key: &PartitionKey, prefix: &PartitionKey) -> bool {
+    let mut pairs = key.components().iter().zip(prefix.components());
+    key.components().len() >= prefix.components().len()
+        && pairs.all(|pair| match pair {
             (KeyComponent::Number(left), KeyComponent::Number(right)) => left.to_bits() == right.to_bits(),
             (left, right) => left == right,
         })

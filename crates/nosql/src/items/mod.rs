@@ -29,7 +29,7 @@ use http::Method;
 use orrery_cluster::store::Target;
 use orrery_cluster::{Container, Rid};
 
-pub(crate) use key::parse as parse_key;
+pub(crate) use key::{parse as parse_key, starts_with as key_starts_with};
 pub(crate) use key_delete::delete_key;
 
 use crate::address::ContainerAddress;

@@ -5,6 +5,7 @@ mod queries;
 
 use std::time::Instant;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use orrery_cluster::{
@@ -110,7 +111,7 @@ impl World {
             catalog,
             headers: &headers,
             trace: &trace,
-            keys: &Keys::new(["AAAA"], []).expect("a key"),
+            keys: &ArcSwap::from_pointee(Keys::new(["AAAA"], []).expect("a key")),
             grant: &Grant::Everything,
             advertised_host,
         };

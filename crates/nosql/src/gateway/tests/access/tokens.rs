@@ -136,3 +136,26 @@ async fn tokens_outlive_a_change_of_the_other_key() {
     server.send_as(&Token::Key(KEY), "GET", path, &[], &Value::Null).await.expect(401);
     server.send_as(&Token::Key(SECOND), "GET", path, &[], &Value::Null).await.expect(200);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn keys_are_told_apart_as_the_hash_tells_them_apart() {
+    let server = server().await;
+    let header = |value: &'static str| [("x-ms-documentdb-partitionkey", value)];
+    for (held, asked, status) in [
+        (json!(["mine"]), r#"["mine"]"#, 200),
+        (json!("mine"), r#"["mine"]"#, 200),
+        (json!([0]), "[0]", 200),
+        (json!([0]), "[-0.0]", 403),
+        (json!([null]), "[null]", 200),
+        (json!([null]), "[{}]", 403),
+        (json!([]), "[]", 403),
+        (json!([]), r#"["mine"]"#, 403),
+    ] {
+        let permission =
+            json!({"permissionMode": "Read", "resource": "dbs/d/colls/c", "resourcePartitionKey": held});
+        let token = server.token("key", permission).await;
+        let listed = server.send_as(&token, "GET", "/dbs/d/colls/c/docs", &header(asked), &Value::Null).await;
+        assert_eq!(listed.status, status, "{held} {asked}: {}", listed.body);
+        server.send("DELETE", "/dbs/d/users/u/permissions/key", &[], &Value::Null).await.expect(204);
+    }
+}

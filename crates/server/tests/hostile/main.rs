@@ -120,12 +120,13 @@ fn authorization(random: &mut Random, samples: &Samples) -> Request {
     request.sign(&samples.signer);
     let name = *random.pick(&["authorization", "authorization", "x-ms-date", "date", "x-ms-version"]);
     let value = request.header(name).unwrap_or_default().to_vec();
-    let value = match random.below(6) {
+    let value = match random.below(7) {
         0 => junk::text(random),
         1 => junk::percent_decode(&value),
         2 => value[..random.below(value.len())].to_vec(),
         3 => [b"type%3dresource%26ver%3d1%26sig%3d".to_vec(), junk::text(random)].concat(),
         4 => junk::repeated(random, 60_000),
+        5 => [b"type%3daad%26ver%3d1.0%26sig%3d".to_vec(), junk::text(random)].concat(),
         _ => junk::mutate(random, &value),
     };
     request.set_header(name, value);

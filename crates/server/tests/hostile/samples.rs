@@ -50,6 +50,7 @@ impl Samples {
         rids.push(rid(&offer));
         let mut requests = item_requests();
         requests.extend(resource_requests(&offer));
+        requests.extend(access_requests());
         let queries = query_requests();
         requests.extend(queries.iter().cloned());
         let with_body = requests.iter().filter(|request| !request.body.is_empty()).cloned().collect();
@@ -190,6 +191,35 @@ fn resource_requests(offer: &Value) -> Vec<Request> {
         Request::new("GET", "/offers", &[], ""),
         Request::new("GET", &offer_path, &[], ""),
         Request::new("PUT", &offer_path, &[], &offer.to_string()),
+    ]
+}
+
+/// Users, permissions, keys and roles.
+fn access_requests() -> Vec<Request> {
+    let permission = json!({"id": "p", "permissionMode": "All", "resource": "dbs/fixed/colls/plain",
+        "resourcePartitionKey": ["k", 1, null]});
+    let wrapped = json!({"id": "k", "encryptionAlgorithm": "AEAD_AES_256_CBC_HMAC_SHA256",
+        "wrappedDataEncryptionKey": "AAAA", "keyWrapMetadata": {"name": "n", "type": "t", "value": "v"}});
+    let role = json!({"id": "r", "roleName": "r", "assignableScopes": ["/", "/dbs/fixed"], "permissions": [
+        {"dataActions": ["Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/*"]}]});
+    let assignment = json!({"id": "a", "principalId": "p", "roleDefinitionId": "r", "scope": "/dbs/fixed"});
+    let users = "/dbs/fixed/users";
+    let upsert = ("x-ms-documentdb-is-upsert", "true");
+    vec![
+        Request::new("POST", users, &[upsert], "{\"id\":\"u\"}"),
+        Request::new("GET", users, &[("x-ms-max-item-count", "1")], ""),
+        Request::new("PUT", "/dbs/fixed/users/u", &[("if-match", "*")], "{\"id\":\"u\"}"),
+        Request::new("POST", "/dbs/fixed/users/u/permissions", &[upsert], &permission.to_string()),
+        Request::new(
+            "GET",
+            "/dbs/fixed/users/u/permissions/p",
+            &[("x-ms-documentdb-expiry-seconds", "3600")],
+            "",
+        ),
+        Request::new("POST", "/dbs/fixed/clientencryptionkeys", &[upsert], &wrapped.to_string()),
+        Request::new("POST", "/roledefinitions", &[upsert], &role.to_string()),
+        Request::new("POST", "/roleassignments", &[upsert], &assignment.to_string()),
+        Request::new("GET", "/roleassignments", &[], ""),
     ]
 }
 

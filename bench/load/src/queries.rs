@@ -122,6 +122,7 @@ impl Growth {
         let mut ours: Vec<Rounds> = Kind::ALL.iter().map(|_| Rounds::default()).collect();
         let mut theirs: Vec<Rounds> = Kind::ALL.iter().map(|_| Rounds::default()).collect();
         let points = Reads::of_loaded(&target.container, target.items, READS);
+        warm_up(settings, target, peer)?;
         for _ in 0..settings.rounds {
             reads.add(&target.site.measure(target.plan(settings), points.clone())?);
             for (place, kind) in Kind::ALL.into_iter().enumerate() {
@@ -139,6 +140,19 @@ impl Growth {
         grown(report, target.items, &base, &ours);
         Ok(())
     }
+}
+
+/// A round of everything that does not count: both sides have just been loaded, and what is compared is what it
+/// costs to run, not to start.
+fn warm_up(settings: &Settings, target: &Target<'_>, peer: Option<&Postgres>) -> Result<()> {
+    target.site.rest();
+    for kind in Kind::ALL {
+        kind.measure(settings, target)?;
+        if let Some(peer) = peer {
+            kind.measure_peer(settings, peer, target.items)?;
+        }
+    }
+    Ok(())
 }
 
 /// The light queries at the last size, each beside its peer.

@@ -27,6 +27,34 @@ where
     }
 }
 
+/// Reads a body that nobody wants, because its request is refused by its headers. A client that has sent its
+/// head and is about to send the body would otherwise find the connection closed, and blame its next request
+/// for it. False if it was given up: then the connection must not be used again.
+pub(crate) async fn discard<B>(body: B, time_max: Duration) -> bool
+where
+    B: Body<Data = Bytes>,
+{
+    if body.is_end_stream() {
+        return true;
+    }
+    if body.size_hint().lower() > DISCARD_BYTES_MAX {
+        return false;
+    }
+    let to_its_end = async {
+        let mut body = std::pin::pin!(body);
+        let mut total = 0u64;
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return false };
+            total += frame.data_ref().map_or(0, |data| data.len() as u64);
+            if total > DISCARD_BYTES_MAX {
+                return false;
+            }
+        }
+        true
+    };
+    tokio::time::timeout(time_max, to_its_end).await.unwrap_or(false)
+}
+
 async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes>,

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
+use http::header::{CONNECTION, EXPECT};
 use http::request::Parts;
-use http::{Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Body;
 use orrery_cluster::{Db, limits};
@@ -59,6 +60,14 @@ impl Default for Options {
             entra: None,
         }
     }
+}
+
+/// What becomes known of a request while it is served, whether it succeeds or not.
+#[derive(Default)]
+struct Aside {
+    audit: Option<Entry>,
+    /// Something of the body was not read: the next request on this connection would begin in its middle.
+    body_left: bool,
 }
 
 /// How the client reached the server.
@@ -123,12 +132,12 @@ impl Gateway {
             started,
             explain_charge: headers.explain_charge,
         };
-        let mut audit = None;
+        let mut aside = Aside::default();
         let result = match malformed {
-            Some(refusal) => Err(refusal),
-            None => self.serve(&parts, &headers, &trace, body, &mut audit).await,
+            Some(refusal) => self.refuse(&parts, refusal, body, &mut aside).await,
+            None => self.serve(&parts, &headers, &trace, body, &mut aside).await,
         };
-        if let Some(entry) = &audit {
+        if let Some(entry) = &aside.audit {
             entry.write(&trace, &peer, &result);
         }
         if let Err(refusal) = &result {
@@ -141,7 +150,11 @@ impl Gateway {
                 "refused"
             );
         }
-        self.0.responder.respond(&trace, result)
+        let mut response = self.0.responder.respond(&trace, result);
+        if aside.body_left {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
     }
 
     async fn serve<B>(
@@ -150,18 +163,23 @@ impl Gateway {
         headers: &RequestHeaders<'_>,
         trace: &Trace<'_>,
         body: B,
-        audit: &mut Option<Entry>,
+        aside: &mut Aside,
     ) -> Result<Reply, Refusal>
     where
         B: Body<Data = Bytes>,
         B::Error: std::fmt::Display,
     {
         let inner = &*self.0;
-        let route = router::route(parts.uri.path())?;
-        let grant = self.admit(parts, &route, headers, trace, audit)?;
+        let (route, grant) = match self.admit(parts, headers, trace, aside) {
+            Ok(admitted) => admitted,
+            Err(refusal) => return self.refuse(parts, refusal, body, aside).await,
+        };
         let has_body = matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
         let body = match has_body {
-            true => body::read(body, inner.options.body_bytes_max, inner.options.body_time_max).await?,
+            true => {
+                let read = body::read(body, inner.options.body_bytes_max, inner.options.body_time_max).await;
+                read.inspect_err(|_| aside.body_left = true)?
+            }
             false => Bytes::new(),
         };
         let advertised_host = inner.options.advertised_host.as_deref();
@@ -176,21 +194,39 @@ impl Gateway {
         };
         dispatch(&call, route.endpoint, body).await
     }
-}
 
-impl Gateway {
-    /// Finds out who asks, and whether they may. Not a part of [`Gateway::serve`], so that nothing of this lives on
-    /// while the body is read and the request carried out.
-    fn admit(
+    /// Refuses a request by its head. Its body is on the way already, unless the client has asked to be told
+    /// whether to send it.
+    async fn refuse<B>(
         &self,
         parts: &Parts,
-        route: &Route<'_>,
+        refusal: Refusal,
+        body: B,
+        aside: &mut Aside,
+    ) -> Result<Reply, Refusal>
+    where
+        B: Body<Data = Bytes>,
+    {
+        aside.body_left = match parts.headers.contains_key(EXPECT) {
+            true => !body.is_end_stream(),
+            false => !body::discard(body, self.0.options.body_time_max).await,
+        };
+        Err(refusal)
+    }
+
+    /// Finds out who asks, and whether they may. Not a part of [`Gateway::serve`], so that nothing of this lives on
+    /// while the body is read and the request carried out.
+    fn admit<'p>(
+        &self,
+        parts: &'p Parts,
         headers: &RequestHeaders<'_>,
         trace: &Trace<'_>,
-        audit: &mut Option<Entry>,
-    ) -> Result<Grant, Refusal> {
+        aside: &mut Aside,
+    ) -> Result<(Route<'p>, Grant), Refusal> {
         let inner = &*self.0;
+        let route = router::route(parts.uri.path())?;
         let act = Act::of(&route.endpoint, &parts.method, headers);
+        let audit = &mut aside.audit;
         *audit = Entry::of(route.endpoint.kind(), act);
         let (keys, entra, now) = (inner.keys.load(), inner.entra.load(), SystemTime::now());
         let identity =
@@ -207,7 +243,8 @@ impl Gateway {
             catalog: &inner.db.catalog(),
             account: &inner.db.account().name,
         };
-        access::check(&identity, &asked)
+        let grant = access::check(&identity, &asked)?;
+        Ok((route, grant))
     }
 }
 

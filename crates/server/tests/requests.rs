@@ -39,6 +39,35 @@ fn a_body_in_two_halves_is_one_body() {
     assert_eq!(read_answer(&mut stream).expect("an answer").status, 201);
 }
 
+/// A request that its headers refuse: nobody signed it.
+fn unsigned(body_bytes: usize, more: &str) -> String {
+    format!("POST /dbs HTTP/1.1\r\nhost: localhost\r\n{more}content-length: {body_bytes}\r\n\r\n")
+}
+
+/// Many clients send the head and the body apart. If the server closes because it has refused the head, the next
+/// request on the connection fails, and not every client may repeat it.
+#[test]
+fn a_refused_request_leaves_the_connection_usable() {
+    let server = Server::start(&["--in-memory"]);
+    let mut stream = server.connect();
+    for _ in 0..3 {
+        stream.write_all(unsigned(BODY.len(), "").as_bytes()).expect("sent");
+        std::thread::sleep(Duration::from_millis(50));
+        stream.write_all(BODY.as_bytes()).expect("sent");
+        assert_eq!(read_answer(&mut stream).expect("an answer").status, 401);
+    }
+}
+
+#[test]
+fn a_refused_request_that_waits_to_send_its_body_is_answered_at_once() {
+    let server = Server::start(&["--in-memory"]);
+    let mut stream = server.connect();
+    stream.write_all(unsigned(BODY.len(), "expect: 100-continue\r\n").as_bytes()).expect("sent");
+    let answer = read_answer(&mut stream).expect("an answer");
+    assert_eq!(answer.status, 401);
+    assert_eq!(answer.header("connection"), Some("close"));
+}
+
 #[test]
 fn a_body_that_never_ends_is_answered_with_408() {
     let server = Server::start(&["--in-memory", "--body-timeout-seconds", "0.4"]);

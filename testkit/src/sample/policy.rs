@@ -9,7 +9,7 @@ use crate::Random;
 pub struct Policy {
     pub body: Value,
     /// Paths that the policy leaves out, as queries write them below the alias.
-    left_out: &'static [&'static str],
+    left_out: Vec<&'static str>,
     composites: Vec<Vec<(&'static str, bool)>>,
 }
 
@@ -55,13 +55,20 @@ impl Policy {
             ),
             _ => return Policy::none(),
         };
+        let mut left_out = left_out.to_vec();
         body["indexingMode"] = json!("consistent");
         body["automatic"] = json!(true);
         body["compositeIndexes"] = composites.iter().map(|paths| composite(paths)).collect();
         if let Some(included) = body["includedPaths"].as_array_mut() {
-            let paths =
-                ["/es/[]/{k,v}/?", "/es/[]/{v, k}/?", "/es/[]/{k}/?", "/cp_low/?", "/cp_sum/?", "/cp_obj/*"];
-            included.extend(paths.iter().filter(|_| random.one_in(2)).map(|path| json!({"path": path})));
+            let tuples = ["/es/[]/{k,v}/?", "/es/[]/{v, k}/?", "/es/[]/{k}/?"];
+            included.extend(tuples.iter().filter(|_| random.one_in(2)).map(|path| json!({"path": path})));
+            let computed = [(".cp_low", "/cp_low/?"), (".cp_sum", "/cp_sum/?"), (".cp_obj", "/cp_obj/*")];
+            for (property, path) in computed {
+                match random.one_in(2) {
+                    true => included.push(json!({"path": path})),
+                    false => left_out.push(property),
+                }
+            }
         }
         let spatials = ["/loc/?", "/loc/*", "/spots/[]/?", "/spots/*"];
         body["spatialIndexes"] = spatials
@@ -75,7 +82,7 @@ impl Policy {
     /// No index at all: every query is a scan.
     pub fn none() -> Policy {
         let body = json!({"indexingMode": "none", "automatic": false});
-        Policy { body, left_out: &[""], composites: Vec::new() }
+        Policy { body, left_out: vec![""], composites: Vec::new() }
     }
 
     /// Whether the service may refuse to order by these paths.

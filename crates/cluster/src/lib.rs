@@ -8,6 +8,7 @@ mod erase;
 mod error;
 mod feed;
 mod history;
+mod item_properties;
 pub mod offer;
 mod options;
 mod query;
@@ -28,6 +29,7 @@ pub use catalog::{Catalog, Child, ChildKind, Container, ContainerDefinition, Dat
 pub use changes::{ChangePage, ChangesFrom};
 pub use db::Db;
 pub use error::{Error, ErrorKind, HistoryError, QuotaKind, Result};
+pub use item_properties::ItemProperties;
 pub use offer::Offer;
 pub use options::{Account, DbOptions, Durability, OpenError, Storage};
 pub use orrery_script::{Refusal as ScriptRefusal, ScriptError};

@@ -1,19 +1,15 @@
 //! One page in the making: the program at work, and the rows it has answered.
 
-use orrery_doc::{Doc, DocBuilder, Value, json};
-use orrery_query::{
-    Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, SystemField, SystemProperties, SystemValue,
-    Val,
-};
+use orrery_doc::{Doc, DocBuilder};
+use orrery_query::{Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, Val};
 use orrery_store::Item;
 
 use super::visit::Request;
 use crate::catalog::Container;
 use crate::db::now;
 use crate::error::{ErrorKind, Result};
+use crate::item_properties::ItemProperties;
 use crate::request::PageOptions;
-use crate::resource::ResourceKind;
-use crate::rid::Rid;
 
 /// Who is given what was found.
 pub(super) trait Feed {
@@ -74,7 +70,7 @@ impl<'p> PageRun<'p> {
 impl Feed for PageRun<'_> {
     fn feed(&mut self, item: &Item) -> Result<Flow> {
         let place = item.header.rid.to_be_bytes();
-        let system = ItemProperties { container: self.container, item };
+        let system = properties(self.container, item);
         let row = Row { doc: item.root(), system: Some(&system), place: &place };
         Ok(self.run.feed(&row, &mut self.rows).map_err(ErrorKind::Query)?)
     }
@@ -84,7 +80,7 @@ impl Feed for PageRun<'_> {
     }
 
     fn feed_extreme(&mut self, item: &Item) -> Result<()> {
-        let system = ItemProperties { container: self.container, item };
+        let system = properties(self.container, item);
         let row = Row { doc: item.root(), system: Some(&system), place: &[] };
         let value = self.program.shortcut_value(&row, &self.context).map_err(ErrorKind::Query)?;
         Ok(self.run.feed_shortcut(0, &value).map_err(ErrorKind::Query)?)
@@ -92,9 +88,9 @@ impl Feed for PageRun<'_> {
 
     fn feed_group(&mut self, item: Option<&Item>, count: u64) -> Result<()> {
         let empty = empty_object();
-        let system = item.map(|item| ItemProperties { container: self.container, item });
-        let row = match &system {
-            Some(system) => Row { doc: system.item.root(), system: Some(system), place: &[] },
+        let system = item.map(|item| properties(self.container, item));
+        let row = match item.zip(system.as_ref()) {
+            Some((item, system)) => Row { doc: item.root(), system: Some(system), place: &[] },
             None => Row::plain(empty.as_ref()),
         };
         Ok(self.run.feed_group(&row, count, &mut self.rows).map_err(ErrorKind::Query)?)
@@ -117,7 +113,7 @@ pub(super) fn push_group(
     let mut run = Run::start(request.program, &context, Room::UNLIMITED, None)?;
     match item {
         Some(item) => {
-            let system = ItemProperties { container: request.container, item };
+            let system = properties(request.container, item);
             run.feed(&Row { doc: item.root(), system: Some(&system), place: &[] }, rows)?;
         }
         None => {
@@ -141,9 +137,12 @@ fn empty_object() -> Doc {
 /// The carry with all of its keys, if one of the items has the row that it is about.
 pub(super) fn complete(request: &Request<'_>, carry: &Carry, items: &[Item]) -> Result<Carry> {
     let context = context_now(request);
-    let systems: Vec<_> =
-        items.iter().map(|item| ItemProperties { container: request.container, item }).collect();
-    let rows = systems.iter().map(|system| Row { doc: system.item.root(), system: Some(system), place: &[] });
+    let systems: Vec<_> = items.iter().map(|item| properties(request.container, item)).collect();
+    let rows = items.iter().zip(&systems).map(|(item, system)| Row {
+        doc: item.root(),
+        system: Some(system),
+        place: &[],
+    });
     Ok(request.program.completed(carry, rows, &context).map_err(ErrorKind::Query)?)
 }
 
@@ -156,52 +155,12 @@ pub(super) fn context_now<'a>(request: &Request<'a>) -> Context<'a> {
 
 /// Whether any row of the item passes the filter. A program whose first level is not its last cannot tell.
 pub(super) fn accepts(request: &Request<'_>, context: &Context<'_>, item: &Item) -> bool {
-    let system = ItemProperties { container: request.container, item };
+    let system = properties(request.container, item);
     let row = Row { doc: item.root(), system: Some(&system), place: &[] };
     request.program.accepts(&row, context).unwrap_or(true)
 }
 
 /// System properties of an item, rendered only when a query asks for them.
-struct ItemProperties<'a> {
-    container: &'a Container,
-    item: &'a Item,
-}
-
-impl SystemProperties for ItemProperties<'_> {
-    fn read(&self, field: SystemField) -> SystemValue {
-        let rid = || Rid::child(self.container.resource.rid, ResourceKind::Item, self.item.header.rid);
-        match field {
-            SystemField::Rid => SystemValue::Text(rid().to_string()),
-            SystemField::SelfLink => {
-                let (database, container) = (self.container.database, self.container.resource.rid);
-                SystemValue::Text(format!("dbs/{database}/colls/{container}/docs/{}/", rid()))
-            }
-            SystemField::Etag => SystemValue::Text(self.item.header.etag.to_header()),
-            SystemField::Attachments => SystemValue::Text("attachments/".into()),
-            SystemField::Ts => SystemValue::Int(self.item.header.ts() as i64),
-        }
-    }
-
-    /// Pieces instead of formats: `SELECT *` does this for every item.
-    fn write_json(&self, out: &mut Vec<u8>) {
-        let header = &self.item.header;
-        let rid = Rid::child(self.container.resource.rid, ResourceKind::Item, header.rid).text();
-        let etag = header.etag.to_text();
-        for piece in [
-            b"\"_rid\":\"",
-            rid.as_bytes(),
-            b"\",\"_self\":\"dbs/",
-            self.container.database.text().as_bytes(),
-            b"/colls/",
-            self.container.resource.rid.text().as_bytes(),
-            b"/docs/",
-            rid.as_bytes(),
-            b"/\",\"_etag\":\"\\\"",
-            &etag[1..etag.len() - 1],
-            b"\\\"\",\"_attachments\":\"attachments/\",\"_ts\":",
-        ] {
-            out.extend_from_slice(piece);
-        }
-        json::write(Value::Int(header.ts() as i64), out);
-    }
+fn properties(container: &Container, item: &Item) -> ItemProperties {
+    ItemProperties { database: container.database, container: container.resource.rid, header: item.header }
 }

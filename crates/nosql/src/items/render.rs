@@ -7,9 +7,9 @@
 use std::io::Write;
 
 use orrery_cluster::store::{Item, ItemHeader};
-use orrery_cluster::{Container, ResourceKind, Rid};
-use orrery_doc::{Value, json};
-use orrery_query::{Rows, SystemField, SystemProperties, SystemValue};
+use orrery_cluster::{Container, ItemProperties, Rid};
+use orrery_doc::json;
+use orrery_query::{Rows, SystemProperties};
 
 /// What the server adds to every item; clients send these back and they are never stored.
 pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
@@ -105,29 +105,11 @@ impl Renderer {
 
     /// The same properties for those who ask for single ones, as queries do.
     pub fn properties(&self, header: &ItemHeader) -> ItemProperties {
-        ItemProperties { renderer: *self, header: *header }
+        ItemProperties { database: self.database, container: self.container, header: *header }
     }
 
     fn write_system(&self, header: &ItemHeader, out: &mut Vec<u8>) {
-        let rid = Rid::child(self.container, ResourceKind::Item, header.rid).text();
-        let etag = header.etag.to_text();
-        // Pieces instead of a format: this is done for every item of every answer.
-        for piece in [
-            b"\"_rid\":\"",
-            rid.as_bytes(),
-            b"\",\"_self\":\"dbs/",
-            self.database.text().as_bytes(),
-            b"/colls/",
-            self.container.text().as_bytes(),
-            b"/docs/",
-            rid.as_bytes(),
-            b"/\",\"_etag\":\"\\\"",
-            &etag[1..etag.len() - 1],
-            b"\\\"\",\"_attachments\":\"attachments/\",\"_ts\":",
-        ] {
-            out.extend_from_slice(piece);
-        }
-        json::write(Value::Int(header.ts() as i64), out);
+        self.properties(header).write_json(out);
         if self.with_lsn {
             write!(out, ",\"_lsn\":{}", header.lsn.0).expect("writing to memory does not fail");
         }
@@ -136,28 +118,6 @@ impl Renderer {
     fn begin_feed(&self, out: &mut Vec<u8>) {
         write!(out, "{{\"_rid\":\"{}\",\"Documents\":[", self.container)
             .expect("writing to memory does not fail");
-    }
-}
-
-/// System properties on demand.
-pub struct ItemProperties {
-    renderer: Renderer,
-    header: ItemHeader,
-}
-
-impl SystemProperties for ItemProperties {
-    fn read(&self, field: SystemField) -> SystemValue {
-        let Renderer { database, container, .. } = self.renderer;
-        let rid = Rid::child(container, ResourceKind::Item, self.header.rid);
-        match field {
-            SystemField::Rid => SystemValue::Text(rid.to_string()),
-            SystemField::SelfLink => {
-                SystemValue::Text(format!("dbs/{database}/colls/{container}/docs/{rid}/"))
-            }
-            SystemField::Etag => SystemValue::Text(self.header.etag.to_header()),
-            SystemField::Attachments => SystemValue::Text("attachments/".to_owned()),
-            SystemField::Ts => SystemValue::Int(self.header.ts() as i64),
-        }
     }
 }
 

@@ -1,0 +1,152 @@
+// CodeMirror, set up for the three languages of the page. Loaded when the first editor is shown.
+//
+// Editors live in shadow roots: there CodeMirror adopts style sheets instead of writing style elements, which the
+// page's content policy forbids.
+
+import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, type CompletionSource } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { javascript } from "@codemirror/lang-javascript";
+import { json, jsonParseLinter } from "@codemirror/lang-json";
+import { sql } from "@codemirror/lang-sql";
+import { bracketMatching, foldGutter, foldKeymap, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { lintKeymap, linter } from "@codemirror/lint";
+import { MergeView } from "@codemirror/merge";
+import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
+import { EditorState, Prec, type Extension } from "@codemirror/state";
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { completeQuery, dialect } from "./query-language.ts";
+
+export type Language = "sql" | "json" | "javascript";
+
+export interface EditorOptions {
+  label: string;
+  text: string;
+  language: Language;
+  readOnly: boolean;
+  onChange: (text: string) => void;
+  onRun: () => void;
+  onSave: () => void;
+  /** Property paths that queries may be completed with. */
+  properties: () => Promise<string[]> | string[];
+}
+
+/** Longer texts are shown without checks on every key. */
+const LINT_CHARACTERS_MAX = 1_000_000;
+
+const theme = EditorView.theme({
+  "&": { height: "100%", fontSize: "13px", color: "var(--text)", backgroundColor: "var(--field)" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
+  ".cm-content": { caretColor: "var(--text)" },
+  ".cm-gutters": { backgroundColor: "var(--field)", color: "var(--soft)", borderRight: "1px solid var(--line)" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--active-line)" },
+  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
+    backgroundColor: "var(--selection)",
+  },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  ".cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)" },
+  ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
+  ".cm-completionDetail": { color: "inherit", opacity: "0.85" },
+  ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--text)" },
+  ".cm-foldPlaceholder": { backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)" },
+  ".cm-matchingBracket": { backgroundColor: "var(--selection)" },
+  ".cm-changedLine": { backgroundColor: "var(--changed) !important" },
+  ".cm-changedText": { background: "var(--changed-text) !important" },
+});
+
+const colours = HighlightStyle.define([
+  { tag: [tags.keyword, tags.modifier, tags.operatorKeyword], color: "var(--code-keyword)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--code-string)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--code-number)" },
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--code-name)" },
+  { tag: [tags.standard(tags.name), tags.function(tags.variableName)], color: "var(--code-function)" },
+  { tag: tags.comment, color: "var(--soft)", fontStyle: "italic" },
+  { tag: tags.invalid, color: "var(--bad)" },
+]);
+
+function languageOf(options: EditorOptions): Extension {
+  switch (options.language) {
+    case "sql": {
+      const source: CompletionSource = async (context) => completeQuery(context, await options.properties());
+      return [sql({ dialect }), autocompletion({ override: [source] })];
+    }
+    case "json": {
+      const check = jsonParseLinter();
+      const lint = linter((view) => (view.state.doc.length === 0 || view.state.doc.length > LINT_CHARACTERS_MAX ? [] : check(view)));
+      return [json(), options.readOnly ? [] : lint];
+    }
+    case "javascript":
+      return [javascript(), autocompletion()];
+  }
+}
+
+function common(label: string, readOnly: boolean): Extension {
+  return [
+    lineNumbers(),
+    foldGutter(),
+    history(),
+    drawSelection(),
+    indentOnInput(),
+    bracketMatching(),
+    closeBrackets(),
+    highlightActiveLine(),
+    highlightSelectionMatches(),
+    search({ top: true }),
+    syntaxHighlighting(colours),
+    theme,
+    // Tab leaves the editor, so that the page can be used without a mouse; Ctrl-] and Ctrl-[ indent.
+    keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap, ...lintKeymap]),
+    EditorView.contentAttributes.of({ "aria-label": label, ...(readOnly ? { "aria-readonly": "true" } : {}), tabindex: "0" }),
+    EditorState.readOnly.of(readOnly),
+    EditorView.editable.of(!readOnly),
+  ];
+}
+
+export interface LiveEditor {
+  /** Replaces the text if it is another. */
+  show(text: string): void;
+  focus(): void;
+  destroy(): void;
+}
+
+export function createEditor(root: ShadowRoot, options: EditorOptions): LiveEditor {
+  const run = (action: () => void) => () => {
+    action();
+    return true;
+  };
+  const commands = Prec.highest(
+    keymap.of([
+      { key: "Mod-Enter", run: run(options.onRun) },
+      { key: "Mod-s", run: run(options.onSave), preventDefault: true },
+    ]),
+  );
+  const heard = EditorView.updateListener.of((update) => {
+    if (update.docChanged) options.onChange(update.state.doc.toString());
+  });
+  const extensions = [commands, languageOf(options), common(options.label, options.readOnly), heard];
+  const view = new EditorView({ state: EditorState.create({ doc: options.text, extensions }), parent: root, root });
+  return {
+    show(text) {
+      if (view.state.doc.toString() === text) return;
+      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+    },
+    focus: () => view.focus(),
+    destroy: () => view.destroy(),
+  };
+}
+
+/** Two texts side by side with what differs; the right one can be edited. */
+export function createDiff(root: ShadowRoot, theirs: string, mine: string, onChange: (text: string) => void): LiveEditor {
+  const heard = EditorView.updateListener.of((update) => {
+    if (update.docChanged) onChange(update.state.doc.toString());
+  });
+  const merge = new MergeView({
+    a: { doc: theirs, extensions: [json(), common("The server's version", true)] },
+    b: { doc: mine, extensions: [json(), common("Your version", false), heard] },
+    parent: root,
+    root,
+    collapseUnchanged: { margin: 3, minSize: 6 },
+  });
+  return { show: () => undefined, focus: () => merge.b.focus(), destroy: () => merge.destroy() };
+}

@@ -1,0 +1,90 @@
+// Who is signed in, and what the whole page knows: the account and the tree of databases and containers.
+
+import { computed, signal } from "@preact/signals";
+import { Client } from "../wire/client.ts";
+import {
+  listContainers,
+  listDatabases,
+  listOffers,
+  readAccount,
+  type Account,
+  type Container,
+  type Database,
+  type Offer,
+} from "../wire/resources.ts";
+
+/** The key of local emulators; it is published and opens nothing but a server on loopback. */
+export const DEVELOPMENT_KEY =
+  "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+
+const KEPT_KEY = "orrery.key";
+const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
+
+export const onLoopback = () => LOOPBACK.test(location.hostname);
+
+export interface Session {
+  client: Client;
+  account: Account;
+}
+
+export interface Branch {
+  database: Database;
+  /** Undefined until the branch has been opened. */
+  containers: Container[] | undefined;
+}
+
+export const session = signal<Session | null>(null);
+export const tree = signal<Branch[] | null>(null);
+/** Undefined while unknown, null where the account is serverless. */
+export const offers = signal<Offer[] | null | undefined>(undefined);
+export const serverless = computed(() => offers.value === null);
+
+/** The client of whoever is signed in. */
+export function client(): Client {
+  const current = session.value;
+  if (current === null) throw new Error("Nobody is signed in.");
+  return current.client;
+}
+
+export const keptKey = (): string | null => sessionStorage.getItem(KEPT_KEY);
+
+export async function signIn(key: string): Promise<void> {
+  const found = new Client(key.trim());
+  const account = await readAccount(found);
+  sessionStorage.setItem(KEPT_KEY, key.trim());
+  session.value = { client: found, account };
+  await Promise.all([refreshTree(), refreshOffers()]);
+}
+
+export function signOut(): void {
+  sessionStorage.removeItem(KEPT_KEY);
+  session.value = null;
+  tree.value = null;
+  offers.value = undefined;
+}
+
+export async function refreshTree(): Promise<void> {
+  const databases = await listDatabases(client());
+  const before = new Map((tree.value ?? []).map((branch) => [branch.database._rid, branch]));
+  tree.value = databases.map((database) => ({ database, containers: before.get(database._rid)?.containers }));
+  // Few databases are shown with all they hold; many are opened one by one.
+  const eager = databases.length <= 30 ? databases : databases.filter((one) => before.get(one._rid)?.containers);
+  await Promise.all(eager.map((database) => refreshBranch(database.id)));
+}
+
+export async function refreshBranch(db: string): Promise<void> {
+  const containers = await listContainers(client(), db);
+  tree.value = (tree.value ?? []).map((branch) => (branch.database.id === db ? { ...branch, containers } : branch));
+}
+
+export async function refreshOffers(): Promise<void> {
+  offers.value = (await listOffers(client())) ?? null;
+}
+
+export function findContainer(db: string, coll: string): Container | undefined {
+  return tree.value?.find((branch) => branch.database.id === db)?.containers?.find((one) => one.id === coll);
+}
+
+export function findOffer(rid: string): Offer | undefined {
+  return offers.value?.find((offer) => offer.offerResourceId === rid);
+}

@@ -1,0 +1,99 @@
+// How to connect: the connection string, and the first lines for each SDK.
+
+import { useState } from "preact/hooks";
+import { Tabs } from "../parts/Tabs.tsx";
+import { fail, say } from "../state/notices.ts";
+import { session } from "../state/session.ts";
+
+const LANGUAGES = [".NET", "Java", "JavaScript", "Python", "Go", "Rust"] as const;
+type Language = (typeof LANGUAGES)[number];
+
+function sample(language: Language, endpoint: string, key: string): string {
+  switch (language) {
+    case ".NET":
+      return `var client = new CosmosClient("${endpoint}", "${key}",\n    new CosmosClientOptions { ConnectionMode = ConnectionMode.Gateway, LimitToEndpoint = true });`;
+    case "Java":
+      return `CosmosClient client = new CosmosClientBuilder()\n    .endpoint("${endpoint}").key("${key}")\n    .gatewayMode().endpointDiscoveryEnabled(false).buildClient();`;
+    case "JavaScript":
+      return `import { CosmosClient } from "@azure/cosmos";\nconst client = new CosmosClient({ endpoint: "${endpoint}", key: "${key}" });`;
+    case "Python":
+      return `from azure.cosmos import CosmosClient\nclient = CosmosClient("${endpoint}", "${key}")`;
+    case "Go":
+      return `cred, _ := azcosmos.NewKeyCredential("${key}")\nclient, _ := azcosmos.NewClientWithKey("${endpoint}", cred, nil)`;
+    case "Rust":
+      return `use azure_data_cosmos::{AccountReference, CosmosClient, Region, RoutingStrategy};\n\nlet account = AccountReference::with_authentication_key("${endpoint}".parse()?, "${key}");\nlet client = CosmosClient::builder()\n    .build(account, RoutingStrategy::ProximityTo(Region::SOUTH_CENTRAL_US)).await?;`;
+  }
+}
+
+export function Home() {
+  const [language, setLanguage] = useState<Language>("JavaScript");
+  const [secure, setSecure] = useState(location.protocol === "https:");
+  const [shown, setShown] = useState(false);
+  const current = session.value;
+  if (current === null) return null;
+  const endpoint = `${secure ? "https" : "http"}://${location.host}/`;
+  const key = current.client.keyText;
+  const hidden = shown ? key : "•".repeat(12);
+  const connection = (secret: string) => `AccountEndpoint=${endpoint};AccountKey=${secret};`;
+  return (
+    <section class="page">
+      <h1>Connect</h1>
+      <p>
+        Account <strong>{current.account.id}</strong>, {current.account.consistency} consistency, region {current.account.region}.
+        Any Cosmos DB SDK in gateway mode works.
+      </p>
+      <div class="row-of">
+        <label class="check">
+          <input type="checkbox" checked={secure} onChange={(event) => setSecure(event.currentTarget.checked)} /> HTTPS
+        </label>
+        <label class="check">
+          <input type="checkbox" checked={shown} onChange={(event) => setShown(event.currentTarget.checked)} /> Show the key
+        </label>
+        <a href="/_explorer/emulator.pem" download="orrery.pem">
+          Download the certificate authority
+        </a>
+      </div>
+      <h2>Connection string</h2>
+      <Copyable name="connection string" shown={connection(hidden)} text={connection(key)} />
+      <h2>First line of a program</h2>
+      <Tabs label="Language" tabs={LANGUAGES.map((name) => ({ name, title: name }))} chosen={language} onChoose={setLanguage} />
+      <Copyable name={`${language} code`} shown={sample(language, endpoint, hidden)} text={sample(language, endpoint, key)} />
+      {secure && (
+        <p class="help">
+          For HTTPS, let the client trust the certificate authority above; for example <code>NODE_EXTRA_CA_CERTS=orrery.pem</code>{" "}
+          or <code>SSL_CERT_FILE=orrery.pem</code>.
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Copyable(props: { name: string; shown: string; text: string }) {
+  const copy = () => {
+    copyText(props.text)
+      .then(() => say(`Copied the ${props.name}`))
+      .catch((error: unknown) => fail(`Cannot copy the ${props.name}; select the text instead`, error));
+  };
+  return (
+    <div class="copyable">
+      <pre tabIndex={0} aria-label={props.name}>
+        {props.shown}
+      </pre>
+      <button type="button" onClick={copy} aria-label={`Copy the ${props.name}`}>
+        Copy
+      </button>
+    </div>
+  );
+}
+
+/** The clipboard is closed to pages that came over plain HTTP; the old way still works there. */
+async function copyText(text: string): Promise<void> {
+  if (window.isSecureContext) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand("copy");
+  area.remove();
+  if (!copied) throw new Error("The browser does not allow it.");
+}

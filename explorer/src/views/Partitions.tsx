@@ -1,0 +1,5 @@
+import type { Container, Place } from "../wire/resources.ts";
+
+export function Partitions(_props: { place: Place; container: Container }) {
+  return <p class="soft pad">Loading…</p>;
+}

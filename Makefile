@@ -7,7 +7,7 @@
 .NOTPARALLEL:
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check tidy unit sdk conformance-quick conformance bench \
+.PHONY: help run build explorer test check tidy unit sdk conformance-quick conformance bench \
         tools-build tools-test
 
 # The SDK scenarios and the outside suites run against one binary: the one that users run.
@@ -23,12 +23,15 @@ help: ## List the commands
 run: build ## Build the server and run it
 	exec $(ORRERY_BIN) serve $(ARGS)
 
-build: tools-build ## Build the server that users run
+build: tools-build explorer ## Build the server that users run
 	@echo "make: building target/release/orrery; crates come from crates.io on the first run"
 	cargo build --release --locked --package orrery
 
-test: tools-test check unit build sdk conformance-quick ## Check everything that CI checks
+test: tools-test explorer check unit build sdk conformance-quick ## Check everything that CI checks
 	@echo "make: all checks passed"
+
+explorer: ## Build the explorer's page where Node is installed
+	@explorer/build.sh
 
 check: tools-build ## Check format, lints and the rules of the house
 	cargo fmt --all --check

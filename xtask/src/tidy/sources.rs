@@ -14,6 +14,7 @@ const MADE_HERE: &[&str] = &[
     "out",
     "__pycache__",
     "node_modules",
+    "dist",
     ".venv",
     ".idea",
     ".vscode",

@@ -1,4 +1,4 @@
-//! The server's own pages, beside the API: probes, metrics, the certificate authority, the explorer.
+//! The server's own pages, beside the API: probes, metrics, the certificate authority.
 //!
 //! None of them asks for a key. They say how the server is, never what it holds.
 
@@ -14,16 +14,12 @@ use orrery_cluster::Db;
 use crate::metrics::{self, Metrics};
 use crate::tls::Tls;
 
-const EXPLORER: &str = include_str!("admin/explorer.html");
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
     Ready,
     Health,
     Metrics,
     AuthorityPem,
-    Explorer,
-    ExplorerMissing,
 }
 
 impl Page {
@@ -34,8 +30,6 @@ impl Page {
             "/healthz" => Some(Page::Health),
             "/metrics" => Some(Page::Metrics),
             "/_explorer/emulator.pem" => Some(Page::AuthorityPem),
-            "/_explorer" | "/_explorer/" | "/_explorer/index.html" => Some(Page::Explorer),
-            other if other.starts_with("/_explorer/") => Some(Page::ExplorerMissing),
             _ => None,
         }
     }
@@ -72,8 +66,6 @@ impl Admin {
             Page::Health => text(StatusCode::OK, "ok\n"),
             Page::Metrics => self.metrics_page(),
             Page::AuthorityPem => self.authority_page().await,
-            Page::Explorer => page_of(StatusCode::OK, "text/html; charset=utf-8", EXPLORER),
-            Page::ExplorerMissing => text(StatusCode::NOT_FOUND, "there is no such page\n"),
         }
     }
 

@@ -24,6 +24,9 @@ export function Editor(props: EditorProps) {
   // The editor lives longer than one rendering, so it reaches the newest functions through this.
   const latest = useRef(props);
   latest.current = props;
+  // What the editor has said comes back as a property, perhaps when it holds something newer already; only what it
+  // has not said itself is put into it.
+  const said = useRef<string[]>([]);
 
   useEffect(() => {
     const element = host.current;
@@ -37,7 +40,10 @@ export function Editor(props: EditorProps) {
         text: latest.current.text,
         language: props.language,
         readOnly: props.readOnly ?? false,
-        onChange: (text) => latest.current.onChange?.(text),
+        onChange: (text) => {
+          said.current.push(text);
+          latest.current.onChange?.(text);
+        },
         onRun: () => latest.current.onRun?.(),
         onSave: () => latest.current.onSave?.(),
         properties: () => latest.current.properties?.() ?? [],
@@ -51,7 +57,15 @@ export function Editor(props: EditorProps) {
     };
   }, [props.language, props.readOnly, props.label]);
 
-  useEffect(() => live.current?.show(props.text), [props.text]);
+  useEffect(() => {
+    const at = said.current.lastIndexOf(props.text);
+    if (at >= 0) {
+      said.current.splice(0, at + 1);
+      return;
+    }
+    said.current = [];
+    live.current?.show(props.text);
+  }, [props.text]);
 
   return <div ref={host} class={`editor ${props.className ?? ""}`} data-editor={props.label} />;
 }

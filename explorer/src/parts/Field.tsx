@@ -51,7 +51,7 @@ export function Choice<T extends string>(props: ChoiceProps<T>) {
               onChange={() => props.onChoose(option.name)}
             />
             <span>
-              {option.title}
+              {option.title}{" "}
               {option.note !== undefined && <small>{option.note}</small>}
             </span>
           </label>

@@ -88,7 +88,7 @@ export function VirtualList(props: VirtualListProps) {
         id={`${name}-${index}`}
         role={grid ? "row" : "option"}
         class={`row ${index % 2 === 1 ? "odd" : ""} ${index === active ? "active" : ""}`}
-        style={{ top: index * rowHeight, height: rowHeight }}
+        style={{ top: `${index * rowHeight}px`, height: `${rowHeight}px` }}
         {...(grid ? { "aria-rowindex": index + 2 } : { "aria-setsize": count, "aria-posinset": index + 1 })}
         aria-selected={index === active}
         onClick={() => {
@@ -114,7 +114,7 @@ export function VirtualList(props: VirtualListProps) {
       onKeyDown={onKeyDown}
     >
       {props.header}
-      <div class="rows" role={grid ? "rowgroup" : "presentation"} style={{ height: shown * rowHeight }}>
+      <div class="rows" role={grid ? "rowgroup" : "presentation"} style={{ height: `${shown * rowHeight}px` }}>
         {rows}
       </div>
     </div>

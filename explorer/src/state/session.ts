@@ -72,6 +72,12 @@ export async function refreshTree(): Promise<void> {
   await Promise.all(eager.map((database) => refreshBranch(database.id)));
 }
 
+/** Makes sure that the containers of a database are known, or will be. */
+export function openBranch(db: string, failed: (error: unknown) => void): void {
+  const branch = tree.value?.find((one) => one.database.id === db);
+  if (branch !== undefined && branch.containers === undefined) refreshBranch(db).catch(failed);
+}
+
 export async function refreshBranch(db: string): Promise<void> {
   const containers = await listContainers(client(), db);
   tree.value = (tree.value ?? []).map((branch) => (branch.database.id === db ? { ...branch, containers } : branch));

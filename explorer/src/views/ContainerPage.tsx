@@ -1,6 +1,8 @@
+import { useEffect } from "preact/hooks";
 import { Tabs } from "../parts/Tabs.tsx";
+import { fail } from "../state/notices.ts";
 import { go, TABS, type Tab } from "../state/route.ts";
-import { findContainer, tree } from "../state/session.ts";
+import { findContainer, openBranch, tree } from "../state/session.ts";
 import { type Container, type Place } from "../wire/resources.ts";
 import { Advisor } from "./Advisor.tsx";
 import { Items } from "./Items.tsx";
@@ -21,6 +23,8 @@ const TITLES: Record<Tab, string> = {
 export function ContainerPage(props: { place: Place; tab: Tab }) {
   const { db, coll } = props.place;
   const container = findContainer(db, coll);
+  const known = tree.value !== null;
+  useEffect(() => openBranch(db, (error) => fail(`Cannot list the containers of ${db}`, error)), [db, known]);
   if (container === undefined) {
     const loading = tree.value === null || tree.value.some((one) => one.database.id === db && one.containers === undefined);
     if (loading) return <p class="soft pad">Loading…</p>;

@@ -1,13 +1,15 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Confirm } from "../parts/Dialog.tsx";
 import { fail, say } from "../state/notices.ts";
 import { go, hrefOf } from "../state/route.ts";
-import { client, findOffer, refreshTree, tree } from "../state/session.ts";
+import { client, findOffer, openBranch, refreshTree, tree } from "../state/session.ts";
 import { deleteDatabase } from "../wire/resources.ts";
 import { ThroughputSettings } from "./ThroughputSettings.tsx";
 
 export function DatabasePage(props: { db: string }) {
   const [deleting, setDeleting] = useState(false);
+  const known = tree.value !== null;
+  useEffect(() => openBranch(props.db, (error) => fail(`Cannot list the containers of ${props.db}`, error)), [known]);
   const branch = tree.value?.find((one) => one.database.id === props.db);
   if (tree.value === null) return <p class="soft pad">Loading…</p>;
   if (branch === undefined) {

@@ -50,12 +50,14 @@ export function Query(props: { place: Place; container: Container }) {
     const abort = (control.current = new AbortController());
     let now: Run = { ...start, state: "running", error: "" };
     setRun(now);
+    // A page of the server may be short, as when one partition has no more; ours is filled from the next.
+    const wanted = everything ? ROWS_MAX : now.rows.length + Number(pageSize);
     try {
       do {
         const page = await runQuery(client(), place, {
           text: start.text,
           parameters: readParameters(parameters),
-          pageSize: everything ? 10_000 : Number(pageSize),
+          pageSize: Math.min(10_000, wanted - now.rows.length),
           access,
           continuation: now.continuation,
           signal: abort.signal,
@@ -65,7 +67,7 @@ export function Query(props: { place: Place; container: Container }) {
         const rows = now.rows.concat(page.rows);
         now = { ...now, rows, pages, continuation: page.continuation, charge: now.charge + page.charge };
         setRun(now);
-      } while (everything && now.continuation !== null && now.rows.length < ROWS_MAX);
+      } while (now.continuation !== null && now.rows.length < wanted);
       now = { ...now, state: now.continuation === null ? "done" : "more" };
     } catch (error) {
       now = isAbort(error) ? { ...now, state: "cancelled" } : { ...now, state: "failed", error: explain(error) };

@@ -1,0 +1,157 @@
+// What the tests of the explorer share: a browser, a page that is watched, and a client that makes data.
+
+import assert from "node:assert/strict";
+import { createHmac, randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const required = (name) => process.env[name] ?? assert.fail(`${name} is not set; tests/browser/run.sh sets it`);
+
+export const endpoint = required("ORRERY_ENDPOINT").replace(/\/$/, "");
+export const key = required("ORRERY_KEY");
+const pictures = required("ORRERY_SCREENSHOTS");
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** A browser for the tests of one file. */
+export function launch() {
+  const executablePath = process.env.ORRERY_CHROMIUM ?? "/usr/bin/chromium";
+  // The tests may run as root in a container, where the browser's sandbox is not available.
+  return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+}
+
+/** A page that notes everything that must not happen: errors on the console, and requests to other hosts. */
+export class Desk {
+  problems = [];
+  /** Statuses of requests that a test makes fail on purpose; the browser puts them on the console. */
+  expected = new Set();
+  requests = 0;
+
+  static async open(t, browser, options = {}) {
+    const desk = new Desk();
+    t.after(() => desk.context?.close());
+    desk.context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
+    desk.page = await desk.context.newPage();
+    desk.page.setDefaultTimeout(Number(process.env.ORRERY_PATIENCE_MS ?? 15_000));
+    desk.watch(desk.page);
+    return desk;
+  }
+
+  watch(page) {
+    page.on("console", (message) => {
+      if (message.type() !== "error" && message.type() !== "warning") return;
+      const status = /status of (\d+)/.exec(message.text())?.[1];
+      if (status !== undefined && this.expected.has(Number(status))) return;
+      this.problems.push(`console: ${message.text()}`);
+    });
+    page.on("pageerror", (error) => this.problems.push(`error: ${error.message}`));
+    page.on("dialog", (dialog) => {
+      this.problems.push(`dialog: ${dialog.message()}`);
+      dialog.dismiss().catch(() => undefined);
+    });
+    page.on("request", (request) => {
+      this.requests += 1;
+      const url = request.url();
+      if (!url.startsWith(`${endpoint}/`) && !/^(blob|data):/.test(url)) this.problems.push(`another host: ${url}`);
+    });
+  }
+
+  async close() {
+    await this.context.close();
+    assert.deepEqual(this.problems, []);
+  }
+
+  async signIn(hash = "") {
+    await this.page.goto(`${endpoint}/_explorer${hash}`);
+    await this.page.getByRole("button", { name: "Sign in" }).click();
+    await this.page.locator(".desk").waitFor();
+  }
+
+  async goTo(hash) {
+    await this.page.evaluate((hash) => (location.hash = hash), hash);
+  }
+
+  /** Puts a text into an editor, as somebody would who selects all and pastes. */
+  async write(label, text) {
+    const content = this.page.locator(`[data-editor="${label}"] .cm-content`);
+    await content.click();
+    await this.page.keyboard.press("Control+a");
+    await this.page.keyboard.press("Delete");
+    await this.page.keyboard.insertText(text);
+  }
+
+  read(label) {
+    return this.page.locator(`[data-editor="${label}"] .cm-content`).innerText();
+  }
+
+  /** A picture for people to look at, kept as build output. */
+  async picture(name) {
+    mkdirSync(pictures, { recursive: true });
+    await this.page.screenshot({ path: join(pictures, `${name}.png`) });
+  }
+
+  /** Nobody who cannot see or point is shut out: no serious finding of the accessibility checker. */
+  async accessible(name) {
+    await this.page.evaluate(axe);
+    const found = await this.page.evaluate(() =>
+      globalThis.axe.run(document, { resultTypes: ["violations"], rules: { "color-contrast": { enabled: true } } }),
+    );
+    const serious = found.violations.filter((one) => one.impact === "serious" || one.impact === "critical");
+    const told = serious.map((one) => `${name}: ${one.id}: ${one.nodes.map((node) => node.target.join(" ")).slice(0, 5).join(" | ")}`);
+    assert.deepEqual(told, []);
+  }
+}
+
+/** One signed request, as a script would make it. `link` is what the signature names. */
+export async function call(verb, type, link, path, body, headers = {}) {
+  const date = new Date().toUTCString();
+  const line = `${verb.toLowerCase()}\n${type}\n${link}\n${date.toLowerCase()}\n\n`;
+  const signature = createHmac("sha256", Buffer.from(key, "base64")).update(line).digest("base64");
+  const response = await fetch(`${endpoint}/${path}`, {
+    method: verb,
+    body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
+    headers: {
+      authorization: encodeURIComponent(`type=master&ver=1.0&sig=${signature}`),
+      "x-ms-date": date,
+      "x-ms-version": "2020-07-15",
+      ...headers,
+    },
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${verb} ${path}: ${response.status} ${text.slice(0, 300)}`);
+  return text === "" ? undefined : JSON.parse(text);
+}
+
+const escape = (name) => encodeURIComponent(name);
+
+/** A database with one container, made without the page. */
+export async function makeContainer(keyPath, options = {}) {
+  const db = options.db ?? `db-${randomUUID().slice(0, 8)}`;
+  const coll = options.coll ?? "things";
+  await call("POST", "dbs", "", "dbs", { id: db });
+  const paths = [keyPath].flat();
+  const partitionKey = { paths, kind: paths.length > 1 ? "MultiHash" : "Hash", version: 2 };
+  const headers = { "x-ms-offer-throughput": String(options.throughput ?? 15_000) };
+  await call("POST", "colls", `dbs/${db}`, `dbs/${escape(db)}/colls`, { id: coll, partitionKey, ...options.body }, headers);
+  return { db, coll, hash: `#/dbs/${escape(db)}/colls/${escape(coll)}` };
+}
+
+export async function upsert({ db, coll }, keyValues, item) {
+  const headers = { "x-ms-documentdb-partitionkey": JSON.stringify(keyValues), "x-ms-documentdb-is-upsert": "True" };
+  return call("POST", "docs", `dbs/${db}/colls/${coll}`, `dbs/${escape(db)}/colls/${escape(coll)}/docs`, item, headers);
+}
+
+/** Many items at once, by bulk requests of up to a hundred for one key. */
+export async function fill({ db, coll }, keyValue, items) {
+  const headers = {
+    "x-ms-documentdb-partitionkey": JSON.stringify([keyValue]),
+    "x-ms-cosmos-is-batch-request": "True",
+    "x-ms-cosmos-batch-atomic": "True",
+  };
+  const path = `dbs/${escape(db)}/colls/${escape(coll)}/docs`;
+  for (let at = 0; at < items.length; at += 100) {
+    const operations = items.slice(at, at + 100).map((resourceBody) => ({ operationType: "Upsert", resourceBody }));
+    await call("POST", "docs", `dbs/${db}/colls/${coll}`, path, operations, headers);
+  }
+}

@@ -1,0 +1,135 @@
+//! Reading what was counted.
+
+use std::sync::Arc;
+
+use super::report::{ContainerInsight, HeatRows, HotPartitionKey, LargePartitionKey, PartitionInsight, Use};
+use super::sketch::Window;
+use super::windows::{Heat, SECONDS, Slot, Windows};
+use crate::catalog::Container;
+use crate::db::Db;
+use crate::range::Range;
+
+impl Db {
+    /// The physical partitions of a container, in the order of the key space, with a window of what they did.
+    pub fn container_insight(&self, container: &Arc<Container>, window: Window) -> ContainerInsight {
+        let until = self.insight_second();
+        let partitions =
+            container.ranges.iter().map(|range| partition_insight(range, window, until)).collect();
+        ContainerInsight { window, until, whole: self.whole(container, window, until), partitions }
+    }
+
+    fn whole(&self, container: &Container, window: Window, until: u64) -> Use {
+        let containers = self.inner.insight.containers.lock();
+        let Some(observed) = containers.get(&container.resource.rid) else {
+            return Use { window: slots(None, window, until), ..Use::default() };
+        };
+        Use {
+            requests_total: observed.requests,
+            units_total: observed.hundredths as f64 / 100.0,
+            throttled_total: observed.throttled,
+            ten_seconds: observed.windows.last(until, 10),
+            minute: observed.windows.last(until, SECONDS),
+            window: slots(Some(&observed.windows), window, until),
+        }
+    }
+
+    /// How warm each part of the key space was, in seconds of the last minute or minutes of the last hour.
+    pub fn heat(&self, container: &Arc<Container>, window: Window) -> (u64, Vec<HeatRows>) {
+        let until = self.insight_second();
+        let rows = |range: &Arc<Range>| {
+            let history = range.insight.history.lock();
+            let columns: Vec<Heat> = match (&history.rings, window) {
+                (None, _) => vec![Heat::default(); SECONDS],
+                (Some(rings), Window::Minute) => rings.heat.seconds.until(until.saturating_sub(1)),
+                (Some(rings), _) => rings.heat.minutes.until(until.saturating_sub(1) / 60),
+            };
+            let row = |bucket: usize| columns.iter().map(|heat| heat[bucket]).collect();
+            HeatRows {
+                id: range.id,
+                share: range.insight.span.share(),
+                rows: (0..super::BUCKETS).map(row).collect(),
+            }
+        };
+        (until, container.ranges.iter().map(rows).collect())
+    }
+
+    /// The logical partitions that used the most request units, hottest first.
+    pub fn hottest_keys(
+        &self,
+        container: &Arc<Container>,
+        window: Window,
+        count: usize,
+    ) -> Vec<HotPartitionKey> {
+        let until = self.insight_second();
+        let mut keys = Vec::new();
+        for range in &container.ranges {
+            let sketch = range.insight.keys.lock().window(window, until);
+            keys.extend(sketch.into_entries().into_iter().map(|entry| HotPartitionKey {
+                range_id: range.id,
+                key: entry.key.to_string(),
+                units: entry.units,
+                requests: entry.requests,
+                throttled: entry.throttled,
+                error: entry.error,
+            }));
+        }
+        let weight = |key: &HotPartitionKey| key.units + key.throttled;
+        keys.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+        keys.truncate(count);
+        keys
+    }
+
+    /// The largest logical partitions that writes have met since the start, largest first.
+    pub fn largest_keys(&self, container: &Arc<Container>, count: usize) -> Vec<LargePartitionKey> {
+        let mut keys = Vec::new();
+        for range in &container.ranges {
+            keys.extend(range.insight.largest.list().into_iter().map(|large| LargePartitionKey {
+                range_id: range.id,
+                epk: large.epk,
+                key: Some(large.key),
+                bytes: large.bytes,
+                items: None,
+            }));
+        }
+        keys.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+        keys.truncate(count);
+        keys
+    }
+}
+
+fn partition_insight(range: &Range, window: Window, until: u64) -> PartitionInsight {
+    let state = range.partition.state();
+    let totals = range.insight.totals();
+    let history = range.insight.history.lock();
+    let windows = history.rings.as_ref().map(|rings| &rings.windows);
+    let last = |count: usize| windows.map_or(Slot::default(), |windows| windows.last(until, count));
+    PartitionInsight {
+        id: range.id,
+        range: range.epk().clone(),
+        share: range.insight.span.share(),
+        parents: range.parents.clone(),
+        lsn: state.lsn,
+        items: state.items,
+        bytes: state.bytes,
+        throughput: range.budget.rate(),
+        use_of: Use {
+            requests_total: totals.requests,
+            units_total: totals.hundredths as f64 / 100.0,
+            throttled_total: totals.throttled,
+            ten_seconds: last(10),
+            minute: last(SECONDS),
+            window: slots(windows, window, until),
+        },
+    }
+}
+
+fn slots(windows: Option<&Windows>, window: Window, until: u64) -> Vec<Slot> {
+    let empty = Windows::default();
+    let windows = windows.unwrap_or(&empty);
+    let last = until.saturating_sub(1);
+    match window {
+        Window::Minute => windows.seconds.until(last),
+        Window::Hour => windows.minutes.until(last / 60),
+        Window::Day => windows.hours.until(last / 3_600),
+    }
+}

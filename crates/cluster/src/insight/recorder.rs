@@ -1,0 +1,311 @@
+//! Records what a container is asked to do, for the advisor on partition keys.
+//!
+//! While nobody has asked for a recording a request pays one look at a number. While one runs, requests are put
+//! together by what they are: their kind, and the paths whose values they knew. Values are not recorded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+use orrery_doc::Epk;
+use orrery_query::{IndexPath, IndexStep, Indexes, Leaf, Program, Proposal, plan_access};
+use orrery_store::{Action, Op, Outcome};
+use parking_lot::Mutex;
+
+use crate::catalog::Container;
+use crate::db::Db;
+use crate::range::Range;
+use crate::request::{PageOptions, Scope};
+use crate::rid::Rid;
+
+/// Containers that are recorded at once, kinds of operations in one recording, and paths of one operation.
+const RECORDINGS_MAX: usize = 16;
+const OPERATIONS_MAX: usize = 100;
+const FILTERS_MAX: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Recorded {
+    Create,
+    Upsert,
+    Replace,
+    Patch,
+    Delete,
+    Read,
+    Query,
+    Transaction,
+}
+
+impl Recorded {
+    pub fn name(self) -> &'static str {
+        match self {
+            Recorded::Create => "create",
+            Recorded::Upsert => "upsert",
+            Recorded::Replace => "replace",
+            Recorded::Patch => "patch",
+            Recorded::Delete => "delete",
+            Recorded::Read => "read",
+            Recorded::Query => "query",
+            Recorded::Transaction => "transaction",
+        }
+    }
+}
+
+/// A path whose value a request knew, and how many values it named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownPath {
+    pub path: String,
+    pub values: usize,
+}
+
+/// Requests that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operations {
+    pub kind: Recorded,
+    pub filters: Vec<KnownPath>,
+    pub count: u64,
+    /// Bytes of the items that were read or written, in sum.
+    pub bytes: u64,
+    /// Items that queries returned and transactions wrote, in sum.
+    pub items: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Recording {
+    started: Instant,
+    ended: Option<Instant>,
+    pub operations: Vec<Operations>,
+    /// Requests that were not like any of those there was room for.
+    pub missed: u64,
+}
+
+impl Recording {
+    fn new() -> Recording {
+        Recording { started: Instant::now(), ended: None, operations: Vec::new(), missed: 0 }
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    pub fn seconds(&self) -> f64 {
+        let end = self.ended.unwrap_or_else(Instant::now);
+        end.duration_since(self.started).as_secs_f64().max(0.001)
+    }
+
+    fn add(&mut self, kind: Recorded, filters: Vec<KnownPath>, bytes: u64, items: u64) {
+        let place = self.operations.iter().position(|known| known.kind == kind && known.filters == filters);
+        match place {
+            Some(place) => {
+                let known = &mut self.operations[place];
+                known.count += 1;
+                known.bytes += bytes;
+                known.items += items;
+            }
+            None if self.operations.len() < OPERATIONS_MAX => {
+                self.operations.push(Operations { kind, filters, count: 1, bytes, items });
+            }
+            None => self.missed += 1,
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Recorder {
+    running: AtomicUsize,
+    recordings: Mutex<HashMap<Rid, Recording>>,
+}
+
+impl Recorder {
+    fn record(&self, container: &Container, add: impl FnOnce(&mut Recording)) {
+        let mut recordings = self.recordings.lock();
+        let running = recordings.get_mut(&container.resource.rid).filter(|recording| recording.is_running());
+        if let Some(recording) = running {
+            add(recording);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.running.load(Relaxed) == 0
+    }
+
+    fn recount(&self, recordings: &HashMap<Rid, Recording>) {
+        self.running.store(recordings.values().filter(|one| one.is_running()).count(), Relaxed);
+    }
+}
+
+impl Db {
+    /// Starts a recording anew; false if too many containers are being recorded.
+    pub fn start_recording(&self, container: &Arc<Container>) -> bool {
+        let (recorder, catalog) = (&self.inner.insight.recorder, self.catalog());
+        let mut recordings = recorder.recordings.lock();
+        recordings.retain(|rid, _| catalog.container_by_rid(*rid).is_some());
+        let rid = container.resource.rid;
+        let room = recordings.len() < RECORDINGS_MAX || recordings.contains_key(&rid);
+        if room {
+            recordings.insert(rid, Recording::new());
+            recorder.recount(&recordings);
+        }
+        room
+    }
+
+    /// Stops a recording; it can be read until another one starts.
+    pub fn stop_recording(&self, container: &Arc<Container>) {
+        let recorder = &self.inner.insight.recorder;
+        let mut recordings = recorder.recordings.lock();
+        if let Some(recording) = recordings.get_mut(&container.resource.rid) {
+            recording.ended.get_or_insert_with(Instant::now);
+        }
+        recorder.recount(&recordings);
+    }
+
+    /// What was recorded last, finished or not.
+    pub fn recording(&self, container: &Arc<Container>) -> Option<Recording> {
+        self.inner.insight.recorder.recordings.lock().get(&container.resource.rid).cloned()
+    }
+
+    pub(crate) fn record_read(&self, container: &Container, bytes: u32) {
+        let recorder = &self.inner.insight.recorder;
+        if !recorder.is_idle() {
+            let add = |recording: &mut Recording| {
+                recording.add(Recorded::Read, key_and_id(container), u64::from(bytes), 1);
+            };
+            recorder.record(container, add);
+        }
+    }
+
+    /// What a write is, if anybody wants to know; asked before it is carried out.
+    pub(crate) fn kind_to_record(&self, ops: &[Op]) -> Option<Recorded> {
+        if self.inner.insight.recorder.is_idle() {
+            return None;
+        }
+        Some(match ops {
+            [op] => match op.action {
+                Action::Create(_) => Recorded::Create,
+                Action::Upsert(_) => Recorded::Upsert,
+                Action::Replace(_) | Action::Rename { .. } => Recorded::Replace,
+                Action::Patch(_) => Recorded::Patch,
+                Action::Delete => Recorded::Delete,
+                Action::Read => Recorded::Read,
+            },
+            _ => Recorded::Transaction,
+        })
+    }
+
+    pub(crate) fn record_write(&self, container: &Container, kind: Option<Recorded>, outcomes: &[Outcome]) {
+        let Some(kind) = kind else { return };
+        let bytes = outcomes.iter().map(|outcome| u64::from(outcome.item.header.json_bytes)).sum();
+        let filters = match kind {
+            // A create and a transaction know whole items, so they know whatever the key will be.
+            Recorded::Create | Recorded::Transaction => Vec::new(),
+            _ => key_and_id(container),
+        };
+        let add = |recording: &mut Recording| recording.add(kind, filters, bytes, outcomes.len() as u64);
+        self.inner.insight.recorder.record(container, add);
+    }
+
+    /// A page of a query. Clients send a query to each partition, and again for each page: it counts once.
+    pub(crate) fn record_query(
+        &self,
+        container: &Container,
+        range: &Range,
+        scope: &Scope,
+        program: &Program,
+        page: &PageOptions,
+        rows: usize,
+    ) {
+        let recorder = &self.inner.insight.recorder;
+        let is_first = match scope {
+            Scope::Key(_) => true,
+            _ => range.epk().min.compare_place(&Epk::MIN).is_eq(),
+        };
+        if recorder.is_idle() || page.continuation.is_some() || !is_first {
+            return;
+        }
+        let mut filters = known_paths(program);
+        if matches!(scope, Scope::Key(_)) {
+            // The key was given beside the query, and may not be repeated in it.
+            for path in key_paths(container) {
+                if !filters.iter().any(|known| known.path == path.path) {
+                    filters.push(path);
+                }
+            }
+        }
+        let add = |recording: &mut Recording| recording.add(Recorded::Query, filters, 0, rows as u64);
+        recorder.record(container, add);
+    }
+}
+
+fn key_paths(container: &Container) -> Vec<KnownPath> {
+    let paths = container.definition.key.paths.iter();
+    paths.map(|path| KnownPath { path: path.to_string(), values: 1 }).collect()
+}
+
+fn key_and_id(container: &Container) -> Vec<KnownPath> {
+    let mut paths = key_paths(container);
+    if !paths.iter().any(|path| path.path == "/id") {
+        paths.push(KnownPath { path: "/id".to_owned(), values: 1 });
+    }
+    paths
+}
+
+/// An index of everything: what it proposes is what a query knows.
+struct AllPaths;
+
+impl Indexes for AllPaths {
+    fn covers(&self, _: &IndexPath) -> bool {
+        true
+    }
+}
+
+/// The paths that a query compares with one value, or with a list of values.
+fn known_paths(program: &Program) -> Vec<KnownPath> {
+    let filter = plan_access(program, &AllPaths).filter;
+    let parts = match &filter {
+        Proposal::All(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let leaves = parts.iter().filter_map(|part| match part {
+        Proposal::Leaf(leaf) => known_path(leaf),
+        _ => None,
+    });
+    leaves.take(FILTERS_MAX).collect()
+}
+
+fn known_path(leaf: &Leaf) -> Option<KnownPath> {
+    let mut path = String::new();
+    for step in leaf.path.steps() {
+        let IndexStep::Name(name) = step else { return None };
+        path.push('/');
+        path.push_str(name);
+    }
+    let is_value = |span| Leaf { spans: vec![span], ..leaf.clone() }.is_single_term();
+    let all_values = !leaf.spans.is_empty() && leaf.spans.iter().cloned().all(is_value);
+    all_values.then(|| KnownPath { path, values: leaf.spans.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_query::{Parameters, compile};
+
+    use super::*;
+
+    #[test]
+    fn queries_are_known_by_the_values_they_name() {
+        for (text, expected) in [
+            ("SELECT * FROM c", ""),
+            ("SELECT * FROM c WHERE c.a.b = 1 AND c.n > 5", "/a/b*1"),
+            ("SELECT * FROM c WHERE c.k IN ('a','b','c')", "/k*3"),
+            ("SELECT * FROM c WHERE c.k = null AND c.t = 'x' ORDER BY c.z", "/k*1 /t*1"),
+            ("SELECT * FROM c WHERE c.a = 1 OR c.b = 2", ""),
+            ("SELECT VALUE t FROM c JOIN t IN c.tags WHERE t = 'x'", ""),
+        ] {
+            let program = compile(text, &Parameters::default()).expect(text);
+            let known: Vec<String> = known_paths(&program)
+                .iter()
+                .map(|known| format!("{}*{}", known.path, known.values))
+                .collect();
+            assert_eq!(known.join(" "), expected, "{text}");
+        }
+    }
+}

@@ -114,6 +114,29 @@ fn prepare<'k>(keys: impl IntoIterator<Item = &'k str>) -> Result<Vec<Signature>
     keys.into_iter().map(prepare_one).collect()
 }
 
+/// The header with which one of the account's keys signs a link, as a client of the server does.
+pub(crate) fn sign(
+    key: &str,
+    method: &Method,
+    resource_type: &str,
+    link: &str,
+    date: &str,
+) -> Result<String, KeysError> {
+    let mut prepared = prepare([key])?;
+    let mut mac = prepared.pop().ok_or(KeysError::NoKey)?;
+    update_lower(&mut mac, method.as_str());
+    mac.update(b"\n");
+    update_lower(&mut mac, resource_type);
+    mac.update(b"\n");
+    mac.update(link.as_bytes());
+    mac.update(b"\n");
+    update_lower(&mut mac, date);
+    mac.update(b"\n\n");
+    let signature = STANDARD.encode(mac.finalize().into_bytes());
+    let token = format!("type=master&ver=1.0&sig={signature}");
+    Ok(percent_encoding::utf8_percent_encode(&token, percent_encoding::NON_ALPHANUMERIC).to_string())
+}
+
 /// Finds out who sent the request.
 pub(crate) fn authenticate(
     keys: &Keys,

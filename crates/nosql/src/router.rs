@@ -233,6 +233,13 @@ pub(crate) struct Segment<'p> {
 }
 
 impl<'p> Signed<'p> {
+    /// A link that is signed as it was sent, whatever it is made of.
+    pub fn whole(resource_type: &'p str, link: &'p str) -> Signed<'p> {
+        let mut segments: [Segment<'p>; SEGMENTS_MAX] = Default::default();
+        segments[0] = Segment { raw: link, text: Cow::Borrowed(link) };
+        Signed { resource_type, other_type: None, segments, len: 1 }
+    }
+
     /// The segments of the resource link, types included.
     pub fn link(&self) -> &[Segment<'p>] {
         &self.segments[..self.len]

@@ -1,0 +1,117 @@
+//! `orrery partition`: lists, splits and merges the physical partitions of a container of a running server.
+
+use clap::{Args, Subcommand};
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::client::{Client, Endpoint, container_path};
+
+#[derive(Args)]
+pub struct Partition {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Show the partitions with what they hold and use.
+    List(Place),
+    /// Split a partition; nothing is copied, and requests go on.
+    Split {
+        #[command(flatten)]
+        place: Place,
+        /// The partition to split.
+        #[arg(long, value_name = "ID")]
+        range: String,
+        /// How many partitions to make of it.
+        #[arg(long, value_name = "N", default_value_t = 2)]
+        children: u32,
+    },
+    /// Merge two neighbours.
+    Merge {
+        #[command(flatten)]
+        place: Place,
+        /// One of the two, the one with the lower keys.
+        #[arg(long, value_name = "ID")]
+        left: String,
+        /// The other one.
+        #[arg(long, value_name = "ID")]
+        right: String,
+    },
+}
+
+/// A container of a running server.
+#[derive(Args)]
+struct Place {
+    #[command(flatten)]
+    endpoint: Endpoint,
+    /// The database of the container.
+    #[arg(long, value_name = "NAME")]
+    database: String,
+    #[arg(long, value_name = "NAME")]
+    container: String,
+}
+
+impl Place {
+    fn path(&self) -> String {
+        format!("{}/partitions", container_path(&self.database, &self.container))
+    }
+}
+
+pub fn run(partition: Partition) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let text = runtime.block_on(answer(partition.action))?;
+    println!("{text}");
+    Ok(())
+}
+
+async fn answer(action: Action) -> anyhow::Result<String> {
+    match action {
+        Action::List(place) => {
+            let path = place.path();
+            let list = Client::new(place.endpoint).manage(Method::GET, &path, None).await?;
+            Ok(table(&list))
+        }
+        Action::Split { place, range, children } => {
+            let path = format!("{}/{range}/split", place.path());
+            let body = json!({ "children": children });
+            let made = Client::new(place.endpoint).manage(Method::POST, &path, Some(body)).await?;
+            let ids = made["children"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            Ok(format!("partition {range} is now {}", ids.collect::<Vec<_>>().join(", ")))
+        }
+        Action::Merge { place, left, right } => {
+            let path = format!("{}/merge", place.path());
+            let body = json!({ "left": left, "right": right });
+            let made = Client::new(place.endpoint).manage(Method::POST, &path, Some(body)).await?;
+            Ok(format!("partitions {left} and {right} are now {}", made["child"].as_str().unwrap_or("one")))
+        }
+    }
+}
+
+fn table(list: &Value) -> String {
+    let mut lines = vec![format!(
+        "{:<6} {:<34} {:<34} {:>12} {:>16} {:>8} {:>10} {:>8}",
+        "id", "from", "to", "items", "bytes", "RU/s", "of", "429/s"
+    )];
+    for partition in list["partitions"].as_array().into_iter().flatten() {
+        let text = |name: &str| partition[name].as_str().unwrap_or_default().to_owned();
+        let rate = |name: &str| partition["use"]["perSecond"][name].as_f64().unwrap_or_default();
+        lines.push(format!(
+            "{:<6} {:<34} {:<34} {:>12} {:>16} {:>8.1} {:>10} {:>8.1}",
+            text("id"),
+            text("minInclusive"),
+            text("maxExclusive"),
+            partition["items"].as_u64().unwrap_or_default(),
+            partition["bytes"].as_u64().unwrap_or_default(),
+            rate("requestUnits"),
+            throughput(partition["throughput"].as_f64().unwrap_or_default()),
+            rate("throttled"),
+        ));
+    }
+    lines.join("\n")
+}
+
+/// RU/s, or that there is no limit.
+fn throughput(rate: f64) -> String {
+    if rate > 0.0 { format!("{rate:.0}") } else { "any".to_owned() }
+}

@@ -8,6 +8,7 @@ mod bare;
 mod creates;
 mod engine;
 mod growth;
+mod insight;
 mod item;
 mod latency;
 mod load;
@@ -54,7 +55,7 @@ fn main() -> Result<()> {
 
 type Run = fn(&Settings, &mut Report) -> Result<()>;
 
-const SECTIONS: [(Section, Run); 7] = [
+const SECTIONS: [(Section, Run); 8] = [
     (Section::Start, start::run),
     (Section::Reads, reads::run),
     (Section::Creates, creates::run),
@@ -62,4 +63,5 @@ const SECTIONS: [(Section, Run); 7] = [
     (Section::Growth, growth::run),
     (Section::Queries, queries::run),
     (Section::Scripts, scripts::run),
+    (Section::Insight, insight::run),
 ];

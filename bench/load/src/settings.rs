@@ -55,6 +55,7 @@ pub enum Section {
     Growth,
     Queries,
     Scripts,
+    Insight,
 }
 
 impl Settings {

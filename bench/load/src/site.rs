@@ -67,7 +67,7 @@ impl Ground {
         self.start_with(&["--durability", "relaxed"])
     }
 
-    fn start_with(&self, args: &[&str]) -> Result<Site> {
+    pub fn start_with(&self, args: &[&str]) -> Result<Site> {
         let began = Instant::now();
         let server = Server::start_on(
             &self.binary,

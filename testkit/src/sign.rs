@@ -52,6 +52,8 @@ fn resource(path: &str) -> (&str, String) {
     let segments: Vec<&str> = path.split('/').collect();
     match segments.len() {
         _ if path.is_empty() => ("", String::new()),
+        // The management API is signed by its path.
+        _ if segments[0] == "_orrery" => ("orrery", path.to_owned()),
         n if n % 2 == 1 => (segments[n - 1], segments[..n - 1].join("/")),
         n if segments[0] == "offers" => ("offers", segments[n - 1].to_lowercase()),
         n => (segments[n - 2], path.to_owned()),

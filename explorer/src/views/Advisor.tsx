@@ -1,5 +1,170 @@
-import type { Container, Place } from "../wire/resources.ts";
+// Which partition key fits: candidates against the container's own items, and a workload that was recorded or written.
 
-export function Advisor(_props: { place: Place; container: Container }) {
-  return <p class="soft pad">Loading…</p>;
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Editor } from "../parts/Editor.tsx";
+import { Choice, Field } from "../parts/Field.tsx";
+import { propertiesOf } from "../parts/query-language.ts";
+import { explain, fail, say } from "../state/notices.ts";
+import { client } from "../state/session.ts";
+import { isAbort } from "../wire/client.ts";
+import { askAdvice, orderRecording, readWorkload, type Advice, type Recording } from "../wire/manage.ts";
+import { runQuery, type Container, type Place } from "../wire/resources.ts";
+import { AdviceReport } from "./AdviceReport.tsx";
+
+type Source = "recorded" | "written" | "none";
+
+const WRITTEN = `{
+  "name": "what the application does",
+  "items": { "perDay": 100000, "horizonDays": 365 },
+  "operations": [
+    { "name": "write", "kind": "create", "perSecond": 20 },
+    { "name": "read one", "kind": "read", "perSecond": 100, "filters": ["/id"] }
+  ]
+}`;
+
+export function Advisor(props: { place: Place; container: Container }) {
+  const { place, container } = props;
+  const [source, setSource] = useState<Source>("none");
+  const [recorded, setRecorded] = useState<object | undefined>(undefined);
+  const [recording, setRecording] = useState<Recording | null>(null);
+  const [written, setWritten] = useState(WRITTEN);
+  const [candidates, setCandidates] = useState("");
+  const [names, setNames] = useState<string[]>([]);
+  const [advice, setAdvice] = useState<Advice | null>(null);
+  const [problem, setProblem] = useState("");
+  const [busy, setBusy] = useState(false);
+  const control = useRef<AbortController | null>(null);
+
+  useEffect(() => {
+    const abort = new AbortController();
+    readWorkload(client(), place).then(
+      (found) => {
+        setRecorded(found);
+        if (found !== undefined) setSource("recorded");
+      },
+      () => undefined,
+    );
+    const asked = { text: "SELECT TOP 20 * FROM c", parameters: [], pageSize: 20, access: "auto" as const, continuation: null };
+    runQuery(client(), place, { ...asked, signal: abort.signal }).then(
+      (page) => setNames(pathsOf(page.rows)),
+      () => undefined,
+    );
+    return () => {
+      abort.abort();
+      control.current?.abort();
+    };
+  }, []);
+
+  const order = async (action: "start" | "stop") => {
+    try {
+      setRecording(await orderRecording(client(), place, action));
+      setRecorded(await readWorkload(client(), place));
+      if (action === "stop") setSource("recorded");
+      say(action === "start" ? "Recording; let the application run" : "Recorded");
+    } catch (error) {
+      fail("Cannot record the workload", error);
+    }
+  };
+  const wrong = source === "written" ? workloadError(written) : "";
+  const ask = async (event: Event) => {
+    event.preventDefault();
+    const abort = (control.current = new AbortController());
+    setBusy(true);
+    setProblem("");
+    try {
+      const workload = source === "recorded" ? ((await readWorkload(client(), place)) ?? {}) : source === "written" ? (JSON.parse(written) as object) : {};
+      const lines = candidates.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+      setAdvice(await askAdvice(client(), place, { workload, candidates: lines }, abort.signal));
+    } catch (error) {
+      if (!isAbort(error)) setProblem(explain(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <div class="page wide scroll" tabIndex={0} role="region" aria-label="Advisor">
+      <form onSubmit={(event) => void ask(event)}>
+        <div class="two">
+          <div>
+            <Choice
+              label="Workload"
+              help="Storage is judged by the items that are here; throughput needs to know what is done with them."
+              options={[
+                { name: "recorded", title: "Recorded", note: recorded === undefined ? "Nothing recorded yet." : "What the server saw." },
+                { name: "written", title: "Written", note: "As JSON, for what is to come." },
+                { name: "none", title: "Storage only", note: "Just how items spread." },
+              ]}
+              chosen={source}
+              onChoose={setSource}
+            />
+            <div class="row-of">
+              <button type="button" disabled={recording?.state === "recording"} onClick={() => void order("start")}>
+                Start recording
+              </button>
+              <button type="button" disabled={recording?.state !== "recording"} onClick={() => void order("stop")}>
+                Stop recording
+              </button>
+              <span class="soft" data-recording={recording?.state ?? "none"}>
+                {recording === null ? "" : recording.state === "recording" ? "recording…" : `${recording.operations.toLocaleString("en")} operations in ${Math.round(recording.seconds)} s`}
+              </span>
+            </div>
+            {source === "written" && (
+              <Field label="Workload as JSON" help="docs/advisor.md explains each word." error={wrong}>
+                {() => <Editor label="Workload" language="json" className="short" text={written} onChange={setWritten} />}
+              </Field>
+            )}
+          </div>
+          <div>
+            <Field
+              label="Candidate keys"
+              help="One in each line: /tenant, hierarchical /tenant,/user, synthetic /device+month(/time), /date+suffix(10). Without any, the advisor proposes some."
+            >
+              {(attributes) => (
+                <textarea {...attributes} name="candidates" rows={5} value={candidates} spellcheck={false} onInput={(event) => setCandidates(event.currentTarget.value)} />
+              )}
+            </Field>
+            <div class="row-of names">
+              {names.map((path) => (
+                <button key={path} type="button" class="chip" onClick={() => setCandidates((old) => `${old.trimEnd()}\n${path}`.trimStart())}>
+                  {path}
+                </button>
+              ))}
+            </div>
+          </div>
+        </div>
+        <div class="actions">
+          {busy && (
+            <button type="button" onClick={() => control.current?.abort()}>
+              Cancel
+            </button>
+          )}
+          <button type="submit" class="primary" disabled={busy || wrong !== ""}>
+            {busy ? "Comparing…" : "Compare keys"}
+          </button>
+        </div>
+      </form>
+      {problem !== "" && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      {advice !== null && <AdviceReport advice={advice} place={place} container={container} />}
+    </div>
+  );
+}
+
+/** Paths of a few items that could be keys: few levels, no system properties. */
+function pathsOf(rows: string[]): string[] {
+  const found = propertiesOf(rows.map((row) => JSON.parse(row) as unknown));
+  const paths = found.filter((name) => !name.startsWith("_") && name.split(".").length <= 3 && /^[\w.]+$/.test(name));
+  return paths.map((name) => `/${name.replaceAll(".", "/")}`).slice(0, 24);
+}
+
+function workloadError(text: string): string {
+  try {
+    const value = JSON.parse(text) as unknown;
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? "" : "A workload is a JSON object.";
+  } catch (error) {
+    return error instanceof Error ? error.message : "This is not JSON.";
+  }
 }

@@ -1,3 +1,158 @@
+// Copies and changes of keys, with how far they are.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Confirm } from "../parts/Dialog.tsx";
+import { explain, fail, say } from "../state/notices.ts";
+import { client, refreshTree } from "../state/session.ts";
+import { isAbort } from "../wire/client.ts";
+import { deleteJob, listJobs, orderJob, type Job } from "../wire/manage.ts";
+import { CopyDialog } from "./NewJob.tsx";
+import { numberText } from "./figures.ts";
+
+const OVER = new Set<Job["state"]>(["completed", "failed", "cancelled"]);
+
 export function JobsPage() {
-  return <p class="soft pad">Loading…</p>;
+  const [jobs, setJobs] = useState<Job[] | null>(null);
+  const [problem, setProblem] = useState("");
+  const [copying, setCopying] = useState(false);
+  const look = useRef<() => void>(() => undefined);
+  useEffect(() => {
+    const control = new AbortController();
+    let timer = 0;
+    let running = 0;
+    const poll = async () => {
+      clearTimeout(timer);
+      try {
+        const found = await listJobs(client(), control.signal);
+        const now = found.filter((job) => !OVER.has(job.state)).length;
+        // A job that is over may have put another container into the tree.
+        if (now < running) refreshTree().catch((error: unknown) => fail("Cannot refresh", error));
+        running = now;
+        setJobs(found);
+        setProblem("");
+      } catch (error) {
+        if (isAbort(error)) return;
+        setProblem(explain(error));
+      }
+      timer = setTimeout(() => void poll(), running > 0 ? 500 : 3000);
+    };
+    look.current = () => void poll();
+    void poll();
+    return () => {
+      control.abort();
+      clearTimeout(timer);
+    };
+  }, []);
+  return (
+    <section class="page wide">
+      <h1>Copy jobs</h1>
+      <p class="soft">Copies from one container into another, and changes of partition keys. They survive restarts of the server.</p>
+      <div class="row-of">
+        <button type="button" class="primary" onClick={() => setCopying(true)}>
+          Copy a container
+        </button>
+        <span class="soft">To change a key, compare keys in the Advisor of a container first.</span>
+      </div>
+      {problem !== "" && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      {jobs !== null && jobs.length === 0 && <p class="soft">No job yet.</p>}
+      {(jobs ?? []).map((job) => (
+        <JobCard key={job.id} job={job} onChanged={() => look.current()} />
+      ))}
+      {copying && <CopyDialog onClose={() => setCopying(false)} />}
+    </section>
+  );
+}
+
+function JobCard(props: { job: Job; onChanged: () => void }) {
+  const { job } = props;
+  const [asking, setAsking] = useState<"cancel" | "delete" | null>(null);
+  const act = async (what: string, action: () => Promise<unknown>) => {
+    try {
+      await action();
+      setAsking(null);
+      say(what);
+      props.onChanged();
+    } catch (error) {
+      fail(`Cannot do this with the job ${job.id}`, error);
+    }
+  };
+  const order = (action: "pause" | "resume" | "complete", what: string) => () => void act(what, () => orderJob(client(), job.id, action));
+  const over = OVER.has(job.state);
+  return (
+    <article class="job" data-job={job.id} data-state={job.state}>
+      <header class="row-of">
+        <h2>
+          {job.kind === "copy" ? "Copy" : "New key for"} <bdi>{job.source.database}/{job.source.container}</bdi>
+          {job.kind === "copy" && (
+            <>
+              {" "}
+              into <bdi>{job.target.database}/{job.target.container}</bdi>
+            </>
+          )}
+        </h2>
+        <span class="badge">{job.state}</span>
+      </header>
+      <progress max={100} value={job.percent} aria-label={`Progress of the job ${job.id}`} />
+      <p>
+        {numberText(job.percent)} %, {job.itemsCopied.toLocaleString("en")} of {job.itemsTotal.toLocaleString("en")} items,{" "}
+        {job.changesApplied.toLocaleString("en")} changes followed{job.changesPending > 0 && `, ${job.changesPending.toLocaleString("en")} to go`}
+        {!over && `; ${job.itemsPerSecond.toLocaleString("en")} items a second`}
+        {!over && job.secondsRemaining !== null && `, ${numberText(job.secondsRemaining)} s left`}
+        {job.cutOver !== undefined && `; writes waited ${job.cutOver.heldMs} ms`}
+      </p>
+      {job.failure !== undefined && <p class="problem">{job.failure}</p>}
+      {job.collisions !== undefined && (
+        <details>
+          <summary>{job.collisions.count.toLocaleString("en")} items have no place in the target</summary>
+          <ul>
+            {job.collisions.examples.map((one, index) => (
+              <li key={index}>
+                <bdi>{one.id}</bdi>: {one.cause}, from {one.sourceKey} to {one.targetKey}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      <div class="row-of">
+        {job.state === "running" && (
+          <button type="button" onClick={order("pause", "Paused")}>
+            Pause
+          </button>
+        )}
+        {job.state === "paused" && (
+          <button type="button" onClick={order("resume", "Goes on")}>
+            Resume
+          </button>
+        )}
+        {job.state === "running" && !job.completesItself && job.mode === "online" && (
+          <button type="button" class="primary" onClick={order("complete", "Completing")}>
+            Complete
+          </button>
+        )}
+        {over ? (
+          <button type="button" class="quiet" onClick={() => setAsking("delete")}>
+            Forget
+          </button>
+        ) : (
+          <button type="button" class="danger" onClick={() => setAsking("cancel")}>
+            Cancel job
+          </button>
+        )}
+      </div>
+      {asking === "cancel" && (
+        <Confirm title="Cancel this job?" action="Cancel job" onConfirm={() => act("Cancelled", () => orderJob(client(), job.id, "cancel"))} onClose={() => setAsking(null)}>
+          <p>The source stays as it is. What was copied so far is given up with a change of key, and stays in the target of a copy.</p>
+        </Confirm>
+      )}
+      {asking === "delete" && (
+        <Confirm title="Forget this job?" action="Forget" onConfirm={() => act("Forgotten", () => deleteJob(client(), job.id))} onClose={() => setAsking(null)}>
+          <p>Its report will be gone; no item is touched.</p>
+        </Confirm>
+      )}
+    </article>
+  );
 }

@@ -116,3 +116,103 @@ export const mergePartitions = (client: Client, place: Place, left: string, righ
 
 /** Whether a server simply does not have what was asked for. */
 export const isMissing = (error: unknown) => error instanceof Refused && (error.status === 404 || error.status === 501);
+
+// Recorded workloads and advice.
+
+export interface Recording {
+  state: "recording" | "stopped";
+  seconds: number;
+  operations: number;
+  missed: number;
+}
+
+export const orderRecording = (client: Client, place: Place, action: "start" | "stop") =>
+  post<Recording>(client, `${containerPath(place)}/workload`, { action });
+
+/** The recorded workload, or undefined where nothing was recorded. */
+export async function readWorkload(client: Client, place: Place): Promise<object | undefined> {
+  try {
+    return await get<object>(client, `${containerPath(place)}/workload`);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+export interface Advice {
+  summary: string;
+  recommended: string;
+  partitions: number;
+  throughput: number;
+  horizonDays: number;
+  logicalPartitionLimit: number;
+  candidates: Candidate[];
+  notes?: string[];
+}
+
+export interface Candidate {
+  key: string;
+  kind: string;
+  score: number;
+  verdict: string;
+  words: string;
+  findings: { code: string; against: boolean; words: string }[];
+  measures: { storage: number; throughput: number; room: number; routing: number; transactions: number };
+  distinct: number | null;
+  largest: { key?: string; bytesToday: number; bytesAtHorizon: number; daysUntilFull: number | null };
+  load: { total: number; budget: number; busiest: number; needed: number; throttled: number };
+  partitions: { unitsPerSecond: number; bytesAtHorizon: number; keys: { key: string; unitsPerSecond: number }[] }[];
+}
+
+export async function askAdvice(client: Client, place: Place, question: object, signal: AbortSignal): Promise<Advice> {
+  const answer = await client.manage("POST", `${containerPath(place)}/advice`, {
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ ...question, format: "json" }),
+    signal,
+  });
+  return JSON.parse(answer.text) as Advice;
+}
+
+// Copy jobs.
+
+export interface ContainerName {
+  database: string;
+  container: string;
+}
+
+export interface Job {
+  id: string;
+  kind: "copy" | "rekey";
+  mode: "online" | "offline";
+  state: "running" | "paused" | "completing" | "completed" | "failed" | "cancelled";
+  phase: "copying" | "following" | "over";
+  source: ContainerName;
+  target: ContainerName;
+  rateLimit: number;
+  completesItself: boolean;
+  created: number;
+  ended: number | null;
+  percent: number;
+  itemsTotal: number;
+  itemsCopied: number;
+  changesApplied: number;
+  changesPending: number;
+  itemsPerSecond: number;
+  secondsRemaining: number | null;
+  collisions?: { count: number; examples: { cause: string; id: string; sourceKey: string; targetKey: string }[] };
+  failure?: string;
+  cutOver?: { heldMs: number };
+}
+
+export type NewJob =
+  | { kind: "copy"; source: ContainerName; target: ContainerName; mode: "online" | "offline"; rate?: number; completesItself: boolean }
+  | { kind: "rekey"; container: ContainerName; partitionKey: { paths: string[]; kind: string; version: number }; rate?: number; completesItself: boolean };
+
+export const listJobs = async (client: Client, signal?: AbortSignal) => (await get<{ jobs: Job[] }>(client, "/_orrery/jobs", signal)).jobs;
+
+export const createJob = (client: Client, job: NewJob) => post<Job>(client, "/_orrery/jobs", job);
+
+export const orderJob = (client: Client, id: string, action: "pause" | "resume" | "cancel" | "complete") =>
+  post<Job>(client, `/_orrery/jobs/${encodeURIComponent(id)}/${action}`, {});
+
+export const deleteJob = (client: Client, id: string) => client.manage("DELETE", `/_orrery/jobs/${encodeURIComponent(id)}`);

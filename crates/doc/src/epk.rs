@@ -134,6 +134,59 @@ pub fn boundaries(def: &PartitionKeyDef, n: u32) -> Vec<Epk> {
     (1..n).map(boundary).collect()
 }
 
+/// The inner boundaries that divide a part of the key space into `n` even ranges; fewer when it is too narrow.
+pub fn divide(def: &PartitionKeyDef, range: &EpkRange, n: u32) -> Vec<Epk> {
+    let n = n.max(1);
+    let is_hashed_v1 = def.kind == PartitionKeyKind::Hash && def.version == PartitionKeyVersion::V1;
+    let mut found: Vec<Epk> = Vec::new();
+    for i in 1..n {
+        let boundary = if is_hashed_v1 {
+            let (low, high) = (first_hash(&range.min), first_hash(&range.max));
+            v1_boundary(low + (high - low) * u64::from(i) / u64::from(n))
+        } else {
+            let end = if range.max.as_bytes().first() >= Some(&0x40) { MAX_V2_HASH } else { padded(&range.max) };
+            let low = padded(&range.min).min(end);
+            Epk::from_bytes(&(low + (end - low) / u128::from(n) * u128::from(i)).to_be_bytes())
+        };
+        let last = found.last().unwrap_or(&range.min);
+        if *last < boundary && boundary < range.max {
+            found.push(boundary);
+        }
+    }
+    found
+}
+
+/// The shortest boundary that lies behind one EPK and not behind another, which is greater.
+pub fn boundary_between(below: &Epk, above: &Epk) -> Epk {
+    let (low, high) = (below.as_bytes(), above.as_bytes());
+    let same = low.iter().zip(high).take_while(|(a, b)| a == b).count();
+    Epk::from_bytes(&high[..high.len().min(same + 1)])
+}
+
+fn v1_boundary(hash: u64) -> Epk {
+    let mut bytes = Vec::with_capacity(16);
+    put_number(hash as f64, &mut bytes);
+    Epk::from_bytes(&bytes)
+}
+
+/// The first hash of version 1 that is not below a boundary.
+fn first_hash(boundary: &Epk) -> u64 {
+    let (mut low, mut high) = (0, 1u64 << 32);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if v1_boundary(middle) < *boundary { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+/// The first 16 bytes as a number, as if zeros followed.
+fn padded(epk: &Epk) -> u128 {
+    let mut bytes = [0; 16];
+    let count = epk.as_bytes().len().min(16);
+    bytes[..count].copy_from_slice(&epk.as_bytes()[..count]);
+    u128::from_be_bytes(bytes)
+}
+
 impl Epk {
     /// The start of the key space.
     pub const MIN: Epk = Epk(Repr::Inline { len: 0, bytes: [0; INLINE_BYTES] });

@@ -17,7 +17,7 @@ pub mod term;
 mod value;
 
 pub use builder::DocBuilder;
-pub use epk::{Epk, EpkRange, boundaries, epk, prefix_range};
+pub use epk::{Epk, EpkRange, boundaries, boundary_between, divide, epk, prefix_range};
 pub use format::{Doc, DocRef, FormatError};
 pub use partition_key::{
     KeyComponent, PartitionKey, PartitionKeyDef, PartitionKeyError, PartitionKeyKind, PartitionKeyVersion,

@@ -3,15 +3,13 @@
 //! Two feeds are read the same way. The feed of latest versions has one entry for each live item, under its last write;
 //! the history has one for each write. A reader remembers how far he has come and nothing else.
 
-use std::ops::Bound;
-
 use orrery_doc::EpkRange;
 
-use crate::engine::Keyspace;
 use crate::history::{HistoryBounds, HistoryEntry, StoredEntry};
+use crate::lineage::{Entries, Sequence, Source};
 use crate::limits::{FEED_SORTED_BYTES_MAX, FEED_SORTED_ITEMS_MAX};
 use crate::view::{damaged, parse_place, read_item};
-use crate::{Item, ItemKey, Lsn, OpError, Scan, View, keys};
+use crate::{Item, ItemKey, Lsn, OpError, Scan, View};
 
 /// Entries of the feed that are walked in the time in which one item is looked at and sorted.
 const ENTRIES_PER_ITEM: u64 = 8;
@@ -35,7 +33,7 @@ impl FeedCursor {
     }
 
     /// The first key that the reader has not seen.
-    fn next(self) -> (u64, u16) {
+    pub(crate) fn next(self) -> (u64, u16) {
         match self.place.checked_add(1) {
             Some(place) => (self.lsn.0, place),
             None => (self.lsn.0.saturating_add(1), 0),
@@ -98,17 +96,30 @@ impl View<'_> {
         after: FeedCursor,
         mut visit: impl FnMut(FeedCursor, ItemKey) -> Result<Scan, OpError>,
     ) -> Result<(), OpError> {
-        let partition = self.partition.spec.number;
-        let (lsn, place) = after.next();
-        let lower = keys::feed(partition, lsn, place);
-        // The snapshot may hold more than the LSN that the answer names; that belongs to the next page.
-        let upper = keys::feed(partition, self.lsn().0, u16::MAX);
-        for entry in
-            self.snapshot.range(Keyspace::Feed, Bound::Included(&lower), Bound::Included(&upper), false)
-        {
-            let (key, place) = entry.map_err(damaged)?;
-            let at = keys::parse_feed(&key).ok_or_else(|| OpError::Damaged("a feed key".into()))?;
-            if visit(FeedCursor { lsn: Lsn(at.0), place: at.1 }, parse_place(&place)?)? == Scan::Stop {
+        for entry in self.entries(Sequence::Latest, after) {
+            let entry = entry?;
+            if visit(entry.at, parse_place(&entry.value)?)? == Scan::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The snapshot may hold more than the LSN that the answer names; that belongs to the next page.
+    fn entries(&self, sequence: Sequence, after: FeedCursor) -> Entries {
+        self.partition.spec.entries(self.snapshot, sequence, after, self.lsn())
+    }
+
+    /// The entries of one of the sequences that make up the feed.
+    pub(crate) fn feed_entries_of(
+        &self,
+        source: &Source,
+        after: FeedCursor,
+        mut visit: impl FnMut(FeedCursor, ItemKey) -> Result<Scan, OpError>,
+    ) -> Result<(), OpError> {
+        for entry in self.partition.spec.entries_of(self.snapshot, source, after, self.lsn()) {
+            let entry = entry?;
+            if visit(entry.at, parse_place(&entry.value)?)? == Scan::Stop {
                 break;
             }
         }
@@ -134,15 +145,9 @@ impl View<'_> {
         after: FeedCursor,
         mut visit: impl FnMut(FeedCursor, Option<HistoryEntry>) -> Scan,
     ) -> Result<(), OpError> {
-        let partition = self.partition.spec.number;
-        let (lsn, place) = after.next();
-        let lower = keys::history(partition, lsn, place);
-        let upper = keys::history(partition, self.lsn().0, u16::MAX);
-        for entry in
-            self.snapshot.range(Keyspace::Feed, Bound::Included(&lower), Bound::Included(&upper), false)
-        {
-            let (key, value) = entry.map_err(damaged)?;
-            let entry = StoredEntry::parse(&key, value)?;
+        for entry in self.entries(Sequence::History, after) {
+            let entry = entry?;
+            let entry = StoredEntry::parse(&entry.key, entry.value)?;
             let at = entry.at();
             let entry = if range.contains(&entry.epk) { Some(entry.decode()?) } else { None };
             if visit(at, entry) == Scan::Stop {
@@ -152,13 +157,27 @@ impl View<'_> {
         Ok(())
     }
 
-    /// The last transaction before a moment. Times grow with LSNs, so a search by halves finds it.
+    /// The last transaction before a moment. After a merge it may be an earlier one: the partitions of before had each
+    /// their own LSNs, and nothing may be left out.
     pub fn lsn_before(&self, time: u64) -> Result<Lsn, OpError> {
-        let (mut low, mut high) = (0, self.lsn().0);
+        let mut found = self.lsn();
+        for source in self.partition.spec.sequences() {
+            let last = source.to.min(self.lsn());
+            let before = self.lsn_before_in(&source, last, time)?;
+            if before < last {
+                found = found.min(before);
+            }
+        }
+        Ok(found)
+    }
+
+    /// In one sequence times grow with LSNs, so a search by halves finds it.
+    fn lsn_before_in(&self, source: &Source, last: Lsn, time: u64) -> Result<Lsn, OpError> {
+        let (mut low, mut high) = (source.after.0, last.0);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             let mut written = None;
-            self.feed_entries(FeedCursor::after(Lsn(middle - 1)), |_, key| {
+            self.feed_entries_of(source, FeedCursor::after(Lsn(middle - 1)), |_, key| {
                 written = Some(self.fed_item(&key)?.header.time);
                 Ok(Scan::Stop)
             })?;

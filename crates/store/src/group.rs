@@ -251,7 +251,8 @@ impl<'a> Group<'a> {
         size.items = size.items.saturating_add_signed(draft.items);
         size.lsn = lsn;
         if self.schema.keeps_history {
-            self.history.record(&self.partition.spec, lsn, time, &draft.writes);
+            let keeps_replaced = self.schema.keeps_replaced;
+            self.history.record(&self.partition.spec, lsn, time, &draft.writes, keeps_replaced);
         }
         self.entries.apply(draft.holders);
         for Write { key, before, after, .. } in draft.writes {

@@ -13,20 +13,21 @@
 //! LSNs of a child partition continue above those of its parent, and an entry names its place in the key space. So
 //! a reader of a child first reads the part of the parent's history that lies in the child's range, then the child's own.
 
-use std::ops::Bound;
-
 use bytes::Bytes;
 use orrery_doc::Epk;
 
 use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
 use crate::feed::FeedCursor;
 use crate::group::{Removal, Write};
-use crate::item::read_u64;
+use crate::item::{DamagedItem, read_u64};
+use crate::lineage::{Entries, Entry, Sequence};
 use crate::net_effect::Version;
-use crate::view::{damaged, read_item};
+use crate::view::read_item;
 use crate::{Item, ItemKey, Lsn, OpError, Partition, PartitionSpec, Scan, Schema, View, keys};
 
 const FORMAT: u8 = 1;
+/// Added to the kind of an entry that has the replaced version, with its length, before the new one.
+const WITH_REPLACED: u8 = 0x80;
 /// Format, kind, time, previous LSN and the length of the place.
 const HEAD_BYTES: usize = 20;
 
@@ -52,6 +53,8 @@ pub struct HistoryEntry {
     pub key: ItemKey,
     /// The new version, or the one that was deleted.
     pub item: Item,
+    /// The version that this one replaced, where the schema asks for it; its id may be another.
+    pub replaced: Option<Item>,
 }
 
 /// Which part of a partition's history is there.
@@ -76,8 +79,15 @@ impl HistoryMove {
         HistoryMove { from, to: from, entries: Vec::new(), erased: Vec::new() }
     }
 
-    /// Adds the writes of one transaction, in their order.
-    pub fn record(&mut self, spec: &PartitionSpec, lsn: Lsn, time: u64, writes: &[Write]) {
+    /// Adds the writes of one transaction, in their order, on request with what they replaced.
+    pub fn record(
+        &mut self,
+        spec: &PartitionSpec,
+        lsn: Lsn,
+        time: u64,
+        writes: &[Write],
+        keeps_replaced: bool,
+    ) {
         let mut moved = None;
         for (place, write) in writes.iter().enumerate() {
             let before = write.before.as_ref();
@@ -99,9 +109,11 @@ impl HistoryMove {
                 }
                 (None, None) => continue,
             };
+            let replaced = previous.filter(|_| keeps_replaced && kind == ChangeKind::Replaced);
+            let replaced = replaced.map(|version| version.item());
             let previous = previous.map(|version| version.item().header.lsn);
             let key = keys::history(spec.number, lsn.0, place as u16).to_vec();
-            self.entries.push((key, encode(kind, time, previous, &write.key, item)));
+            self.entries.push((key, encode(kind, time, previous, &write.key, item, replaced)));
         }
     }
 
@@ -115,9 +127,8 @@ impl HistoryMove {
     ) -> Result<(), OpError> {
         let Some(bounds) = &mut self.to else { return Ok(()) };
         let mut complete = true;
-        for (seen, entry) in scan(snapshot, spec.number, bounds.erased).enumerate() {
-            let (key, value) = entry.map_err(damaged)?;
-            let at = parse_key(&key)?;
+        for (seen, entry) in scan(snapshot, spec, bounds.erased).enumerate() {
+            let Entry { at, key, value } = entry?;
             let is_due = at.lsn <= bounds.floor || keep_since.is_none_or(|since| time_of(&value) < since);
             if !is_due || seen == entries_max {
                 complete = !is_due;
@@ -183,45 +194,59 @@ impl HistoryBounds {
         stored.map(decode).transpose()
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         [self.floor.0.to_be_bytes(), self.erased.0.to_be_bytes()].concat()
     }
 
     /// Whether there is something to erase.
-    pub fn is_outlived(&self, snapshot: &Snapshot, partition: u32, keep_since: u64) -> Result<bool, OpError> {
-        match scan(snapshot, partition, self.erased).next() {
+    pub fn is_outlived(
+        &self,
+        snapshot: &Snapshot,
+        spec: &PartitionSpec,
+        keep_since: u64,
+    ) -> Result<bool, OpError> {
+        match scan(snapshot, spec, self.erased).next().transpose()? {
             None => Ok(false),
-            Some(entry) => {
-                let (key, value) = entry.map_err(damaged)?;
-                Ok(parse_key(&key)?.lsn <= self.floor || time_of(&value) < keep_since)
-            }
+            Some(entry) => Ok(entry.at.lsn <= self.floor || time_of(&entry.value) < keep_since),
         }
     }
 }
 
-/// Entries from an LSN on, with their keys.
-fn scan(snapshot: &Snapshot, partition: u32, from: Lsn) -> crate::engine::Scan {
-    let lower = keys::history(partition, from.0, 0);
-    let upper = keys::history(partition, u64::MAX, u16::MAX);
-    snapshot.range(Keyspace::Feed, Bound::Included(&lower), Bound::Included(&upper), false)
+/// Entries from an LSN on.
+fn scan(snapshot: &Snapshot, spec: &PartitionSpec, from: Lsn) -> Entries {
+    let before = FeedCursor::after(Lsn(from.0.saturating_sub(1)));
+    spec.entries(snapshot, Sequence::History, before, Lsn(u64::MAX))
 }
 
-fn encode(kind: ChangeKind, time: u64, previous: Option<Lsn>, key: &ItemKey, item: &Item) -> Vec<u8> {
+fn encode(
+    kind: ChangeKind,
+    time: u64,
+    previous: Option<Lsn>,
+    key: &ItemKey,
+    item: &Item,
+    replaced: Option<&Item>,
+) -> Vec<u8> {
     let place = &keys::item(0, key)[4..];
     let item = item.encode();
     let mut out = Vec::with_capacity(HEAD_BYTES + place.len() + item.len());
+    let with_replaced = if replaced.is_some() { WITH_REPLACED } else { 0 };
     let kind = match kind {
         ChangeKind::Created => 1,
         ChangeKind::Replaced => 2,
         ChangeKind::Deleted => 3,
         ChangeKind::Expired => 4,
     };
-    out.extend_from_slice(&[FORMAT, kind]);
+    out.extend_from_slice(&[FORMAT, kind | with_replaced]);
     out.extend_from_slice(&time.to_be_bytes());
     // The first transaction of a partition is number one.
     out.extend_from_slice(&previous.map_or(0, |lsn| lsn.0).to_be_bytes());
     out.extend_from_slice(&(place.len() as u16).to_be_bytes());
     out.extend_from_slice(place);
+    if let Some(replaced) = replaced {
+        let replaced = replaced.encode();
+        out.extend_from_slice(&(replaced.len() as u32).to_be_bytes());
+        out.extend_from_slice(&replaced);
+    }
     out.extend_from_slice(&item);
     out
 }
@@ -237,6 +262,16 @@ pub(crate) fn parse_key(key: &[u8]) -> Result<FeedCursor, OpError> {
         .ok_or_else(|| OpError::Damaged("a key of the history".into()))
 }
 
+/// The place of the item that an entry is about.
+pub(crate) fn place_in(value: &[u8]) -> Result<&[u8], OpError> {
+    let wrong = || OpError::Damaged("an entry of the history".into());
+    if value.len() < HEAD_BYTES || value[0] != FORMAT {
+        return Err(wrong());
+    }
+    let place_bytes = usize::from(u16::from_be_bytes([value[18], value[19]]));
+    value.get(HEAD_BYTES..HEAD_BYTES + place_bytes).ok_or_else(wrong)
+}
+
 /// An entry taken apart as far as needed to know whom it concerns.
 pub(crate) struct StoredEntry {
     at: FeedCursor,
@@ -249,11 +284,8 @@ impl StoredEntry {
     pub fn parse(key: &[u8], value: Bytes) -> Result<StoredEntry, OpError> {
         let wrong = || OpError::Damaged("an entry of the history".into());
         let at = parse_key(key)?;
-        if value.len() < HEAD_BYTES || value[0] != FORMAT {
-            return Err(wrong());
-        }
-        let place_bytes = usize::from(u16::from_be_bytes([value[18], value[19]]));
-        let place = value.get(HEAD_BYTES..HEAD_BYTES + place_bytes).ok_or_else(wrong)?;
+        let place = place_in(&value)?;
+        let place_bytes = place.len();
         let (epk, _) = Epk::decode_key(place).ok_or_else(wrong)?;
         Ok(StoredEntry { at, place_bytes, epk, value })
     }
@@ -264,10 +296,10 @@ impl StoredEntry {
 
     pub fn decode(self) -> Result<HistoryEntry, OpError> {
         let wrong = || OpError::Damaged("an entry of the history".into());
-        let end = HEAD_BYTES + self.place_bytes;
+        let mut end = HEAD_BYTES + self.place_bytes;
         let (_, id) = Epk::decode_key(&self.value[HEAD_BYTES..end]).ok_or_else(wrong)?;
         let id = std::str::from_utf8(id).map_err(|_| wrong())?.to_owned();
-        let kind = match self.value[1] {
+        let kind = match self.value[1] & !WITH_REPLACED {
             1 => ChangeKind::Created,
             2 => ChangeKind::Replaced,
             3 => ChangeKind::Deleted,
@@ -275,10 +307,20 @@ impl StoredEntry {
             _ => return Err(wrong()),
         };
         let previous = Some(read_u64(&self.value, 10)).filter(|lsn| *lsn > 0).map(Lsn);
-        let item =
-            Item::decode(&self.value.slice(end..)).map_err(|error| OpError::Damaged(error.to_string()))?;
+        let damaged = |error: DamagedItem| OpError::Damaged(error.to_string());
+        let mut replaced = None;
+        if self.value[1] & WITH_REPLACED != 0 {
+            let length = self.value.get(end..end + 4).ok_or_else(wrong)?;
+            let length = u32::from_be_bytes(length.try_into().expect("four bytes were sliced")) as usize;
+            let (from, to) = (end + 4, end + 4 + length);
+            self.value.get(from..to).ok_or_else(wrong)?;
+            replaced = Some(Item::decode(&self.value.slice(from..to)).map_err(damaged)?);
+            end = to;
+        }
+        let item = Item::decode(&self.value.slice(end..)).map_err(damaged)?;
         let time = read_u64(&self.value, 2);
-        Ok(HistoryEntry { at: self.at, kind, time, previous, key: ItemKey { epk: self.epk, id }, item })
+        let key = ItemKey { epk: self.epk, id };
+        Ok(HistoryEntry { at: self.at, kind, time, previous, key, item, replaced })
     }
 }
 
@@ -298,9 +340,9 @@ impl Partition {
             Scan::Continue
         })?;
         let mut found = 0;
-        for entry in scan(view.snapshot, self.spec.number, bounds.erased) {
-            let (key, value) = entry.map_err(damaged)?;
-            let entry = StoredEntry::parse(&key, value)?.decode()?;
+        for entry in scan(view.snapshot, &self.spec, bounds.erased) {
+            let entry = entry?;
+            let entry = StoredEntry::parse(&entry.key, entry.value)?.decode()?;
             newest = newest.max(entry.at.lsn);
             let is_write = matches!(entry.kind, ChangeKind::Created | ChangeKind::Replaced);
             if is_write && entry.at.lsn > bounds.floor {

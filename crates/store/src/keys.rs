@@ -15,8 +15,9 @@
 //!         'H', partition u32                              -> which part of the history is there
 //! ```
 //! A term is that of one value, or of several behind each other in a composite or tuple index, whose hash
-//! then stands for all of their paths. The rids, expiry times and unique keys of a partition have a generation of
-//! their own, which stays when the others change.
+//! then stands for all of their paths. The rids, expiry times and unique keys of a container have a generation of
+//! their own, which stays when the others change. The sequences of a partition that is no more go on being read by its
+//! successors; see `lineage`.
 //!
 //! Numbers are big-endian and the EPK is escaped and terminated, so that byte order is key order:
 //! a logical partition is one prefix, and a physical partition one range, of its container's items.
@@ -161,6 +162,12 @@ pub fn logical_size(container: u32, epk: &Epk) -> Vec<u8> {
     let mut out = vec![b'S'];
     logical_prefix_into(container, epk, &mut out);
     out
+}
+
+/// The half-open range of the sizes of logical partitions whose EPK lies in `range`.
+pub fn logical_size_range(container: u32, range: &EpkRange) -> (Vec<u8>, Vec<u8>) {
+    let (lower, upper) = item_range(container, range);
+    ([b"S", lower.as_slice()].concat(), [b"S", upper.as_slice()].concat())
 }
 
 /// What the pages of a generation's path counts start with.

@@ -131,11 +131,32 @@ pub const AUTOSCALE_STEP: u32 = 1_000;
 pub const THROUGHPUT_DEFAULT: u32 = 400;
 /// RU/s of one physical partition of a serverless account.
 pub const SERVERLESS_THROUGHPUT: u32 = 5_000;
+/// Logical partitions that may be written to between planning a split and carrying it out; with more it is planned anew.
+pub const SPLIT_TOUCHED_MAX: usize = 200_000;
+/// Partitions that one split may make.
+pub const SPLIT_CHILDREN_MAX: u32 = 16;
+
 /// Burst: a partition below this rate banks what it leaves idle and may spend at this rate.
 pub const BURST_RATE_MAX: u32 = 3_000;
 pub const BURST_SECONDS: u32 = 300;
 /// RU/s above which a new container starts with several partitions, and what each of those then carries.
 pub const INITIAL_PARTITION_THROUGHPUT: u32 = 6_000;
+/// Throughput buckets of a container.
+pub const THROUGHPUT_BUCKETS: usize = 5;
+/// Hours whose highest use is kept for each offer.
+pub const THROUGHPUT_HOURS_MAX: usize = 30 * 24;
+/// Copy jobs that the account remembers, also those that are over.
+pub const JOBS_MAX: usize = 100;
+/// Items or changes, and about how many bytes of them, that one step of a job copies; a crash costs as much at most.
+pub const JOB_PAGE_ITEMS: usize = 1_000;
+pub const JOB_PAGE_BYTES: usize = PAGE_BYTES_MAX;
+/// Items and changes that a job copies in a second: by default, and at most.
+pub const JOB_RATE_DEFAULT: u32 = 10_000;
+pub const JOB_RATE_MAX: u32 = 1_000_000;
+/// Items that a job keeps aside because they meet a unique key of another item, which may be about to go.
+pub const JOB_PARKED_MAX: usize = 1_000;
+/// How long writes to a source may wait for the cut-over of a job; then they go on and the job tries again.
+pub const JOB_HOLD_TIME_MAX: Duration = Duration::from_secs(4);
 /// How long a query that must see all items of its scope before it can answer may take.
 pub const BLOCKING_QUERY_TIME_MAX: Duration = Duration::from_secs(30);
 /// Feeds and queries that may run at once.
@@ -151,14 +172,16 @@ pub const SIZES_CACHED_MAX: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionLimits {
     pub logical_partition_bytes: u64,
-    /// At this size a partition will split; until splits are there, nothing happens.
+    /// At this size a partition splits.
     pub partition_bytes: u64,
     pub partition_throughput: u32,
+    /// How long partitions may be provisioned with a small part of what they can give before they are merged.
+    pub merge_after: Duration,
 }
 
 impl Default for PartitionLimits {
     fn default() -> Self {
         const GB: u64 = 1024 * 1024 * 1024;
-        Self { logical_partition_bytes: 20 * GB, partition_bytes: 50 * GB, partition_throughput: 10_000 }
+        Self { logical_partition_bytes: 20 * GB, partition_bytes: 50 * GB, partition_throughput: 10_000, merge_after: Duration::from_secs(600) }
     }
 }

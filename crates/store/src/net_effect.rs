@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use orrery_doc::Epk;
 
 use crate::build::Build;
 use crate::engine::{Batch, Keyspace};
@@ -58,12 +59,14 @@ pub(crate) struct NetEffect<'a> {
 /// The entries of one index.
 struct IndexWriter {
     generation: u32,
+    /// Whether paths that come up for the first time may be counted; not where older items may have them too.
+    counts_new: bool,
     deltas: PathDeltas,
 }
 
 impl IndexWriter {
-    fn new(generation: u32) -> IndexWriter {
-        IndexWriter { generation, deltas: PathDeltas::default() }
+    fn new(generation: u32, counts_new: bool) -> IndexWriter {
+        IndexWriter { generation, counts_new, deltas: PathDeltas::default() }
     }
 
     fn change(&mut self, place: &[u8], before: &Terms, after: &Terms, batch: &mut Batch) {
@@ -87,7 +90,7 @@ impl IndexWriter {
     ) -> (u32, PathCountChange) {
         let none = PathCounts::default();
         let counts = counts.get(&self.generation).map_or(&none, Arc::as_ref);
-        (self.generation, counts.change(&self.deltas, partition, self.generation, batch))
+        (self.generation, counts.change(&self.deltas, self.counts_new, partition, self.generation, batch))
     }
 }
 
@@ -97,8 +100,8 @@ impl<'a> NetEffect<'a> {
         NetEffect {
             spec,
             batch: Batch::new(),
-            active: IndexWriter::new(schema.index.generation),
-            building: building.map(|(index, build)| (IndexWriter::new(index.generation), index, build)),
+            active: IndexWriter::new(schema.index.generation, !schema.index.is_borrowed),
+            building: building.map(|(index, build)| (IndexWriter::new(index.generation, true), index, build)),
         }
     }
 
@@ -125,7 +128,7 @@ impl<'a> NetEffect<'a> {
         }
         self.change_rid(place, before, after);
         self.change_expiry(place, before, after);
-        self.change_item(&item_key, before, after);
+        self.change_item(&key.epk, &item_key, before, after);
     }
 
     fn change_rid(&mut self, place: &[u8], before: Option<&Version>, after: Option<&Version>) {
@@ -160,10 +163,16 @@ impl<'a> NetEffect<'a> {
         }
     }
 
-    fn change_item(&mut self, item_key: &[u8], before: Option<&Version>, after: Option<&Version>) {
+    fn change_item(
+        &mut self,
+        epk: &Epk,
+        item_key: &[u8],
+        before: Option<&Version>,
+        after: Option<&Version>,
+    ) {
         let feed_key = |version: &Version| {
             let header = &version.item().header;
-            keys::feed(self.spec.number, header.lsn.0, header.place).to_vec()
+            keys::feed(self.spec.number_of(epk, header.lsn), header.lsn.0, header.place).to_vec()
         };
         if let Some(version) = before {
             self.batch.delete(Keyspace::Feed, feed_key(version));

@@ -1,6 +1,6 @@
 //! One physical partition: what identifies it, what it remembers, and how its state moves on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 use crate::build::Build;
 use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::item::read_u64;
-use crate::limits::SIZES_CACHED_MAX;
-use crate::{FeedCursor, HistoryBounds, LogicalSize, Lsn, PathCounts, Prepared, keys};
+use crate::limits::{SIZES_CACHED_MAX, SPLIT_TOUCHED_MAX};
+use crate::{FeedCursor, HistoryBounds, LogicalSize, Lsn, PathCounts, Prepared, Source, keys};
 
 /// What never changes in the life of a partition.
 #[derive(Clone, Debug)]
@@ -21,11 +21,14 @@ pub struct PartitionSpec {
     pub number: u32,
     /// The container whose items these are.
     pub container: u32,
-    /// The prefix of its rid entries, which belong to no index and stay when indexes change.
+    /// The prefix of its rid entries, which belong to no index and stay when indexes change. Partitions of one
+    /// container share it: its entries name their place in the key space.
     pub rid_generation: u32,
     pub range: EpkRange,
     /// Makes the rids of sibling partitions differ.
     pub rid_prefix: u32,
+    /// Partitions that were before this one and whose entries it goes on reading.
+    pub sources: Vec<Source>,
 }
 
 /// What changes with every transaction; stored in the same commit.
@@ -51,6 +54,8 @@ pub struct Partition {
     build: Mutex<Option<Build>>,
     history: Mutex<Option<HistoryBounds>>,
     passed: Mutex<Passed>,
+    /// Logical partitions written to since somebody began to watch.
+    touched: Mutex<Option<Touched>>,
 }
 
 /// Up to this write no item lives by the container's default, in every snapshot that holds at least `as_of`.
@@ -58,6 +63,26 @@ pub struct Partition {
 struct Passed {
     write: FeedCursor,
     as_of: Lsn,
+}
+
+/// Logical partitions that were written to, as long as they are not too many.
+#[derive(Default)]
+struct Touched {
+    keys: HashSet<Epk>,
+    too_many: bool,
+}
+
+impl Touched {
+    fn add<'a>(&mut self, keys: impl Iterator<Item = &'a Epk>) {
+        if !self.too_many {
+            self.keys.extend(keys.cloned());
+            self.too_many = self.keys.len() > SPLIT_TOUCHED_MAX;
+        }
+    }
+
+    fn all(self) -> Option<HashSet<Epk>> {
+        (!self.too_many).then_some(self.keys)
+    }
 }
 
 impl Partition {
@@ -76,6 +101,7 @@ impl Partition {
             published: AtomicU64::new(state.lsn.0),
             rids_given: AtomicU64::new(state.rids_given),
             state: Mutex::new(state),
+            touched: Mutex::new(None),
             sizes: Mutex::new(HashMap::new()),
         })
     }
@@ -158,11 +184,24 @@ impl Partition {
         Ok(stored.as_ref().and_then(LogicalSize::decode).unwrap_or_default())
     }
 
+    /// From now on remembers which logical partitions are written to.
+    pub(crate) fn watch(&self) {
+        *self.touched.lock() = Some(Touched::default());
+    }
+
+    /// Ends watching; `None` when nobody watched, or too many were written to.
+    pub(crate) fn end_watch(&self) -> Option<HashSet<Epk>> {
+        self.touched.lock().take().and_then(Touched::all)
+    }
+
     /// Makes a durable group visible: the caller has committed its batch and published the snapshot.
     pub fn publish(&self, prepared: Prepared) {
         let mut state = self.state.lock();
         assert!(prepared.state.lsn >= state.lsn, "the LSN of a partition never goes back");
         *state = prepared.state;
+        if let Some(touched) = &mut *self.touched.lock() {
+            touched.add(prepared.sizes.keys());
+        }
         let mut sizes = self.sizes.lock();
         if sizes.len() + prepared.sizes.len() > SIZES_CACHED_MAX {
             sizes.clear();

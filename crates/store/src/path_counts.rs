@@ -105,6 +105,7 @@ impl PathCounts {
     pub(crate) fn change(
         &self,
         deltas: &PathDeltas,
+        counts_new: bool,
         partition: u32,
         generation: u32,
         batch: &mut Batch,
@@ -116,7 +117,7 @@ impl PathCounts {
                 Some(&place) if delta != 0 => {
                     changed.push((place, path, self.counts[place].1.saturating_add_signed(delta)));
                 }
-                None if delta > 0 => new.push((path, delta as u64)),
+                None if delta > 0 && counts_new => new.push((path, delta as u64)),
                 _ => {}
             }
         }
@@ -135,6 +136,43 @@ impl PathCounts {
             batch.put(Keyspace::Meta, key, self.encode_page(page, &changed));
         }
         PathCountChange(changed)
+    }
+
+    /// Writes all pages.
+    pub(crate) fn write(&self, partition: u32, generation: u32, batch: &mut Batch) {
+        for page in 0..self.len().div_ceil(PAGE_COUNTS) {
+            let mut key = keys::path_counts(partition, generation);
+            key.extend_from_slice(&(page as u16).to_be_bytes());
+            batch.put(Keyspace::Meta, key, self.encode_page(page, &[]));
+        }
+    }
+
+    /// What is certain of a part of the items, when these are the counts of all of them: what all have, and what none has.
+    pub(crate) fn of_part(&self, items: u64, part: u64) -> PathCounts {
+        let certain = self.iter().filter(|(_, count)| *count == items || *count == 0);
+        let mut counts = PathCounts::default();
+        for (path, count) in certain {
+            counts.set(counts.len(), path, if count == 0 { 0 } else { part });
+        }
+        counts
+    }
+
+    /// The counts of two disjoint sets of items. A path that only one of them counts is one that no item of the other
+    /// has, unless the other had no room for more.
+    pub(crate) fn joined(&self, other: &PathCounts) -> PathCounts {
+        let mut counts = PathCounts::default();
+        let is_open = |counts: &PathCounts| counts.len() < PATHS_COUNTED_MAX;
+        for (path, count) in self.iter() {
+            if let Some(theirs) = other.get(path).or(is_open(other).then_some(0)) {
+                counts.set(counts.len(), path, count + theirs);
+            }
+        }
+        for (path, count) in other.iter().filter(|(path, _)| self.get(*path).is_none()) {
+            if is_open(self) && is_open(&counts) {
+                counts.set(counts.len(), path, count);
+            }
+        }
+        counts
     }
 
     fn encode_page(&self, page: usize, changed: &[(usize, u64, u64)]) -> Vec<u8> {

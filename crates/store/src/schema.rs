@@ -23,12 +23,17 @@ pub struct Schema {
     pub unique: UniqueKeys,
     /// Whether every version and delete is recorded.
     pub keeps_history: bool,
+    /// Whether the history also tells what a write replaced: who copies the items elsewhere, under another key, must
+    /// find the copy of the version before.
+    pub keeps_replaced: bool,
 }
 
 /// An index: the prefix of its entries, and what they hold.
 #[derive(Clone, Debug)]
 pub struct IndexGeneration {
     pub generation: u32,
+    /// Whether another partition builds its own part of it, because the two are about to be merged.
+    pub is_shared: bool,
     pub policy: Arc<IndexingPolicy>,
 }
 
@@ -39,6 +44,9 @@ pub struct IndexGeneration {
 #[derive(Clone, Debug)]
 pub struct ActiveIndex {
     pub generation: u32,
+    /// Whether the entries are those of a partition that was split: others use them too, and path counts are
+    /// only partly known.
+    pub is_borrowed: bool,
     /// What the entries were made by.
     pub policy: Arc<IndexingPolicy>,
     /// What the container's definition says.
@@ -59,6 +67,7 @@ impl Schema {
             ttl: DefaultTtl::Off,
             unique: UniqueKeys::default(),
             keeps_history: false,
+            keeps_replaced: false,
         }
     }
 
@@ -74,7 +83,12 @@ impl ActiveIndex {
         let composites = policy.composites().iter().filter(is_kept).cloned().collect();
         let is_kept = |tuple: &&Tuple| current.tuples().contains(tuple);
         let tuples = policy.tuples().iter().filter(is_kept).cloned().collect();
-        ActiveIndex { generation, policy, current, composites, tuples }
+        ActiveIndex { generation, is_borrowed: false, policy, current, composites, tuples }
+    }
+
+    /// The same, shared with other partitions until this one has its own.
+    pub fn borrowed(self, is_borrowed: bool) -> ActiveIndex {
+        ActiveIndex { is_borrowed, ..self }
     }
 
     /// Whether every value at this path is in the index.

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use crate::engine::Keyspace;
+use crate::index::PlaceRange;
 use crate::view::{damaged, parse_place};
 use crate::{DefaultTtl, ItemKey, OpError, Scan, TTL_BY_DEFAULT, View, keys, ttl};
 
@@ -36,12 +37,20 @@ impl View<'_> {
         if !self.lifetimes.can_end() {
             return Ok(found);
         }
-        for place in self.ended_by_themselves() {
+        let scope = PlaceRange::new(self.range(), None);
+        for (seen, place) in self.ended_by_themselves().enumerate() {
+            let place = place?;
+            if !scope.contains(&place[HEAD_BYTES..]) {
+                if seen >= looked_at_max {
+                    break;
+                }
+                continue;
+            }
             if found.items.len() >= most {
                 found.more = true;
                 return Ok(found);
             }
-            found.items.push(parse_place(&place?[HEAD_BYTES..])?);
+            found.items.push(parse_place(&place[HEAD_BYTES..])?);
         }
         self.ended_by_default(&mut found, most, looked_at_max)?;
         Ok(found)
@@ -62,8 +71,15 @@ impl View<'_> {
         })
     }
 
+    /// Entries of other partitions stand among ours; many of them are taken for a sign that ours may be there too.
     fn first_own_end(&self) -> Result<bool, OpError> {
-        Ok(self.ended_by_themselves().next().transpose()?.is_some())
+        let scope = PlaceRange::new(self.range(), None);
+        for (seen, place) in self.ended_by_themselves().enumerate() {
+            if seen == LOOKED_AT_FIRST || scope.contains(&place?[HEAD_BYTES..]) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether the oldest write of an item that lives by the default is so old that it is expired.
@@ -71,19 +87,24 @@ impl View<'_> {
         let DefaultTtl::Seconds(seconds) = self.lifetimes.default_ttl() else { return Ok(false) };
         let (mut is_over, mut looked_at) = (false, 0);
         let passed = self.partition.passed_at(self.state()?.lsn);
-        self.feed_entries(passed, |_, key| {
-            let header = self.fed_item(&key)?.header;
-            if ttl::ends_at(header.time, seconds) > self.lifetimes.now() {
-                return Ok(Scan::Stop);
+        for source in self.partition.spec.sequences() {
+            self.feed_entries_of(&source, passed, |_, key| {
+                let header = self.fed_item(&key)?.header;
+                if ttl::ends_at(header.time, seconds) > self.lifetimes.now() {
+                    return Ok(Scan::Stop);
+                }
+                looked_at += 1;
+                is_over = header.ttl == TTL_BY_DEFAULT || looked_at == LOOKED_AT_FIRST;
+                Ok(if is_over { Scan::Stop } else { Scan::Continue })
+            })?;
+            if is_over {
+                break;
             }
-            looked_at += 1;
-            is_over = header.ttl == TTL_BY_DEFAULT || looked_at == LOOKED_AT_FIRST;
-            Ok(if is_over { Scan::Stop } else { Scan::Continue })
-        })?;
+        }
         Ok(is_over)
     }
 
-    /// Times grow with LSNs, so the first item that is too young ends the search.
+    /// In each sequence times grow with LSNs, so the first item that is too young ends its search.
     fn ended_by_default(
         &self,
         found: &mut Overdue,
@@ -93,26 +114,32 @@ impl View<'_> {
         let DefaultTtl::Seconds(seconds) = self.lifetimes.default_ttl() else { return Ok(()) };
         let (mut looked_at, mut found_here) = (0, false);
         let as_of = self.state()?.lsn;
-        let mut passed = self.partition.passed_at(as_of);
-        self.feed_entries(passed, |at, key| {
-            if found.items.len() >= most || looked_at >= looked_at_max {
-                found.more = true;
-                return Ok(Scan::Stop);
-            }
-            looked_at += 1;
-            let header = self.fed_item(&key)?.header;
-            if ttl::ends_at(header.time, seconds) > self.lifetimes.now() {
-                return Ok(Scan::Stop);
-            }
-            if header.ttl == TTL_BY_DEFAULT {
-                found_here = true;
-                found.items.push(key);
-            } else if !found_here {
-                passed = at;
-            }
-            Ok(Scan::Continue)
-        })?;
-        self.partition.set_passed(passed, as_of);
+        let begin = self.partition.passed_at(as_of);
+        let mut passed = begin;
+        for source in self.partition.spec.sequences() {
+            self.feed_entries_of(&source, begin, |at, key| {
+                if found.items.len() >= most || looked_at >= looked_at_max {
+                    found.more = true;
+                    return Ok(Scan::Stop);
+                }
+                looked_at += 1;
+                let header = self.fed_item(&key)?.header;
+                if ttl::ends_at(header.time, seconds) > self.lifetimes.now() {
+                    return Ok(Scan::Stop);
+                }
+                if header.ttl == TTL_BY_DEFAULT {
+                    found_here = true;
+                    found.items.push(key);
+                } else if !found_here {
+                    passed = at;
+                }
+                Ok(Scan::Continue)
+            })?;
+        }
+        // One cursor cannot say how far several sequences were searched.
+        if self.partition.spec.sources.is_empty() {
+            self.partition.set_passed(passed, as_of);
+        }
         Ok(())
     }
 }

@@ -44,6 +44,7 @@ impl World {
             rid_generation: 8,
             range: EpkRange::full(),
             rid_prefix: 2,
+            sources: vec![],
         };
         let partition = Partition::open(spec, &engine.snapshot()).expect("an empty engine opens");
         let paths = vec![Path::parse_property("/pk").expect("a path")];

@@ -19,7 +19,7 @@ struct World {
 }
 
 fn spec() -> PartitionSpec {
-    PartitionSpec { number: 7, container: 3, rid_generation: 8, range: EpkRange::full(), rid_prefix: 2 }
+    PartitionSpec { number: 7, container: 3, rid_generation: 8, range: EpkRange::full(), rid_prefix: 2, sources: vec![] }
 }
 
 fn key_def() -> PartitionKeyDef {
@@ -160,6 +160,35 @@ fn an_item_that_is_written_over_after_its_time_went_by_expiry() {
 }
 
 #[test]
+fn who_copies_the_items_learns_what_was_replaced() {
+    let mut world = World::new();
+    let upsert = |n| vec![op("1", Action::Upsert(doc("1", n)))];
+    world.write(10, vec![upsert(1), upsert(2)]);
+    world.schema.keeps_replaced = true;
+    let rename = Action::Rename { id: "2".into(), doc: doc("2", 4) };
+    world.write(20, vec![upsert(3), vec![op("1", rename)], vec![op("2", Action::Delete)], upsert(5)]);
+    let show = |entry: HistoryEntry| {
+        let replaced = entry.replaced.map(|item| {
+            let root = item.doc.root();
+            (root.get("id").as_str().map(str::to_owned), root.get("n").as_i64())
+        });
+        (entry.key.id, entry.item.doc.root().get("n").as_i64(), replaced)
+    };
+    let entries = world.read(&EpkRange::full(), FeedCursor::after(Lsn(0)));
+    let shown: Vec<_> = entries.into_iter().map(show).collect();
+    let one = || Some(String::from("1"));
+    let expected = [
+        ("1".into(), Some(1), None),
+        ("1".into(), Some(2), None),
+        ("1".into(), Some(3), Some((one(), Some(2)))),
+        ("2".into(), Some(4), Some((one(), Some(3)))),
+        ("2".into(), Some(4), None),
+        ("1".into(), Some(5), None),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn the_floor_tells_where_something_may_be_missing() {
     let mut world = World::new();
     world.schema.keeps_history = false;
@@ -190,7 +219,7 @@ fn old_entries_are_erased_in_steps() {
     }
     let is_outlived = |world: &World, since: u64| {
         let bounds = world.partition.history().expect("something was recorded");
-        bounds.is_outlived(&world.engine.snapshot(), 7, since * TICKS_PER_SECOND).expect("entries decode")
+        bounds.is_outlived(&world.engine.snapshot(), &spec(), since * TICKS_PER_SECOND).expect("entries decode")
     };
     assert!(!is_outlived(&world, 10) && is_outlived(&world, 11));
     world.erase(Some(65), 4);

@@ -43,7 +43,7 @@ struct Planned {
 }
 
 fn spec() -> PartitionSpec {
-    PartitionSpec { number: 7, container: 3, rid_generation: 8, range: EpkRange::full(), rid_prefix: 2 }
+    PartitionSpec { number: 7, container: 3, rid_generation: 8, range: EpkRange::full(), rid_prefix: 2, sources: vec![] }
 }
 
 fn key_def() -> PartitionKeyDef {
@@ -65,7 +65,7 @@ fn policy(text: &str) -> Arc<IndexingPolicy> {
 }
 
 fn index(generation: u32, policy: &Arc<IndexingPolicy>) -> IndexGeneration {
-    IndexGeneration { generation, policy: policy.clone() }
+    IndexGeneration { generation, is_shared: false, policy: policy.clone() }
 }
 
 impl World {

@@ -256,3 +256,33 @@ mod properties {
         }
     }
 }
+
+#[test]
+fn parts_of_the_key_space_are_divided_evenly() {
+    let full = EpkRange::full();
+    for (kind, version) in [
+        (PartitionKeyKind::Hash, PartitionKeyVersion::V2),
+        (PartitionKeyKind::Hash, PartitionKeyVersion::V1),
+        (PartitionKeyKind::MultiHash, PartitionKeyVersion::V2),
+    ] {
+        let def = PartitionKeyDef { kind, version, paths: vec![] };
+        let halves = divide(&def, &full, 2);
+        assert_eq!(halves.len(), 1, "{version:?}");
+        let left = EpkRange { min: Epk::MIN, max: halves[0].clone() };
+        let quarters = divide(&def, &full, 4);
+        assert_eq!(divide(&def, &left, 2), quarters[..1], "{version:?}");
+        assert!(quarters.is_sorted() && quarters.len() == 3);
+        let narrow = EpkRange { min: halves[0].clone(), max: halves[0].next().unwrap_or_else(Epk::max) };
+        assert!(divide(&def, &narrow, 8).iter().all(|boundary| narrow.contains(boundary)));
+    }
+}
+
+#[test]
+fn the_boundary_between_two_keys_is_short() {
+    let epk = |text| Epk::from_hex(text).expect("hexadecimal");
+    for (below, above, boundary) in [("0512", "05A4FF", "05A4"), ("", "0102", "01"), ("01FF", "0200", "02")] {
+        let found = boundary_between(&epk(below), &epk(above));
+        assert_eq!(found, epk(boundary));
+        assert!(epk(below) < found && found <= epk(above));
+    }
+}

@@ -1,0 +1,215 @@
+//! Where the entries of a partition's sequences stand, which may not all be its own.
+//!
+//! The feed and the history of a partition are sequences under its number. A partition that others were split into
+//! or merged into leaves its sequences behind, and nobody copies them: each successor goes on reading the part that
+//! lies in its own range of the key space, and writes under its own number. Its LSNs begin above those of all that
+//! came before, so a cursor stays good across splits and merges.
+//!
+//! At any moment a key belonged to exactly one partition, so the key and the LSN of a write tell under whose number
+//! its entry stands. An entry leaves when its item is written again, whoever owns the item by then.
+
+use std::ops::Bound;
+
+use bytes::Bytes;
+use orrery_doc::{Epk, EpkRange};
+
+use crate::engine::{self, Keyspace, Snapshot};
+use crate::feed::FeedCursor;
+use crate::history;
+use crate::index::PlaceRange;
+use crate::view::damaged;
+use crate::{Lsn, OpError, PartitionSpec, keys};
+
+/// A partition that is no more, and the part of its sequences that belongs to a successor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub number: u32,
+    pub range: EpkRange,
+    /// The last LSN before its first.
+    pub after: Lsn,
+    /// Its last LSN.
+    pub to: Lsn,
+}
+
+/// Two sequences have the same order and are read the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sequence {
+    /// One entry for each live item, under its last write.
+    Latest,
+    /// One entry for each write.
+    History,
+}
+
+/// An entry of a sequence.
+pub(crate) struct Entry {
+    pub at: FeedCursor,
+    pub key: Bytes,
+    pub value: Bytes,
+}
+
+impl PartitionSpec {
+    /// The last LSN before the partition's own first.
+    pub fn base(&self) -> Lsn {
+        self.sources.iter().map(|source| source.to).max().unwrap_or_default()
+    }
+
+    /// The number under which the feed entry of a write stands.
+    pub(crate) fn number_of(&self, epk: &Epk, lsn: Lsn) -> u32 {
+        let holds = |source: &&Source| source.after < lsn && lsn <= source.to && source.range.contains(epk);
+        self.sources.iter().find(holds).map_or(self.number, |source| source.number)
+    }
+
+    /// What a successor that takes over `range` reads of this partition, whose last LSN is given.
+    pub fn bequeath(&self, range: &EpkRange, last: Lsn) -> Vec<Source> {
+        let own = Source { number: self.number, range: self.range.clone(), after: self.base(), to: last };
+        let narrow = |source: &Source| {
+            let range = source.range.intersection(range);
+            (!range.is_empty()).then(|| Source { range, ..source.clone() })
+        };
+        let own = (own.after < own.to).then_some(&own);
+        self.sources.iter().chain(own).filter_map(narrow).collect()
+    }
+
+    /// Each sequence by itself, oldest first; within each, times grow with LSNs.
+    pub(crate) fn sequences(&self) -> impl Iterator<Item = Source> {
+        let own = Source {
+            number: self.number,
+            range: self.range.clone(),
+            after: self.base(),
+            to: Lsn(u64::MAX),
+        };
+        self.sources.iter().cloned().chain(std::iter::once(own))
+    }
+
+    /// The entries of one sequence of the feed.
+    pub(crate) fn entries_of(
+        &self,
+        snapshot: &Snapshot,
+        source: &Source,
+        after: FeedCursor,
+        to: Lsn,
+    ) -> Entries {
+        Entries { streams: vec![Stream::open(snapshot, Sequence::Latest, self.number, source, after, to)] }
+    }
+
+    /// The entries behind a cursor, up to an LSN, in the order of their cursors. After a merge two entries may have
+    /// the same one.
+    pub(crate) fn entries(
+        &self,
+        snapshot: &Snapshot,
+        sequence: Sequence,
+        after: FeedCursor,
+        to: Lsn,
+    ) -> Entries {
+        let streams = self
+            .sequences()
+            .filter(|source| FeedCursor::after(source.to) > after)
+            .map(|source| Stream::open(snapshot, sequence, self.number, &source, after, to));
+        Entries { streams: streams.collect() }
+    }
+}
+
+/// Pieces of one sequence that lie side by side in the key space become one again.
+pub fn join(mut sources: Vec<Source>) -> Vec<Source> {
+    sources.sort_by(|a, b| (a.after, a.number).cmp(&(b.after, b.number)).then(a.range.min.cmp(&b.range.min)));
+    sources.dedup_by(|next, kept| {
+        let is_next = kept.number == next.number && kept.range.max == next.range.min;
+        if is_next {
+            kept.range.max = next.range.max.clone();
+        }
+        is_next
+    });
+    sources
+}
+
+/// The entries of several sequences, merged.
+pub(crate) struct Entries {
+    streams: Vec<Stream>,
+}
+
+struct Stream {
+    entries: engine::Scan,
+    sequence: Sequence,
+    /// Set where others have a part in the sequence.
+    range: Option<PlaceRange>,
+    head: Option<Entry>,
+    is_open: bool,
+}
+
+impl Stream {
+    fn open(
+        snapshot: &Snapshot,
+        sequence: Sequence,
+        own: u32,
+        source: &Source,
+        after: FeedCursor,
+        to: Lsn,
+    ) -> Stream {
+        let (lsn, place) = after.next();
+        let to = to.min(source.to).0;
+        let (lower, upper) = match sequence {
+            Sequence::Latest => {
+                (keys::feed(source.number, lsn, place).to_vec(), keys::feed(source.number, to, u16::MAX).to_vec())
+            }
+            Sequence::History => (
+                keys::history(source.number, lsn, place).to_vec(),
+                keys::history(source.number, to, u16::MAX).to_vec(),
+            ),
+        };
+        let bounds = (Bound::Included(lower.as_slice()), Bound::Included(upper.as_slice()));
+        Stream {
+            entries: snapshot.range(Keyspace::Feed, bounds.0, bounds.1, false),
+            sequence,
+            range: (source.number != own).then(|| PlaceRange::new(&source.range, None)),
+            head: None,
+            is_open: true,
+        }
+    }
+
+    /// Makes sure that the next entry is known, if there is one.
+    fn fill(&mut self) -> Result<(), OpError> {
+        while self.is_open && self.head.is_none() {
+            let Some(entry) = self.entries.next() else {
+                self.is_open = false;
+                break;
+            };
+            let (key, value) = entry.map_err(damaged)?;
+            let place = match self.sequence {
+                Sequence::Latest => &value[..],
+                Sequence::History => history::place_in(&value)?,
+            };
+            if self.range.as_ref().is_none_or(|range| range.contains(place)) {
+                let at = match self.sequence {
+                    Sequence::Latest => keys::parse_feed(&key),
+                    Sequence::History => keys::parse_history(&key),
+                };
+                let (lsn, place) = at.ok_or_else(|| OpError::Damaged("a feed key".into()))?;
+                self.head = Some(Entry { at: FeedCursor { lsn: Lsn(lsn), place }, key, value });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Entries {
+    fn take_first(&mut self) -> Result<Option<Entry>, OpError> {
+        let mut first: Option<(usize, FeedCursor)> = None;
+        for (place, stream) in self.streams.iter_mut().enumerate() {
+            stream.fill()?;
+            if let Some(entry) = &stream.head
+                && first.is_none_or(|(_, at)| entry.at < at)
+            {
+                first = Some((place, entry.at));
+            }
+        }
+        Ok(first.and_then(|(place, _)| self.streams[place].head.take()))
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry, OpError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.take_first().transpose()
+    }
+}

@@ -130,9 +130,13 @@ impl Db {
     ) -> Result<ChangePage<C>> {
         let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
         tokio::task::block_in_place(|| {
-            let (range, epk) = range_of(container, scope)?;
-            let lsn = self.admit(container, &range, page.session.as_ref())?;
-            let snapshot = self.inner.committer.snapshot_owned();
+            let (range, epk, lsn, snapshot) = self.where_it_is(container, |container| {
+                let (range, epk) = range_of(container, scope)?;
+                let lsn = self.admit(container, &range, page.session.as_ref())?;
+                let snapshot = self.inner.committer.snapshot_owned();
+                range.check_there()?;
+                Ok((range, epk, lsn, snapshot))
+            })?;
             let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
             let mut found = Found::new(page);
             let start = read(&view, &epk, &mut found)?;
@@ -140,6 +144,7 @@ impl Db {
             let seen = found.stopped_at.unwrap_or(end).max(start);
             let charge = ru::feed(&found.meter, page.consistency);
             self.pay(container, &range, &charge);
+            range.insight.scoped(container, scope, charge.total());
             let served = Some(Served { range_id: range.id, lsn, item_lsn: None });
             let receipt = Receipt { charge, served };
             Ok(ChangePage { is_last: found.stopped_at.is_none(), changes: found.changes, seen, receipt })
@@ -197,7 +202,9 @@ impl<C: Change> Found<C> {
             && let Some(last) = self.last
         {
             let is_same_transaction = last.lsn == at.lsn;
-            if !is_same_transaction || self.is_oversized() {
+            // Two partitions that were merged may each have a write at one place; a cursor cannot stand between them.
+            let is_between = last != at;
+            if !is_same_transaction || self.is_oversized() && is_between {
                 self.stopped_at = Some(if is_same_transaction { last } else { FeedCursor::after(last.lsn) });
                 return Scan::Stop;
             }

@@ -17,13 +17,18 @@ use tokio::sync::Semaphore;
 
 use crate::catalog::{Catalog, Container, Counters, Loaded, catalog_spec};
 use crate::committer::Committer;
+use crate::copy::Jobs;
+use crate::elastic::Balance;
 use crate::error::{Error, ErrorKind, Result};
+use crate::insight::Insight;
 use crate::options::{Account, DbOptions, OpenError, Storage};
 use crate::range::{Range, RangeParts, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
 use crate::request::{ReadOptions, ReadReply, SessionToken, WriteOptions, WriteReply};
 use crate::ru;
 use crate::script::Scripts;
+use crate::throttle::Throttled;
+use crate::throughput::{Claim, Hours, KeyMark, Lane};
 
 /// From here on a logical partition is watched.
 const NEAR_LIMIT_PERCENT: u64 = 80;
@@ -32,6 +37,8 @@ const NEAR_LIMIT_PERCENT: u64 = 80;
 #[derive(Clone)]
 pub struct Db {
     pub(crate) inner: Arc<Inner>,
+    /// On whose behalf it is asked.
+    lane: Lane,
 }
 
 pub(crate) struct Inner {
@@ -42,12 +49,19 @@ pub(crate) struct Inner {
     /// Feeds and queries that may run at once; each holds a thread.
     pub scans: Semaphore,
     pub scripts: Scripts,
+    pub insight: Insight,
     /// Indexes that may be built at once.
     pub index_builds: Semaphore,
+    /// Splits and merges.
+    pub balance: Arc<Balance>,
     /// Held while expired items are deleted.
     pub purging: tokio::sync::Mutex<()>,
     /// Held while the catalog changes: one change at a time.
     pub control: tokio::sync::Mutex<Counters>,
+    /// What was used of offers.
+    pub hours: Hours,
+    /// Copying and re-keying that is under way.
+    pub jobs: Jobs,
 }
 
 impl Db {
@@ -72,21 +86,40 @@ impl Db {
             catalog: ArcSwap::from_pointee(loaded.catalog),
             scans: Semaphore::new(SCANS_MAX),
             scripts: Scripts::new(),
+            insight: Insight::default(),
             index_builds: Semaphore::new(INDEX_BUILDS_MAX),
+            balance: Arc::default(),
             purging: tokio::sync::Mutex::new(()),
             control: tokio::sync::Mutex::new(loaded.counters),
+            hours: loaded.hours,
+            jobs: Jobs::default(),
             options,
         };
-        let db = Db { inner: Arc::new(inner) };
+        let db = Db::of(Arc::new(inner));
         db.resume_purges(loaded.unfinished);
         db.resume_index_builds();
+        db.abandon_merges_later();
+        db.balance_later();
         db.purge_expired_later();
+        db.observe_partitions_later();
         db.erase_histories_later();
+        db.note_hours_later();
+        db.resume_jobs();
         Ok(db)
+    }
+
+    pub(crate) fn of(inner: Arc<Inner>) -> Db {
+        Db { inner, lane: Lane::default() }
+    }
+
+    /// The same database, asked on behalf of requests of a priority or a throughput bucket.
+    pub fn in_lane(&self, lane: Lane) -> Db {
+        Db { inner: self.inner.clone(), lane }
     }
 
     /// Writes what is queued and closes the storage, so that the next start replays nothing.
     pub async fn close(&self) {
+        self.close_hours().await;
         let inner = self.inner.clone();
         let stopped = tokio::task::spawn_blocking(move || {
             inner.committer.stop();
@@ -126,7 +159,9 @@ impl Db {
     ) -> Result<ReadReply> {
         let epk = epk(&container.definition.key, key);
         let range = container.range_of(&epk);
-        let lsn = self.admit(container, range, options.session.as_ref())?;
+        let lsn = self
+            .admit_key(container, range, KeyMark::of(&epk), options.session.as_ref())
+            .inspect_err(|error| range.insight.refused(&epk, key, error))?;
         let snapshot = self.inner.committer.snapshot();
         let found = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).item(&epk, target);
         drop(snapshot);
@@ -134,14 +169,17 @@ impl Db {
         match found {
             Ok(Some(item)) => {
                 let charge = ru::read(u64::from(item.header.json_bytes), options.consistency);
-                self.pay(container, range, &charge);
+                self.pay_key(container, range, KeyMark::of(&epk), &charge);
+                range.insight.keyed(&epk, key, charge.total());
+                self.record_read(container, item.header.json_bytes);
                 let not_modified = !options.precondition.admits(Some(item.header.etag));
                 let receipt = Receipt { charge, served: served(Some(item.header.lsn)) };
                 Ok(ReadReply { item, not_modified, receipt })
             }
             Ok(None) => {
                 let charge = ru::miss();
-                self.pay(container, range, &charge);
+                self.pay_key(container, range, KeyMark::of(&epk), &charge);
+                range.insight.keyed(&epk, key, charge.total());
                 let kind = ErrorKind::Op { place: 0, error: OpError::NotFound };
                 Err(Error::from(kind).with(Receipt { charge, served: served(None) }))
             }
@@ -161,20 +199,31 @@ impl Db {
         let range = container.range_of(&scope);
         // Writes go to the newest state whatever the token says, so the token decides nothing.
         let _ = options;
-        let before = self.admit(container, range, None)?;
-        let txn = Txn { scope, ops, now: now() };
-        match range.write(&self.inner.committer, txn).await {
+        let mark = KeyMark::of(&scope);
+        let before = self
+            .admit_key(container, range, mark, None)
+            .inspect_err(|error| range.insight.refused(&scope, key, error))?;
+        let kind = self.kind_to_record(&ops);
+        let txn = Txn { scope: scope.clone(), ops, now: now() };
+        let answer = range.write(&self.inner.committer, txn).await;
+        // The partition may have been split while the write waited.
+        let range = &range.current(&scope);
+        match answer {
             Ok(Done { lsn, outcomes, logical_bytes }) => {
                 self.watch_size(container, range, key, logical_bytes);
+                range.insight.sized(&scope, key, logical_bytes);
                 let charges: Vec<Charge> = outcomes.iter().map(|outcome| ru::write(&outcome.meter)).collect();
                 let charge =
                     Charge { lines: charges.iter().flat_map(|charge| charge.lines.clone()).collect() };
-                self.pay(container, range, &charge);
+                self.pay_key(container, range, mark, &charge);
+                range.insight.keyed(&scope, key, charge.total());
+                self.record_write(container, kind, &outcomes);
                 let item_lsn = outcomes.last().map(|outcome| outcome.item.header.lsn);
                 let served = Some(Served { range_id: range.id, lsn, item_lsn });
                 Ok(WriteReply { outcomes, charges, receipt: Receipt { charge, served } })
             }
-            Err(WriteError::Refused(refusal)) => Err(self.refuse(container, range, *refusal)),
+            Err(WriteError::Refused(refusal)) => Err(self.refuse(container, range, mark, *refusal))
+                .inspect_err(|error| range.insight.refused(&scope, key, error)),
             Err(WriteError::Unwritten(kind)) => {
                 let served = Some(Served { range_id: range.id, lsn: before, item_lsn: None });
                 Err(Error::from(kind).with(Receipt { charge: Charge::default(), served }))
@@ -203,12 +252,12 @@ impl Db {
         }
     }
 
-    fn refuse(&self, container: &Container, range: &Range, refusal: TxnError) -> Error {
+    fn refuse(&self, container: &Container, range: &Range, mark: KeyMark, refusal: TxnError) -> Error {
         if matches!(refusal.error, OpError::LogicalPartitionFull) {
             range.counters.writes_over_limit.fetch_add(1, Ordering::Relaxed);
         }
         let charge = ru::write(&refusal.meter);
-        self.pay(container, range, &charge);
+        self.pay_key(container, range, mark, &charge);
         let served = Some(Served { range_id: range.id, lsn: range.partition.lsn(), item_lsn: None });
         let kind = ErrorKind::Op { place: refusal.place, error: refusal.error };
         Error::from(kind).with(Receipt { charge, served })
@@ -221,14 +270,31 @@ impl Db {
         range: &Range,
         session: Option<&SessionToken>,
     ) -> Result<Lsn> {
+        self.admit_key(container, range, KeyMark::default(), session)
+    }
+
+    /// The same for a request that concerns one logical partition.
+    pub(crate) fn admit_key(
+        &self,
+        container: &Container,
+        range: &Range,
+        key: KeyMark,
+        session: Option<&SessionToken>,
+    ) -> Result<Lsn> {
         let now = Instant::now();
+        let claim = Claim { lane: self.lane, key };
         let lsn = range.partition.lsn();
         let served = Some(Served { range_id: range.id, lsn, item_lsn: None });
-        let shared = container.shared_budget.as_ref().map_or(Ok(()), |budget| budget.admit(now));
-        if let Err(wait) = shared.and_then(|()| range.budget.admit(now)) {
+        let shared = container.shared_budget.as_ref().map_or(Ok(()), |budget| {
+            // Budgets of partitions know the container's default; one that is shared has many containers.
+            let priority = self.lane.priority.or(Some(container.throughput.default_priority));
+            budget.admit(Claim { lane: Lane { priority, bucket: None }, key: KeyMark::default() }, now)
+        });
+        if let Err(Throttled { wait, cause }) = shared.and_then(|()| range.budget.admit(claim, now)) {
+            range.insight.throttled();
             let retry_after_ms = wait.as_millis().max(1) as u32;
             let receipt = Receipt { charge: Charge::default(), served };
-            return Err(Error::from(ErrorKind::Throttled { retry_after_ms }).with(receipt));
+            return Err(Error::from(ErrorKind::Throttled { retry_after_ms, cause }).with(receipt));
         }
         let wanted = session.and_then(|session| session.lsn_of(range.id, &range.parents));
         if wanted.is_some_and(|wanted| wanted > lsn) {
@@ -239,10 +305,16 @@ impl Db {
     }
 
     pub(crate) fn pay(&self, container: &Container, range: &Range, charge: &Charge) {
+        self.pay_key(container, range, KeyMark::default(), charge);
+    }
+
+    /// The same for a request that concerned one logical partition.
+    pub(crate) fn pay_key(&self, container: &Container, range: &Range, key: KeyMark, charge: &Charge) {
         let (units, now) = (charge.total(), Instant::now());
-        range.budget.pay(units, now);
+        range.insight.charged(units);
+        range.budget.pay(Claim { lane: self.lane, key }, units, now);
         if let Some(budget) = &container.shared_budget {
-            budget.pay(units, now);
+            budget.pay(Claim::default(), units, now);
         }
     }
 }

@@ -4,27 +4,28 @@
 //! group after group and ends when nothing waits. One group is in flight at a time: load makes groups bigger.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use orrery_doc::EpkRange;
+use orrery_doc::{Epk, EpkRange};
 use orrery_store::engine::Snapshot;
 use orrery_store::limits::{
     GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS, PARTITION_QUEUE_MAX,
     PartitionLimits,
 };
 use orrery_store::{
-    ActiveIndex, Ahead, DefaultTtl, Done, Etag, Group, ItemKey, Lifetimes, Lsn, Meter, OpError, Partition,
+    Ahead, DefaultTtl, Done, Etag, Group, ItemKey, Lifetimes, Lsn, Meter, OpError, Partition,
     Prepared, Schema, Txn, TxnError,
 };
-use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::{Notify, oneshot};
 
 use crate::committer::{CommitError, Committer};
 use crate::db::now;
 use crate::error::ErrorKind;
+use crate::insight::RangeInsight;
 use crate::throttle::Budget;
 
 /// Evaluations between two points where the leader lets other tasks run.
@@ -40,8 +41,13 @@ pub struct Range {
     pub etag: Etag,
     pub ts: u64,
     pub counters: RangeCounters,
+    pub insight: Arc<RangeInsight>,
     pub(crate) limits: PartitionLimits,
     queue: Mutex<Queue>,
+    /// Told when the leader has stopped.
+    rest: Notify,
+    /// Those that took its place, once it is gone.
+    successors: OnceLock<Vec<Arc<Range>>>,
 }
 
 /// For the metrics page.
@@ -59,12 +65,38 @@ pub struct RangeCounters {
 struct Queue {
     waiting: VecDeque<Pending>,
     led: bool,
+    /// Nothing is taken from the queue for the moment.
+    held: bool,
     closed: bool,
 }
 
 struct Pending {
     work: Work,
     answer: oneshot::Sender<Answer>,
+}
+
+impl Pending {
+    fn answer(self, answer: Answer) {
+        // A client that went away does not undo its write.
+        let _ = self.answer.send(answer);
+    }
+
+    /// Gives the work to the range that its key belongs to now. What belongs to the whole range has lost its purpose.
+    fn move_to(self, successors: &[Arc<Range>], committer: &Arc<Committer>) {
+        let target = match &self.work {
+            Work::Write(txn) => successor(successors, &txn.scope),
+            Work::Ahead(ahead) => successor(successors, &ahead.txn.scope),
+            _ => None,
+        };
+        match target {
+            Some(range) => range.push(self, committer),
+            None => self.answer(Err(WriteError::Unwritten(ErrorKind::RangeGone))),
+        }
+    }
+}
+
+fn successor<'r>(successors: &'r [Arc<Range>], epk: &Epk) -> Option<&'r Arc<Range>> {
+    successors.iter().find(|range| range.epk().contains(epk))
 }
 
 /// What goes through the queue: all of it is evaluated in order, so nothing needs a lock against anything else.
@@ -121,6 +153,7 @@ pub struct RangeParts {
 
 impl Range {
     pub fn new(partition: Partition, parts: RangeParts) -> Range {
+        let insight = RangeInsight::new(&parts.schema.key, &partition.spec.range);
         Range {
             id: parts.id,
             parents: parts.parents,
@@ -130,8 +163,11 @@ impl Range {
             etag: parts.etag,
             ts: parts.ts,
             counters: RangeCounters::default(),
+            insight: Arc::new(insight),
             limits: parts.limits,
             queue: Mutex::default(),
+            rest: Notify::new(),
+            successors: OnceLock::new(),
         }
     }
 
@@ -148,23 +184,43 @@ impl Range {
     }
 
     /// The index that readers may use; see [`Range::schema_point`] for the snapshot to use it with.
-    pub fn index(&self) -> Arc<ActiveIndex> {
+    #[cfg(test)]
+    pub fn index(&self) -> Arc<orrery_store::ActiveIndex> {
         self.schema.load().index.clone()
     }
 
     /// A snapshot, the schema that it follows, and an LSN that it holds at least.
     ///
     /// The active index may change at any time, and the old one is erased soon after. Seeing the same schema before and
-    /// after the snapshot was taken proves that its index was complete before and untouched until then.
-    pub fn schema_point(&self, committer: &Committer) -> (Lsn, Arc<Snapshot>, Arc<Schema>) {
+    /// after the snapshot was taken proves that its index was complete before and untouched until then. A range that
+    /// others have succeeded has nobody who looks after its index.
+    pub fn schema_point(
+        &self,
+        committer: &Committer,
+    ) -> std::result::Result<(Lsn, Arc<Snapshot>, Arc<Schema>), ErrorKind> {
         loop {
             let schema = self.schema.load_full();
             let lsn = self.partition.lsn();
             let snapshot = committer.snapshot_owned();
+            self.check_there()?;
             if Arc::ptr_eq(&self.schema.load(), &schema) {
-                return (lsn, snapshot, schema);
+                return Ok((lsn, snapshot, schema));
             }
         }
+    }
+
+    /// Refuses when others have taken this range's place.
+    pub fn check_there(&self) -> std::result::Result<(), ErrorKind> {
+        if self.successors.get().is_some() { Err(ErrorKind::RangeGone) } else { Ok(()) }
+    }
+
+    /// The range that a key belongs to now: this one, or the successor of it.
+    pub fn current(self: &Arc<Self>, epk: &Epk) -> Arc<Range> {
+        let mut range = self;
+        while let Some(next) = range.successors.get().and_then(|list| successor(list, epk)) {
+            range = next;
+        }
+        range.clone()
     }
 
     /// Queues a transaction and returns when it is durable, or refused.
@@ -208,27 +264,80 @@ impl Range {
 
     async fn enqueue(self: &Arc<Self>, committer: &Arc<Committer>, work: Work) -> Answer {
         let (answer, answered) = oneshot::channel();
-        let lead = {
-            let mut queue = self.queue.lock();
-            if queue.closed {
-                return Err(WriteError::Unwritten(ErrorKind::RangeGone));
-            }
-            if queue.waiting.len() >= PARTITION_QUEUE_MAX {
-                return Err(WriteError::Unwritten(ErrorKind::Overloaded));
-            }
-            queue.waiting.push_back(Pending { work, answer });
-            !std::mem::replace(&mut queue.led, true)
-        };
-        if lead {
-            let (range, committer) = (self.clone(), committer.clone());
-            tokio::spawn(async move { range.lead(&committer).await });
-        }
+        self.push(Pending { work, answer }, committer);
         answered.await.unwrap_or(Err(WriteError::Unwritten(ErrorKind::Stopping)))
     }
 
+    /// Queues work here, or where it belongs by now.
+    fn push(self: &Arc<Self>, pending: Pending, committer: &Arc<Committer>) {
+        let mut queue = self.queue.lock();
+        if queue.closed {
+            drop(queue);
+            let successors = self.successors.get().map_or(&[][..], Vec::as_slice);
+            return pending.move_to(successors, committer);
+        }
+        if queue.waiting.len() >= PARTITION_QUEUE_MAX {
+            drop(queue);
+            return pending.answer(Err(WriteError::Unwritten(ErrorKind::Overloaded)));
+        }
+        queue.waiting.push_back(pending);
+        self.start_leader(queue, committer);
+    }
+
+    /// Starts a leader if there is work and nobody who does it.
+    fn start_leader(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>, committer: &Arc<Committer>) {
+        if queue.held || queue.waiting.is_empty() || std::mem::replace(&mut queue.led, true) {
+            return;
+        }
+        drop(queue);
+        let (range, committer) = (self.clone(), committer.clone());
+        tokio::spawn(async move { range.lead(&committer).await });
+    }
+
+    /// Lets writers wait, and returns when nothing is under way: what was committed is published.
+    pub async fn hold(&self) {
+        loop {
+            let rested = self.rest.notified();
+            tokio::pin!(rested);
+            // From here on a leader that stops is not missed.
+            rested.as_mut().enable();
+            {
+                let mut queue = self.queue.lock();
+                queue.held = true;
+                if !queue.led {
+                    return;
+                }
+            }
+            rested.await;
+        }
+    }
+
+    /// Lets writers go on.
+    pub fn release(self: &Arc<Self>, committer: &Arc<Committer>) {
+        let mut queue = self.queue.lock();
+        queue.held = false;
+        self.start_leader(queue, committer);
+    }
+
+    /// Ends this range, which must be held: what waits here is done by those who take its place.
+    pub fn hand_over(&self, successors: &[Arc<Range>], committer: &Arc<Committer>) {
+        let known = self.successors.set(successors.to_vec());
+        assert!(known.is_ok(), "a range is succeeded once");
+        let waiting = {
+            let mut queue = self.queue.lock();
+            queue.closed = true;
+            std::mem::take(&mut queue.waiting)
+        };
+        for pending in waiting {
+            pending.move_to(successors, committer);
+        }
+    }
+
     /// Refuses all further writes; those already queued are still answered.
-    pub fn close(&self) {
+    pub fn close(self: &Arc<Self>, committer: &Arc<Committer>) {
         self.queue.lock().closed = true;
+        // A split that was under way finds its container gone; nobody else would let them go.
+        self.release(committer);
     }
 
     /// True once nothing of this range can be written any more.
@@ -241,9 +350,10 @@ impl Range {
         loop {
             let group = {
                 let mut queue = self.queue.lock();
-                let count = queue.waiting.len().min(GROUP_TXNS_MAX);
+                let count = if queue.held { 0 } else { queue.waiting.len().min(GROUP_TXNS_MAX) };
                 if count == 0 {
                     queue.led = false;
+                    self.rest.notify_waiters();
                     return;
                 }
                 queue.waiting.drain(..count).collect::<Vec<_>>()
@@ -269,8 +379,7 @@ impl Range {
                 // What a transaction saw of its group never happened, so even a refusal is void.
                 Err(error) => Err(WriteError::Unwritten(error.into())),
             };
-            // A client that went away does not undo its write.
-            let _ = pending.answer.send(answer);
+            pending.answer(answer);
         }
     }
 

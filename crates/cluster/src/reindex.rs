@@ -25,22 +25,23 @@ impl Db {
     /// Goes on with what a restart interrupted.
     pub(crate) fn resume_index_builds(&self) {
         for container in self.catalog().containers() {
-            if !container.building_generations().is_empty() {
+            if !container.builds().is_empty() {
                 self.build_index_later(container);
             }
         }
     }
 
     async fn build_index(&self, container: &Container) {
-        let generations = container.building_generations();
+        let builds = container.builds();
         let Ok(_permit) = self.inner.index_builds.acquire().await else { return };
-        for (range, generation) in container.ranges.iter().zip(&generations) {
+        for (id, generation) in &builds {
+            let Some(range) = container.range_by_id(*id) else { continue };
             if !self.build_range(range, *generation).await {
                 return;
             }
         }
         loop {
-            match self.finish_index_build(container.resource.rid, &generations).await {
+            match self.finish_index_build(container.resource.rid, &builds).await {
                 Ok(_) => return,
                 Err(error) if matches!(error.kind, ErrorKind::DiskFull | ErrorKind::Overloaded) => {
                     tokio::time::sleep(PAUSE_REFUSED).await;
@@ -54,7 +55,7 @@ impl Db {
     }
 
     /// False when there is no use in going on.
-    async fn build_range(&self, range: &Arc<Range>, generation: u32) -> bool {
+    pub(crate) async fn build_range(&self, range: &Arc<Range>, generation: u32) -> bool {
         loop {
             let building = range.schema.load().building.as_ref().map(|index| index.generation);
             if building != Some(generation) {

@@ -91,7 +91,7 @@ impl Db {
 
     fn find_overdue(&self, range: &Range, most: usize) -> Option<Overdue> {
         tokio::task::block_in_place(|| {
-            let (lsn, snapshot, _) = range.schema_point(&self.inner.committer);
+            let (lsn, snapshot, _) = range.schema_point(&self.inner.committer).ok()?;
             let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
             match view.overdue(most, EXPIRED_LOOKED_AT_MAX) {
                 Ok(overdue) => Some(overdue),
@@ -117,7 +117,7 @@ fn spare_units(container: &Container, range: &Range) -> f64 {
 }
 
 fn alive(inner: &Weak<Inner>) -> Option<Db> {
-    inner.upgrade().map(|inner| Db { inner })
+    inner.upgrade().map(Db::of)
 }
 
 #[cfg(test)]

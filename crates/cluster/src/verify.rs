@@ -21,7 +21,7 @@ impl Db {
         let mut found = Vec::new();
         for container in self.catalog().containers() {
             for range in &container.ranges {
-                let (_, snapshot, schema) = range.schema_point(&self.inner.committer);
+                let (_, snapshot, schema) = range.schema_point(&self.inner.committer)?;
                 let result = range.partition.verify(&snapshot, &schema);
                 let result = result.map_err(|error| ErrorKind::Op { place: 0, error })?;
                 found.push(RangeVerification {

@@ -14,11 +14,13 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use crate::limits;
 
+mod alerts;
 mod database;
 mod file;
 mod memory;
 mod units;
 
+pub use alerts::AlertOptions;
 pub use file::{load, read_text};
 
 #[derive(Args, Clone, Debug)]
@@ -118,13 +120,18 @@ pub struct Config {
     #[arg(long, env = "ORRERY_LOGICAL_PARTITION_BYTES", value_name = "BYTES", default_value = "20GiB", value_parser = units::bytes)]
     pub logical_partition_bytes: u64,
 
-    /// The storage budget of one physical partition. Nothing happens at it until partitions can split.
+    /// The storage budget of one physical partition: at this size it splits. Takes units: 64MiB, 50GiB.
     #[arg(long, env = "ORRERY_PARTITION_BYTES", value_name = "BYTES", default_value = "50GiB", value_parser = units::bytes)]
     pub partition_bytes: u64,
 
     /// The throughput ceiling of one physical partition, in request units per second.
     #[arg(long, env = "ORRERY_PARTITION_THROUGHPUT", value_name = "RU", default_value_t = 10_000)]
     pub partition_throughput: u32,
+
+    /// How long the partitions of a container may be provisioned with less than a tenth of what they can give before
+    /// two of them are merged.
+    #[arg(long, env = "ORRERY_MERGE_AFTER_SECONDS", value_name = "SECONDS", default_value = "600", value_parser = units::seconds)]
+    pub merge_after_seconds: Duration,
 
     /// The most disk space the data directory may take; 0 leaves it to the disk.
     #[arg(long, env = "ORRERY_MAX_DISK_BYTES", value_name = "BYTES", default_value = "0", value_parser = units::bytes)]
@@ -162,6 +169,9 @@ pub struct Config {
     /// How long a stopping server waits for requests in progress, in seconds.
     #[arg(long, env = "ORRERY_DRAIN_TIMEOUT_SECONDS", value_name = "S", default_value = "10", value_parser = units::seconds)]
     pub drain_timeout_seconds: Duration,
+
+    #[command(flatten)]
+    pub alerts: AlertOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -8,15 +8,15 @@ use orrery_store::limits::{SHARED_THROUGHPUT_CONTAINERS_MAX, THROUGHPUT_DEFAULT}
 use orrery_store::{Action, Etag, ItemHeader, Op, Outcome, Precondition, Target, Txn};
 
 use super::indexes::IndexChange;
-use super::load::{Builder, make_offer, make_resource, partition_rate};
+use super::load::{Builder, make_offer, make_resource};
 use super::record::{
     ContainerRecord, Counters, DatabaseRecord, DroppedRecord, IndexRecord, OfferRecord, RangeIndexRecord,
-    RangeRecord, Record, to_json,
+    RangeRecord, RangesRecord, Record, to_json,
 };
 use super::{Catalog, Container, ContainerDefinition, Database};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, QuotaKind, Result};
-use crate::offer::{self, Offer};
+use crate::offer;
 use crate::range::WriteError;
 use crate::request::Throughput;
 use crate::resource::ResourceKind;
@@ -61,7 +61,7 @@ impl Db {
         let database = catalog.database_by_rid(rid).cloned();
         let database = database.ok_or(ErrorKind::NotFound(ResourceKind::Database))?;
         check_version(if_match, database.resource.etag)?;
-        let containers: Vec<Arc<Container>> = database.containers().cloned().collect();
+        let containers: Vec<Arc<Container>> = database.all_containers().cloned().collect();
         let mut gone = vec![format!("database:{rid}")];
         gone.extend(catalog.offer_of(rid).map(|offer| format!("offer:{}", offer.rid)));
         gone.extend(catalog.child_records(rid));
@@ -92,20 +92,22 @@ impl Db {
         }
         let throughput = self.own_throughput(&owner, throughput)?;
         let shared = catalog.offer_of(database).map(|offer| offer.throughput);
-        let record = self.new_container(&mut next, database, &definition, throughput.or(shared))?;
+        let record = new_container(&mut next, database, &definition)?;
+        let ranges = self.new_ranges(&mut next, &record, &definition, throughput.or(shared));
         let offer = throughput.map(|throughput| new_offer(&mut next, record.rid, throughput));
-        let index = new_index(&mut next, &record);
-        let mut records = vec![Record::Container(record.clone()), Record::Index(index.clone())];
+        let index = new_index(&mut next, &ranges);
+        let mut records = vec![Record::Container(record.clone())];
+        records.extend([Record::Index(index.clone()), Record::Ranges(ranges.clone())]);
         records.extend(offer.clone().map(Record::Offer));
         let written = self.store(&next, records, vec![]).await?;
         let snapshot = self.inner.committer.snapshot_owned();
         let builder = Builder { options: &self.inner.options, snapshot: &snapshot, now: Instant::now() };
         let container = builder
-            .container(record, index, &written[0], offer.as_ref(), &catalog)
+            .container(record, (ranges, index), &written[0], offer.as_ref(), &catalog)
             .map_err(|error| Error::invalid(error.to_string()))?;
         let container = catalog.put_container(container);
         if let Some(offer) = &offer {
-            let offer = make_offer(offer, &written[2], &catalog);
+            let offer = make_offer(offer, &written[3], &catalog);
             catalog.put_offer(offer);
         }
         self.publish(&mut counters, next, catalog);
@@ -130,14 +132,14 @@ impl Db {
         Ok(None)
     }
 
-    fn new_container(
+    /// The first partitions of a container, which have no past.
+    pub(super) fn new_ranges(
         &self,
         next: &mut Counters,
-        database: Rid,
+        record: &ContainerRecord,
         definition: &ContainerDefinition,
         throughput: Option<Throughput>,
-    ) -> Result<ContainerRecord> {
-        let number = take(&mut next.container);
+    ) -> RangesRecord {
         let units = throughput.map_or(0, Throughput::ceiling);
         let count = offer::initial_partitions(units, &self.inner.options.limits);
         let mut edges = vec![Epk::MIN];
@@ -145,15 +147,14 @@ impl Db {
         edges.push(Epk::max());
         let range = |(id, pair): (usize, &[Epk])| RangeRecord {
             id: id as u32,
-            partition: take(&mut next.partition),
-            rids: next.take_generation(),
+            partition: next.take_partition(),
             min: pair[0].to_hex(),
             max: pair[1].to_hex(),
             parents: vec![],
+            sources: vec![],
         };
         let ranges = edges.windows(2).enumerate().map(range).collect();
-        let rid = Rid::container(database, number);
-        Ok(ContainerRecord { rid, number, body: to_json(&definition.body)?, ranges, next_range: count })
+        RangesRecord { rid: record.rid, ranges, next_range: count }
     }
 
     /// Changes what may change; the gateway has checked that the rest is as it was.
@@ -168,12 +169,12 @@ impl Db {
         let current = catalog.container_by_rid(rid).cloned();
         let current = current.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
         check_version(if_match, current.resource.etag)?;
+        let definition = ContainerDefinition { is_followed: current.definition.is_followed, ..definition };
         let record = ContainerRecord {
             rid,
             number: current.number,
             body: to_json(&definition.body)?,
-            ranges: current.ranges.iter().map(|range| range_record(range)).collect(),
-            next_range: current.next_range,
+            rids: current.rid_generation,
         };
         let mut next = counters.clone();
         let index = IndexChange::plan(&current, &definition, &mut next)?;
@@ -216,70 +217,6 @@ impl Db {
         self.publish(&mut counters, next, catalog);
         self.purge_later(&container);
         Ok(())
-    }
-
-    pub async fn replace_offer(
-        &self,
-        rid: Rid,
-        throughput: Throughput,
-        if_match: Option<Etag>,
-    ) -> Result<Arc<Offer>> {
-        offer::check(throughput)?;
-        let mut counters = self.inner.control.lock().await;
-        let mut catalog = Catalog::clone(&self.catalog());
-        let current = catalog.offer(rid).cloned().ok_or(ErrorKind::NotFound(ResourceKind::Offer))?;
-        check_version(if_match, current.etag)?;
-        let container = catalog.container_by_rid(current.target).cloned();
-        self.check_scale(&current, throughput, container.as_deref())?;
-        let mut record = OfferRecord {
-            rid,
-            target: current.target,
-            autoscale: false,
-            throughput: 0,
-            increment_percent: None,
-            highest: current.highest,
-        };
-        record.set(throughput);
-        let next = counters.clone();
-        let written = self.store(&next, vec![Record::Offer(record.clone())], vec![]).await?;
-        let offer = make_offer(&record, &written[0], &catalog);
-        let offer = catalog.put_offer(offer);
-        self.set_rates(&current, throughput, container.as_deref(), &catalog);
-        self.publish(&mut counters, next, catalog);
-        Ok(offer)
-    }
-
-    fn check_scale(&self, offer: &Offer, asked: Throughput, container: Option<&Container>) -> Result<()> {
-        let bytes = container.map_or(0, |container| container.usage().bytes);
-        let least = offer::minimum(asked, offer.highest, bytes);
-        if asked.ceiling() < least {
-            return Err(Error::invalid(format!(
-                "The throughput {} is below the minimum of {least} that this resource requires.",
-                asked.ceiling()
-            )));
-        }
-        let partitions = container.map_or(usize::MAX, |container| container.ranges.len());
-        let needed = offer::least_partitions(asked.ceiling(), &self.inner.options.limits) as usize;
-        if needed > partitions {
-            return Err(ErrorKind::Unsupported(
-                "Throughput above what the partitions can give (partition split)",
-            )
-            .into());
-        }
-        Ok(())
-    }
-
-    fn set_rates(&self, offer: &Offer, asked: Throughput, container: Option<&Container>, catalog: &Catalog) {
-        let now = Instant::now();
-        let options = &self.inner.options;
-        if let Some(container) = container {
-            let rate = partition_rate(Some(asked.ceiling()), container.ranges.len(), options);
-            container.ranges.iter().for_each(|range| range.budget.set_rate(rate, now));
-        }
-        let shared = catalog.database_by_rid(offer.target).and_then(|database| database.budget.as_ref());
-        if let (Some(budget), true) = (shared, options.throttle) {
-            budget.set_rate(f64::from(asked.ceiling()), now);
-        }
     }
 
     fn check_throughput(&self, throughput: Option<Throughput>) -> Result<()> {
@@ -343,41 +280,49 @@ pub(super) fn check_version(if_match: Option<Etag>, current: Etag) -> Result<()>
     }
 }
 
+pub(super) fn new_container(
+    next: &mut Counters,
+    database: Rid,
+    definition: &ContainerDefinition,
+) -> Result<ContainerRecord> {
+    let number = take(&mut next.container);
+    let rid = Rid::container(database, number);
+    Ok(ContainerRecord { rid, number, body: to_json(&definition.body)?, rids: next.take_generation() })
+}
+
 /// The first indexes of a container, which are complete because there are no items.
-fn new_index(next: &mut Counters, container: &ContainerRecord) -> IndexRecord {
+pub(super) fn new_index(next: &mut Counters, ranges: &RangesRecord) -> IndexRecord {
     let index = |range: &RangeRecord| RangeIndexRecord {
         id: range.id,
         active: next.take_generation(),
         building: None,
+        borrowed: false,
+        merging: false,
     };
-    IndexRecord { rid: container.rid, ranges: container.ranges.iter().map(index).collect(), made_by: None }
+    IndexRecord { rid: ranges.rid, ranges: ranges.ranges.iter().map(index).collect(), made_by: None }
 }
 
-fn range_record(range: &crate::range::Range) -> RangeRecord {
-    let spec = &range.partition.spec;
-    RangeRecord {
-        id: range.id,
-        partition: spec.number,
-        rids: spec.rid_generation,
-        min: spec.range.min.to_hex(),
-        max: spec.range.max.to_hex(),
-        parents: range.parents.clone(),
-    }
-}
-
-fn removed_ids(container: &Container, catalog: &Catalog) -> Vec<String> {
+pub(super) fn removed_ids(container: &Container, catalog: &Catalog) -> Vec<String> {
     let rid = container.resource.rid;
-    let mut ids = vec![format!("container:{rid}"), format!("index:{rid}")];
+    let mut ids = vec![format!("container:{rid}"), format!("index:{rid}"), format!("ranges:{rid}")];
     ids.extend(catalog.offer_of(rid).map(|offer| format!("offer:{}", offer.rid)));
+    ids.extend(container.has_throughput_record().then(|| format!("throughput:{rid}")));
     ids.extend(catalog.child_records(rid));
     ids
 }
 
 pub(super) fn dropped(container: &Container) -> DroppedRecord {
-    let (mut partitions, mut generations) = (Vec::new(), container.building_generations());
+    let (mut partitions, mut generations) = (Vec::new(), vec![container.rid_generation]);
     for range in &container.ranges {
-        partitions.push(range.partition.spec.number);
-        generations.extend([range.partition.spec.rid_generation, range.index().generation]);
+        let spec = &range.partition.spec;
+        partitions.extend(spec.sources.iter().map(|source| source.number).chain([spec.number]));
+        let schema = range.schema.load();
+        generations.push(schema.index.generation);
+        generations.extend(schema.building.as_ref().map(|index| index.generation));
+    }
+    for list in [&mut partitions, &mut generations] {
+        list.sort_unstable();
+        list.dedup();
     }
     DroppedRecord { number: container.number, partitions, generations }
 }

@@ -109,7 +109,7 @@ impl ChildKind {
         Quota { count, bytes, name }
     }
 
-    fn rid(self, owner: Rid, number: u32) -> Rid {
+    pub(super) fn rid(self, owner: Rid, number: u32) -> Rid {
         match self {
             ChildKind::User
             | ChildKind::EncryptionKey

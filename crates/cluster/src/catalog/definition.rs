@@ -35,6 +35,9 @@ pub struct ContainerDefinition {
     pub body: Doc,
     pub key: PartitionKeyDef,
     pub indexing: IndexingPolicy,
+    /// A job copies the container elsewhere while it changes, so every change is recorded, whatever its policy says.
+    /// The jobs of the catalog decide this; it is no part of the body.
+    pub is_followed: bool,
 }
 
 /// What the server itself adds to a container; clients send it back.
@@ -129,7 +132,7 @@ impl ContainerDefinition {
         refuse_unsupported(&object)?;
         let body = to_doc(&Value::Object(ordered(object))).map_err(Error::invalid)?;
         let indexing = index_paths::compile(&body)?;
-        Ok(ContainerDefinition { id, body, key, indexing })
+        Ok(ContainerDefinition { id, body, key, indexing, is_followed: false })
     }
 }
 

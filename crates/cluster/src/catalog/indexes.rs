@@ -1,9 +1,11 @@
 //! The indexes of a container: which one its readers use, which one is being built, and the step from one to the other.
 //!
-//! All partitions of a container are in the same phase, because the phase is one record of the catalog. A replaced
-//! policy starts a new generation in each partition; when all are complete, one durable change makes them active and
-//! names the old ones for erasing.
+//! The indexes of all partitions of a container are one record of the catalog. A replaced policy starts a new generation in
+//! each partition; when all are complete, one durable change makes them active and names the old ones for erasing.
+//! A partition that comes from a split goes on with the index of its parent, together with its siblings, and builds its
+//! own in the same way.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use orrery_store::indexing::IndexingPolicy;
@@ -50,20 +52,25 @@ impl Policies {
 
     pub fn schema(&self, definition: &ContainerDefinition, index: &RangeIndexRecord) -> Schema {
         let active = ActiveIndex::new(index.active, self.active.clone(), self.current.clone());
-        let building =
-            index.building.map(|generation| IndexGeneration { generation, policy: self.current.clone() });
+        let active = active.borrowed(index.borrowed);
+        let building = index.building.map(|generation| IndexGeneration {
+            generation,
+            is_shared: index.merging,
+            policy: self.current.clone(),
+        });
         Schema {
             key: definition.key.clone(),
             index: Arc::new(active),
             building,
             ttl: definition.ttl(),
             unique: definition.unique_keys(),
-            keeps_history: definition.retention().is_some(),
+            keeps_history: definition.is_followed || definition.retention().is_some(),
+            keeps_replaced: definition.is_followed,
         }
     }
 
     /// Lets writers and readers know.
-    fn apply(&self, record: &IndexRecord, definition: &ContainerDefinition, ranges: &[Arc<Range>]) {
+    pub fn apply(&self, record: &IndexRecord, definition: &ContainerDefinition, ranges: &[Arc<Range>]) {
         for range in ranges {
             if let Some(index) = record.ranges.iter().find(|index| index.id == range.id) {
                 range.schema.store(Arc::new(self.schema(definition, index)));
@@ -82,26 +89,28 @@ impl IndexChange {
         let schema = container.ranges[0].schema.load_full();
         let wanted = Arc::new(definition.indexing.clone());
         let mut record = container.index_record();
-        let (mut retired, mut starts_build) = (Vec::new(), false);
+        let mut starts_build = false;
         let mut active = schema.index.policy.clone();
-        if wanted.gives_same_terms(&active) {
-            // What is there serves, so a build for another policy has lost its purpose.
-            for index in &mut record.ranges {
-                let building = index.building.take();
-                retired.extend(building.map(|generation| container.retire(index.id, generation)));
+        let is_served = wanted.gives_same_terms(&active);
+        // What is being built was for the definition that is replaced now.
+        let is_wanted = container.definition.indexing.gives_same_terms(&wanted);
+        for index in &mut record.ranges {
+            // What is there serves, so a build for another policy has lost its purpose, unless it is to end a loan.
+            let is_due = !is_served || index.borrowed;
+            if index.building.is_some() && is_due && is_wanted && !index.merging {
+                continue;
             }
+            index.building = is_due.then(|| next.take_generation());
+            index.merging = false;
+            starts_build |= is_due;
+        }
+        if is_served {
             record.made_by = None;
             active = wanted.clone();
-        } else if !schema.building.as_ref().is_some_and(|index| index.policy.gives_same_terms(&wanted)) {
-            for index in &mut record.ranges {
-                let building = index.building.replace(next.take_generation());
-                retired.extend(building.map(|generation| container.retire(index.id, generation)));
-            }
-            if record.made_by.is_none() {
-                record.made_by = Some(index_paths::index_part(&to_json(&container.definition.body)?));
-            }
-            starts_build = true;
+        } else if record.made_by.is_none() {
+            record.made_by = Some(index_paths::index_part(&to_json(&container.definition.body)?));
         }
+        let retired = container.retired_by(&record);
         let policies = Policies { active, current: wanted };
         Ok(IndexChange { record, retired, starts_build, policies })
     }
@@ -118,24 +127,24 @@ impl IndexChange {
 }
 
 impl Db {
-    /// Makes the indexes active that were built as `generations`, in the order of the ranges. Answers false when
-    /// the container no longer waits for them.
-    pub(crate) async fn finish_index_build(&self, rid: Rid, generations: &[u32]) -> Result<bool> {
+    /// Makes the indexes active that were built, of ranges and generations. Answers false when the container no
+    /// longer waits for them.
+    pub(crate) async fn finish_index_build(&self, rid: Rid, builds: &[(u32, u32)]) -> Result<bool> {
         let mut counters = self.inner.control.lock().await;
         let mut catalog = Catalog::clone(&self.catalog());
         let Some(current) = catalog.container_by_rid(rid).cloned() else { return Ok(false) };
-        if current.building_generations() != generations {
+        if current.builds() != builds {
             return Ok(false);
         }
         let mut record = current.index_record();
         record.made_by = None;
-        let mut retired = Vec::new();
-        for index in &mut record.ranges {
+        for index in record.ranges.iter_mut().filter(|index| !index.merging) {
             if let Some(built) = index.building.take() {
-                let old = std::mem::replace(&mut index.active, built);
-                retired.push(current.retire(index.id, old));
+                index.active = built;
+                index.borrowed = false;
             }
         }
+        let retired = current.retired_by(&record);
         let mut records = vec![Record::Index(record.clone())];
         records.extend(retired.iter().cloned().map(Record::Retired));
         let next = counters.clone();
@@ -154,6 +163,10 @@ impl Db {
 impl Container {
     /// How much of the index that the policy asks for is there, in percent; 100 when queries use it.
     pub fn index_progress(&self) -> u8 {
+        if self.index_made_by.is_none() {
+            // What is being built all the same is no other index, only a copy in another place.
+            return 100;
+        }
         let (mut built, mut items, mut building) = (0, 0, false);
         for range in &self.ranges {
             let in_range = range.partition.state().items;
@@ -170,18 +183,31 @@ impl Container {
         }
     }
 
-    /// The generations that are being built, in the order of the ranges; empty when none are.
-    pub(crate) fn building_generations(&self) -> Vec<u32> {
-        let building =
-            |range: &Arc<Range>| range.schema.load().building.as_ref().map(|index| index.generation);
+    /// The ids of ranges whose index is being built, and its generation; not those that are being merged.
+    pub(crate) fn builds(&self) -> Vec<(u32, u32)> {
+        let building = |range: &Arc<Range>| {
+            let schema = range.schema.load();
+            let index = schema.building.as_ref().filter(|index| !index.is_shared)?;
+            Some((range.id, index.generation))
+        };
         self.ranges.iter().filter_map(building).collect()
+    }
+
+    /// Whether a partition still uses the index of the one that it was split from.
+    pub fn borrows_indexes(&self) -> bool {
+        self.ranges.iter().any(|range| range.schema.load().index.is_borrowed)
     }
 
     pub(super) fn index_record(&self) -> IndexRecord {
         let index = |range: &Arc<Range>| {
             let schema = range.schema.load();
-            let building = schema.building.as_ref().map(|index| index.generation);
-            RangeIndexRecord { id: range.id, active: schema.index.generation, building }
+            RangeIndexRecord {
+                id: range.id,
+                active: schema.index.generation,
+                building: schema.building.as_ref().map(|index| index.generation),
+                borrowed: schema.index.is_borrowed,
+                merging: schema.building.as_ref().is_some_and(|index| index.is_shared),
+            }
         };
         IndexRecord {
             rid: self.resource.rid,
@@ -190,9 +216,26 @@ impl Container {
         }
     }
 
-    fn retire(&self, range: u32, generation: u32) -> RetiredRecord {
-        let range = self.range_by_id(range).expect("an index belongs to a range of its container");
-        RetiredRecord { partition: range.partition.spec.number, generation }
+    /// The indexes that are in use now, and by nobody once the record has taken effect.
+    pub(super) fn retired_by(&self, record: &IndexRecord) -> Vec<RetiredRecord> {
+        let used: HashSet<u32> =
+            record.ranges.iter().flat_map(|index| std::iter::once(index.active).chain(index.building)).collect();
+        let mut retired: Vec<RetiredRecord> = Vec::new();
+        for range in &self.ranges {
+            let schema = range.schema.load();
+            let building = schema.building.as_ref().map(|index| index.generation);
+            let number = range.partition.spec.number;
+            for generation in std::iter::once(schema.index.generation).chain(building) {
+                if used.contains(&generation) {
+                    continue;
+                }
+                match retired.iter_mut().find(|record| record.generation == generation) {
+                    Some(record) => record.partitions.push(number),
+                    None => retired.push(RetiredRecord { partitions: vec![number], generation }),
+                }
+            }
+        }
+        retired
     }
 }
 

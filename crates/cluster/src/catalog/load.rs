@@ -11,21 +11,24 @@ use orrery_store::{ItemHeader, Lifetimes, Partition, PartitionSpec, Scan, View};
 use super::children::load_child;
 use super::indexes::Policies;
 use super::record::{
-    ChildRecord, ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, IndexRecord, OfferRecord,
-    Record, RetiredRecord, to_doc,
+    ChildRecord, ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, HoursRecord, IndexRecord, OfferRecord,
+    RangesRecord, Record, RetiredRecord, to_doc,
 };
 use super::{Catalog, Container, ContainerDefinition, Database};
-use crate::offer::{self, Offer};
+use crate::copy::JobRecord;
+use crate::offer::Offer;
 use crate::options::{DbOptions, OpenError};
 use crate::range::{Range, RangeParts};
 use crate::resource::{Resource, ResourceKind};
 use crate::rid::Rid;
 use crate::throttle::Budget;
+use crate::throughput::{Hours, Settings};
 
 /// The catalog as it was when the server stopped.
 pub struct Loaded {
     pub catalog: Catalog,
     pub counters: Counters,
+    pub hours: Hours,
     pub unfinished: Unfinished,
 }
 
@@ -43,9 +46,13 @@ struct Records {
     counters: Option<Counters>,
     databases: Stored<DatabaseRecord>,
     containers: Stored<ContainerRecord>,
+    ranges: HashMap<Rid, RangesRecord>,
     indexes: HashMap<Rid, IndexRecord>,
     offers: Stored<OfferRecord>,
+    throughput: HashMap<Rid, Settings>,
+    hours: Vec<HoursRecord>,
     children: Stored<ChildRecord>,
+    jobs: Vec<JobRecord>,
     unfinished: Unfinished,
 }
 
@@ -62,6 +69,7 @@ impl Loaded {
         }
         let builder = Builder { options, snapshot, now: Instant::now() };
         let mut catalog = Catalog::default();
+        records.jobs.into_iter().for_each(|job| drop(catalog.put_job(job)));
         let offers: HashMap<Rid, OfferRecord> =
             records.offers.iter().map(|(record, _)| (record.target, record.clone())).collect();
         for (record, header) in records.databases {
@@ -69,11 +77,14 @@ impl Loaded {
             catalog.put_database(builder.database(record, &header, budget).map_err(OpenError::Catalog)?);
         }
         for (record, header) in records.containers {
-            let index = records.indexes.remove(&record.rid);
-            let index = index
-                .ok_or_else(|| OpenError::Catalog(format!("container {} has no index record", record.rid)))?;
+            let missing = |what| OpenError::Catalog(format!("container {} has no {what} record", record.rid));
+            let index = records.indexes.remove(&record.rid).ok_or_else(|| missing("index"))?;
+            let ranges = records.ranges.remove(&record.rid).ok_or_else(|| missing("ranges"))?;
             let offer = offers.get(&record.rid);
-            let container = builder.container(record, index, &header, offer, &catalog)?;
+            let settings = records.throughput.remove(&record.rid).unwrap_or_default();
+            let mut container = builder.container(record, (ranges, index), &header, offer, &catalog)?;
+            container.throughput = Arc::new(settings);
+            container.set_budgets(offer.map(|offer| offer.throughput), options, builder.now);
             catalog.put_container(container);
         }
         for (record, header) in records.offers {
@@ -82,7 +93,8 @@ impl Loaded {
         for (record, header) in records.children {
             catalog.put_child(load_child(&record, &header).map_err(OpenError::Catalog)?);
         }
-        Ok(Loaded { catalog, counters, unfinished: records.unfinished })
+        let hours = Hours::load(records.hours);
+        Ok(Loaded { catalog, counters, hours, unfinished: records.unfinished })
     }
 }
 
@@ -111,10 +123,14 @@ impl Records {
             Record::Counters(record) => self.counters = Some(record),
             Record::Database(record) => self.databases.push((record, header)),
             Record::Container(record) => self.containers.push((record, header)),
+            Record::Ranges(record) => drop(self.ranges.insert(record.rid, record)),
             Record::Index(record) => drop(self.indexes.insert(record.rid, record)),
             Record::Retired(record) => self.unfinished.retired.push(record),
             Record::Offer(record) => self.offers.push((record, header)),
+            Record::Throughput(record) => drop(self.throughput.insert(record.rid, record.settings)),
+            Record::Hours(record) => self.hours.push(record),
             Record::Child(record) => self.children.push((record, header)),
+            Record::Job(record) => self.jobs.push(*record),
             Record::Dropped(record) => self.unfinished.dropped.push(record),
         }
     }
@@ -146,52 +162,53 @@ impl Builder<'_> {
     pub fn container(
         &self,
         record: ContainerRecord,
-        index: IndexRecord,
+        (ranges_record, index): (RangesRecord, IndexRecord),
         header: &ItemHeader,
         offer: Option<&OfferRecord>,
         catalog: &Catalog,
     ) -> Result<Container, OpenError> {
         let body = to_doc(&record.body).map_err(OpenError::Catalog)?;
-        let definition = ContainerDefinition::parse(&body)
+        let mut definition = ContainerDefinition::parse(&body)
             .map_err(|error| OpenError::Catalog(format!("container {}: {}", record.rid, error.kind)))?;
+        definition.is_followed = catalog.is_followed(record.rid);
         let resource =
             make_resource(ResourceKind::Container, record.rid, body, header).map_err(OpenError::Catalog)?;
         let database = record.rid.database_part().and_then(|rid| catalog.database_by_rid(rid));
         let database = database
             .ok_or_else(|| OpenError::Catalog(format!("container {} has no database", record.rid)))?;
-        let rate = partition_rate(offer.map(|offer| offer.throughput), record.ranges.len(), self.options);
-        let ranges = self.ranges(&record, &index, &definition, header, rate)?;
-        Ok(Container {
+        let count = ranges_record.ranges.len();
+        let rate = partition_rate(offer.map(|offer| offer.throughput), count, self.options);
+        let ranges = self.ranges(&record, (&ranges_record, &index), &definition, header, rate)?;
+        let container = Container {
             resource,
             database: database.resource.rid,
             database_id: database.resource.id.clone(),
             number: record.number,
+            rid_generation: record.rids,
             definition,
             ranges,
-            next_range: record.next_range,
+            next_range: ranges_record.next_range,
             index_made_by: index.made_by,
             shared_budget: if offer.is_none() { database.budget.clone() } else { None },
-        })
+            throughput: Arc::default(),
+            is_hidden: catalog.is_hidden(record.rid),
+        };
+        container.set_budgets(offer.map(|offer| offer.throughput), self.options, self.now);
+        Ok(container)
     }
 
     fn ranges(
         &self,
         record: &ContainerRecord,
-        index: &IndexRecord,
+        (stored, index): (&RangesRecord, &IndexRecord),
         definition: &ContainerDefinition,
         header: &ItemHeader,
         rate: f64,
     ) -> Result<Vec<Arc<Range>>, OpenError> {
         let policies = Policies::of(index, definition).map_err(OpenError::Catalog)?;
-        let mut ranges = Vec::with_capacity(record.ranges.len());
-        for range in &record.ranges {
-            let spec = PartitionSpec {
-                number: range.partition,
-                container: record.number,
-                rid_generation: range.rids,
-                range: range.epk().map_err(OpenError::Catalog)?,
-                rid_prefix: range.id,
-            };
+        let mut ranges = Vec::with_capacity(stored.ranges.len());
+        for range in &stored.ranges {
+            let spec = range.spec(record.number, record.rids).map_err(OpenError::Catalog)?;
             let index = index.ranges.iter().find(|index| index.id == range.id);
             let index = index.ok_or_else(|| {
                 OpenError::Catalog(format!("range {} of container {} has no index", range.id, record.rid))
@@ -233,14 +250,11 @@ pub(super) fn make_offer(record: &OfferRecord, header: &ItemHeader, catalog: &Ca
         Some(container) => format!("dbs/{}/colls/{}/", container.database, record.target),
         None => format!("dbs/{}/", record.target),
     };
-    let bytes = container.map_or(0, |container| container.usage().bytes);
-    let throughput = record.throughput();
     Offer {
         rid: record.rid,
         target: record.target,
         target_link,
-        throughput,
-        minimum: offer::minimum(throughput, record.highest, bytes),
+        throughput: record.throughput(),
         highest: record.highest,
         etag: header.etag,
         ts: header.ts(),
@@ -260,5 +274,5 @@ pub(super) fn make_resource(
 /// Partition 0: the catalog's own.
 pub(crate) fn catalog_spec() -> PartitionSpec {
     let range = EpkRange::full();
-    PartitionSpec { number: 0, container: 0, rid_generation: 0, range, rid_prefix: 0 }
+    PartitionSpec { number: 0, container: 0, rid_generation: 0, range, rid_prefix: 0, sources: vec![] }
 }

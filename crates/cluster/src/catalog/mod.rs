@@ -7,8 +7,11 @@ mod changes;
 mod children;
 mod definition;
 mod indexes;
+mod jobs;
 mod load;
+mod offers;
 mod purge;
+mod ranges;
 mod record;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,16 +19,19 @@ use std::sync::Arc;
 
 use orrery_doc::Epk;
 
+use crate::copy::JobRecord;
 use crate::offer::Offer;
 use crate::range::{Range, RangeInfo};
 use crate::resource::Resource;
 use crate::rid::Rid;
 use crate::throttle::Budget;
+use crate::throughput::Settings;
 
 pub use children::{Child, ChildKind};
 pub use definition::{ContainerDefinition, check_name};
 pub(crate) use load::{Loaded, catalog_spec};
-pub(crate) use record::Counters;
+pub(crate) use ranges::Succession;
+pub(crate) use record::{Counters, rid_text, HoursRecord, RangeIndexRecord};
 
 /// Everything that exists at one moment.
 #[derive(Clone, Default)]
@@ -37,6 +43,8 @@ pub struct Catalog {
     offers_by_target: HashMap<Rid, Rid>,
     /// What is below an owner, by kind.
     families: HashMap<(Rid, ChildKind), Arc<children::Family>>,
+    /// Copying and re-keying, also what is over; by id.
+    jobs: BTreeMap<String, Arc<JobRecord>>,
 }
 
 #[derive(Clone)]
@@ -55,6 +63,8 @@ pub struct Container {
     pub database_id: String,
     /// Prefix of its items' keys.
     pub number: u32,
+    /// Prefix of its rid terms.
+    pub(crate) rid_generation: u32,
     pub definition: ContainerDefinition,
     /// Ordered by key space, without gaps.
     pub(crate) ranges: Vec<Arc<Range>>,
@@ -63,6 +73,10 @@ pub struct Container {
     pub(crate) index_made_by: Option<serde_json::Value>,
     /// Set when the container lives from its database's throughput.
     pub(crate) shared_budget: Option<Arc<Budget>>,
+    /// What an operator has set besides the offer.
+    pub throughput: Arc<Settings>,
+    /// In the making: it will take the place of the container of this name, and until then clients do not see it.
+    pub(crate) is_hidden: bool,
 }
 
 /// What a container holds.
@@ -91,7 +105,7 @@ impl Catalog {
     }
 
     pub fn containers(&self) -> impl Iterator<Item = &Arc<Container>> {
-        self.databases.values().flat_map(|database| database.containers())
+        self.databases.values().flat_map(|database| database.all_containers())
     }
 
     pub fn offers(&self) -> impl Iterator<Item = &Arc<Offer>> {
@@ -120,7 +134,9 @@ impl Catalog {
         self.containers.insert(rid, container.clone());
         if let Some(database) = self.databases.get_mut(&container.database) {
             let database = Arc::make_mut(database);
-            database.names.insert(container.resource.id.clone(), rid);
+            if !container.is_hidden {
+                database.names.insert(container.resource.id.clone(), rid);
+            }
             database.containers.insert(rid, container.clone());
         }
         container
@@ -146,7 +162,9 @@ impl Catalog {
         if let Some(container) = self.containers.remove(&rid) {
             if let Some(database) = self.databases.get_mut(&container.database) {
                 let database = Arc::make_mut(database);
-                database.names.remove(&container.resource.id);
+                if database.names.get(&container.resource.id) == Some(&rid) {
+                    database.names.remove(&container.resource.id);
+                }
                 database.containers.remove(&rid);
             }
             self.remove_children(rid);
@@ -166,8 +184,12 @@ impl Database {
         self.containers.get(self.names.get(name)?)
     }
 
-    /// In the order of creation.
+    /// In the order of creation, without those that clients do not see.
     pub fn containers(&self) -> impl Iterator<Item = &Arc<Container>> {
+        self.containers.values().filter(|container| !container.is_hidden)
+    }
+
+    pub(crate) fn all_containers(&self) -> impl Iterator<Item = &Arc<Container>> {
         self.containers.values()
     }
 }
@@ -175,17 +197,16 @@ impl Database {
 impl Container {
     /// Current physical partitions, in the order of the key space.
     pub fn ranges(&self) -> Vec<RangeInfo> {
-        let fraction = 1.0 / self.ranges.len() as f64;
-        let info = |range: &Arc<Range>| RangeInfo {
+        let info = |(range, part): (&Arc<Range>, f64)| RangeInfo {
             id: range.id,
             range: range.epk().clone(),
             parents: range.parents.clone(),
             lsn: range.partition.lsn(),
-            throughput_fraction: fraction,
+            throughput_fraction: part,
             etag: range.etag,
             ts: range.ts,
         };
-        self.ranges.iter().map(info).collect()
+        self.ranges.iter().zip(self.parts()).map(info).collect()
     }
 
     pub fn usage(&self) -> Usage {

@@ -25,7 +25,7 @@ const PAUSE_FULL: Duration = Duration::from_millis(500);
 impl Db {
     /// Closes the ranges of a dropped container, waits until they are quiet, then erases their keys.
     pub(super) fn purge_later(&self, container: &Arc<Container>) {
-        container.ranges.iter().for_each(|range| range.close());
+        container.ranges.iter().for_each(|range| range.close(&self.inner.committer));
         let (db, container) = (self.clone(), container.clone());
         let record = super::changes::dropped(&container);
         tokio::spawn(async move {
@@ -89,11 +89,10 @@ impl Db {
     }
 
     async fn erase_index(&self, record: RetiredRecord) {
-        let prefixes = [
-            (Keyspace::Index, record.generation.to_be_bytes().to_vec()),
-            (Keyspace::Meta, keys::path_counts(record.partition, record.generation)),
-        ];
-        self.erase_all(prefixes.to_vec(), Record::Retired(record)).await;
+        let mut prefixes = vec![(Keyspace::Index, record.generation.to_be_bytes().to_vec())];
+        let counts = |partition: &u32| (Keyspace::Meta, keys::path_counts(*partition, record.generation));
+        prefixes.extend(record.partitions.iter().map(counts));
+        self.erase_all(prefixes, Record::Retired(record)).await;
     }
 
     async fn purge(&self, record: DroppedRecord) {

@@ -2,15 +2,19 @@
 
 use orrery_doc::{Doc, Epk, EpkRange, json};
 use orrery_store::limits::RESOURCE_DEPTH_MAX;
+use orrery_store::{Lsn, PartitionSpec, Source};
 use serde::{Deserialize, Serialize};
 
 use super::children::{self, ChildKind};
+use crate::copy::JobRecord;
 use crate::error::Error;
+use crate::range::Range;
 use crate::request::Throughput;
 use crate::rid::Rid;
+use crate::throughput::{Hour, Settings};
 
 /// What this build writes, and the only format that it reads. It changes when the meaning of stored keys or values does.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// Wrapping a body adds two levels to its depth.
 const RECORD_DEPTH_MAX: usize = RESOURCE_DEPTH_MAX + 4;
@@ -21,10 +25,14 @@ pub enum Record {
     Counters(Counters),
     Database(DatabaseRecord),
     Container(ContainerRecord),
+    Ranges(RangesRecord),
     Index(IndexRecord),
     Retired(RetiredRecord),
     Offer(OfferRecord),
+    Throughput(ThroughputRecord),
+    Hours(HoursRecord),
     Child(ChildRecord),
+    Job(Box<JobRecord>),
     Dropped(DroppedRecord),
 }
 
@@ -59,6 +67,18 @@ pub struct ContainerRecord {
     /// Prefix of its items' keys.
     pub number: u32,
     pub body: serde_json::Value,
+    /// The generation of its rid terms.
+    pub rids: u32,
+}
+
+/// The physical partitions of a container. They change without the container changing, so they have a record of
+/// their own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RangesRecord {
+    /// Of the container.
+    #[serde(with = "rid_text")]
+    pub rid: Rid,
     pub ranges: Vec<RangeRecord>,
     /// The next free id for a range.
     pub next_range: u32,
@@ -68,16 +88,26 @@ pub struct ContainerRecord {
 pub struct RangeRecord {
     pub id: u32,
     pub partition: u32,
-    /// The generation of its rid terms.
-    #[serde(default)]
-    pub rids: u32,
     /// EPKs in hexadecimal.
     pub min: String,
     pub max: String,
+    /// All ranges that this one comes from.
     pub parents: Vec<u32>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceRecord>,
 }
 
-/// The indexes of a container. They change without the container changing, so they have a record of their own.
+/// A partition that is no more, and of which a range still reads a part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SourceRecord {
+    pub partition: u32,
+    pub min: String,
+    pub max: String,
+    pub after: u64,
+    pub to: u64,
+}
+
+/// The indexes of a container, which change without it too.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IndexRecord {
@@ -95,12 +125,19 @@ pub struct RangeIndexRecord {
     pub id: u32,
     pub active: u32,
     pub building: Option<u32>,
+    /// The active index is that of a range that was split; others use it too.
+    #[serde(default)]
+    pub borrowed: bool,
+    /// What is being built is to be the index of the range that this one and a neighbour become.
+    #[serde(default)]
+    pub merging: bool,
 }
 
 /// An index that nobody uses any more and whose keys are still to be erased.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RetiredRecord {
-    pub partition: u32,
+    /// Those that counted paths for it.
+    pub partitions: Vec<u32>,
     pub generation: u32,
 }
 
@@ -115,6 +152,24 @@ pub struct OfferRecord {
     pub increment_percent: Option<u32>,
     /// The most that was ever provisioned; it limits how low one may go.
     pub highest: u32,
+}
+
+/// What an operator has set for a container besides its offer; there is none while all is as it was made.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ThroughputRecord {
+    /// Of the container.
+    #[serde(with = "rid_text")]
+    pub rid: Rid,
+    pub settings: Settings,
+}
+
+/// The highest use of the last hours.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HoursRecord {
+    /// Of the database or container that has an offer.
+    #[serde(with = "rid_text")]
+    pub rid: Rid,
+    pub hours: Vec<Hour>,
 }
 
 /// A user, a permission, a script: anything below an owner.
@@ -144,10 +199,14 @@ impl Record {
             Record::Counters(_) => "counters".into(),
             Record::Database(record) => format!("database:{}", record.rid),
             Record::Container(record) => format!("container:{}", record.rid),
+            Record::Ranges(record) => format!("ranges:{}", record.rid),
             Record::Index(record) => format!("index:{}", record.rid),
             Record::Retired(record) => format!("retired:{}", record.generation),
             Record::Offer(record) => format!("offer:{}", record.rid),
+            Record::Throughput(record) => format!("throughput:{}", record.rid),
+            Record::Hours(record) => format!("hours:{}", record.rid),
             Record::Child(record) => children::record_id(record.rid),
+            Record::Job(record) => super::jobs::record_id(&record.id),
             Record::Dropped(record) => format!("dropped:{}", record.number),
         }
     }
@@ -178,6 +237,11 @@ impl Counters {
         }
     }
 
+    pub fn take_partition(&mut self) -> u32 {
+        self.partition += 1;
+        self.partition - 1
+    }
+
     pub fn take_generation(&mut self) -> u32 {
         self.generation += 1;
         self.generation - 1
@@ -185,10 +249,51 @@ impl Counters {
 }
 
 impl RangeRecord {
-    pub fn epk(&self) -> Result<EpkRange, String> {
-        let bound = |text: &str| Epk::from_hex(text).ok_or_else(|| format!("{text} is no EPK"));
-        Ok(EpkRange { min: bound(&self.min)?, max: bound(&self.max)? })
+    pub fn of(range: &Range) -> RangeRecord {
+        RangeRecord::new(range.id, &range.partition.spec, range.parents.clone())
     }
+
+    pub fn new(id: u32, spec: &PartitionSpec, parents: Vec<u32>) -> RangeRecord {
+        let source = |source: &Source| SourceRecord {
+            partition: source.number,
+            min: source.range.min.to_hex(),
+            max: source.range.max.to_hex(),
+            after: source.after.0,
+            to: source.to.0,
+        };
+        RangeRecord {
+            id,
+            partition: spec.number,
+            min: spec.range.min.to_hex(),
+            max: spec.range.max.to_hex(),
+            parents,
+            sources: spec.sources.iter().map(source).collect(),
+        }
+    }
+
+    pub fn spec(&self, container: u32, rid_generation: u32) -> Result<PartitionSpec, String> {
+        let source = |source: &SourceRecord| {
+            Ok(Source {
+                number: source.partition,
+                range: epk_range(&source.min, &source.max)?,
+                after: Lsn(source.after),
+                to: Lsn(source.to),
+            })
+        };
+        Ok(PartitionSpec {
+            number: self.partition,
+            container,
+            rid_generation,
+            range: epk_range(&self.min, &self.max)?,
+            rid_prefix: self.id,
+            sources: self.sources.iter().map(source).collect::<Result<_, String>>()?,
+        })
+    }
+}
+
+fn epk_range(min: &str, max: &str) -> Result<EpkRange, String> {
+    let bound = |text: &str| Epk::from_hex(text).ok_or_else(|| format!("{text} is no EPK"));
+    Ok(EpkRange { min: bound(min)?, max: bound(max)? })
 }
 
 impl OfferRecord {
@@ -224,7 +329,7 @@ pub fn to_doc(body: &serde_json::Value) -> Result<Doc, String> {
     json::parse(&text, RECORD_DEPTH_MAX).map_err(|error| error.to_string())
 }
 
-mod rid_text {
+pub(crate) mod rid_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     use crate::rid::Rid;

@@ -43,7 +43,9 @@ impl Db {
     ) -> Result<QueryPage> {
         let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
         let is_quick = program.is_light() && program.is_blocking();
-        at_length(!is_quick, || self.merged_page(container, scope, program, page))
+        at_length(!is_quick, || {
+            self.where_it_is(container, |container| self.merged_page(container, scope, program, page))
+        })
     }
 
     fn merged_page(
@@ -95,7 +97,7 @@ impl Db {
     ) -> Result<()> {
         while let Some(range) = walk.range(request.container).cloned() {
             let lsn = self.admit(request.container, &range, request.page.session.as_ref())?;
-            let moment = self.moment(&range);
+            let moment = self.moment(&range)?;
             let mut visit = Visit::new(request, &range, &moment, walk)?;
             visit.resumed = resumed.take();
             let end = key_order::feed(&mut visit, run)?;
@@ -130,7 +132,7 @@ impl Db {
             return Ok(None);
         }
         let walk = Walk::start(request.container, request.scope, None)?;
-        let moments: Vec<Moment> = ranges.iter().map(|(range, _)| self.moment(range)).collect();
+        let moments = ranges.iter().map(|(range, _)| self.moment(range)).collect::<Result<Vec<Moment>>>()?;
         let visits = ranges.iter().zip(&moments);
         let visits = visits.map(|((range, _), moment)| Visit::new(request, range, moment, &walk));
         let mut visits = visits.collect::<Result<Vec<Visit<'_>>>>()?;
@@ -182,7 +184,7 @@ impl Db {
 
     /// Visits one partition on a thread of its own.
     fn visit_apart(&self, request: Request<'_>, range: &Range, listener: SyncSender<Found>) -> Result<Work> {
-        let moment = self.moment(range);
+        let moment = self.moment(range)?;
         let walk = Walk::start(request.container, request.scope, None)?;
         let mut visit = Visit::new(request, range, &moment, &walk)?;
         let context = context_now(&request);

@@ -61,7 +61,9 @@ impl Db {
     ) -> Result<QueryPage> {
         let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
         // Most pages of light programs are short; whoever finds out that one is not leaves the thread to others.
-        at_length(!program.is_light(), || self.query_page(container, scope, program, page))
+        at_length(!program.is_light(), || {
+            self.where_it_is(container, |container| self.query_page(container, scope, program, page))
+        })
     }
 
     fn query_page(
@@ -81,7 +83,7 @@ impl Db {
             return Err(ErrorKind::NeedsQueryPlan.into());
         }
         let lsn = self.admit(container, &range, page.session.as_ref())?;
-        let moment = self.moment(&range);
+        let moment = self.moment(&range)?;
         let functions = self.functions_of(container, program)?;
         let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);
         let request = Request { container, scope, program, page, carry: carry.as_ref(), functions };
@@ -102,6 +104,9 @@ impl Db {
         let Work { tally, note } = work;
         let charge = ru::query(&tally.meter, request.page.consistency);
         self.pay(request.container, range, &charge);
+        range.insight.scoped(request.container, request.scope, charge.total());
+        let Request { container, scope, program, page: options, .. } = request;
+        self.record_query(container, range, scope, program, options, page.rows.len());
         page.meter.add(&tally.meter);
         page.plan.add(note, &tally.meter, tally.times());
         page.receipt.charge.lines.extend(charge.lines);
@@ -119,7 +124,7 @@ impl Db {
         let found = match walk.epk.contains(&key.epk) {
             true => {
                 let range = container.range_of(&key.epk);
-                let moment = self.moment(range);
+                let moment = self.moment(range)?;
                 let view = moment.view(range);
                 view.item(&key.epk, &Target::Id(key.id.clone())).map_err(stored)?
             }
@@ -138,7 +143,7 @@ impl Db {
         let mut items = Vec::new();
         if let Ok(rid) = after.place.as_slice().try_into().map(u64::from_be_bytes) {
             for range in request.container.ranges.iter().filter(|range| range.epk().overlaps(&walk.epk)) {
-                let moment = self.moment(range);
+                let moment = self.moment(range)?;
                 items.extend(moment.view(range).item_of_rid(rid).map_err(stored)?);
             }
         }
@@ -146,10 +151,10 @@ impl Db {
     }
 
     /// What readers see of a range now, with an index that is complete in it.
-    fn moment(&self, range: &Range) -> Moment {
-        let (lsn, snapshot, schema) = range.schema_point(&self.inner.committer);
+    fn moment(&self, range: &Range) -> Result<Moment> {
+        let (lsn, snapshot, schema) = range.schema_point(&self.inner.committer)?;
         let lifetimes = schema.lifetimes(crate::db::now());
-        Moment { snapshot, index: schema.index.clone(), lsn, lifetimes }
+        Ok(Moment { snapshot, index: schema.index.clone(), lsn, lifetimes })
     }
 }
 

@@ -18,6 +18,7 @@ use crate::db::{Db, now};
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::{Range, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
+use crate::throughput::KeyMark;
 
 /// What a script costs besides what it does.
 const START_UNITS: f64 = 1.0;
@@ -74,7 +75,8 @@ impl Db {
         options: &ScriptOptions,
     ) -> Result<Transacted> {
         let deadline = tokio::time::Instant::now() + SCRIPT_ANSWER_TIME_MAX;
-        self.admit(&place.container, &place.range, None)?;
+        self.admit_key(&place.container, &place.range, KeyMark::of(&place.epk), None)
+            .inspect_err(|error| place.range.insight.refused(&place.epk, &place.key, error))?;
         let scripts = &self.inner.scripts;
         let busy = |_| Error::from(ErrorKind::ScriptsBusy);
         let _turn = match scripts.races.load(Ordering::Relaxed) {
@@ -136,14 +138,15 @@ impl Db {
                 Err(WriteError::Unwritten(kind)) => return Err(kind.into()),
             }
         }
-        self.pay(&place.container, &place.range, &charge);
+        self.pay_key(&place.container, &place.range, KeyMark::of(&place.epk), &charge);
+        place.range.insight.keyed(&place.epk, &place.key, charge.total());
         let item_lsn = produced.outcome.as_ref().map(|_| lsn);
         let served = Some(Served { range_id: place.range.id, lsn, item_lsn });
         Ok(Some(Transacted { produced, log, receipt: Receipt { charge, served } }))
     }
 
     fn host(&self, place: &Place, options: &ScriptOptions, limits: &Limits) -> Result<ScriptHost> {
-        let (_, snapshot, schema) = place.range.schema_point(&self.inner.committer);
+        let (_, snapshot, schema) = place.range.schema_point(&self.inner.committer)?;
         let bench = Workbench::new(
             &place.range.partition,
             snapshot,
@@ -176,7 +179,8 @@ impl Db {
     }
 
     fn settle_script(&self, place: &Place, kind: ErrorKind, charge: Charge, lsn: Lsn) -> Error {
-        self.pay(&place.container, &place.range, &charge);
+        self.pay_key(&place.container, &place.range, KeyMark::of(&place.epk), &charge);
+        place.range.insight.keyed(&place.epk, &place.key, charge.total());
         let served = Some(Served { range_id: place.range.id, lsn, item_lsn: None });
         Error::from(kind).with(Receipt { charge, served })
     }

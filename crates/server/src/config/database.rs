@@ -17,6 +17,7 @@ impl Config {
                 logical_partition_bytes: self.logical_partition_bytes,
                 partition_bytes: self.partition_bytes,
                 partition_throughput: self.partition_throughput,
+                merge_after: self.merge_after_seconds,
             },
             throttle: !self.no_throttle,
             account: self.account(),

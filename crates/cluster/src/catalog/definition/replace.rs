@@ -39,7 +39,7 @@ pub(super) fn replace(current: &ContainerDefinition, body: &Doc) -> Result<Conta
     }
     unmodified(embeddings(&old)?, embeddings(&new)?, "embedding policy")?;
     unmodified(indexes(&old)?, indexes(&new)?, "vector indexing policy")?;
-    Ok(replaced)
+    Ok(ContainerDefinition { is_followed: current.is_followed, ..replaced })
 }
 
 /// No policy and an empty one say the same.

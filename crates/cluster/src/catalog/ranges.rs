@@ -1,0 +1,161 @@
+//! The physical partitions of a container, as the catalog changes them: some ranges go, others take their place.
+//!
+//! The states of the new partitions are written first, under numbers that nobody knows yet; the record of the catalog
+//! makes them the container's. A crash in between leaves states without an owner, whose numbers are given again.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use orrery_store::engine::Batch;
+use orrery_store::{Partition, PartitionSpec};
+
+use super::indexes::Policies;
+use super::load::partition_rate;
+use super::record::{Counters, IndexRecord, RangeIndexRecord, RangeRecord, RangesRecord, Record};
+use super::{Catalog, Container};
+use crate::db::Db;
+use crate::error::{Error, ErrorKind, Result};
+use crate::range::{Range, RangeParts};
+use crate::rid::Rid;
+
+/// Ranges that take the place of others.
+pub(crate) struct Succession {
+    /// Those that go.
+    pub old: Vec<Arc<Range>>,
+    /// Those that come, in the order of the key space, and the index that each begins with.
+    pub new: Vec<(PartitionSpec, RangeIndexRecord)>,
+}
+
+impl Succession {
+    /// A new range over a part of the key space that the old ones held.
+    pub fn child(
+        container: &Container,
+        old: &[Arc<Range>],
+        place: u32,
+        range: orrery_doc::EpkRange,
+        next: &mut Counters,
+    ) -> PartitionSpec {
+        let sources = old.iter().flat_map(|old| old.partition.spec.bequeath(&range, old.partition.lsn()));
+        PartitionSpec {
+            number: next.take_partition(),
+            container: container.number,
+            rid_generation: container.rid_generation,
+            rid_prefix: container.next_range + place,
+            sources: orrery_store::join(sources.collect()),
+            range,
+        }
+    }
+}
+
+impl Db {
+    /// Writes the states of the new ranges and makes them the container's. The old ones must be held; they are handed
+    /// over when this succeeds.
+    pub(crate) async fn succeed(
+        &self,
+        counters: &mut Counters,
+        next: Counters,
+        container: Rid,
+        succession: Succession,
+        states: Batch,
+    ) -> Result<Arc<Container>> {
+        let mut catalog = Catalog::clone(&self.catalog());
+        let current = catalog.container_by_rid(container).cloned().ok_or(ErrorKind::RangeGone)?;
+        self.inner.committer.commit(states).await.map_err(ErrorKind::from)?;
+        let snapshot = self.inner.committer.snapshot_owned();
+        let open = |(spec, _): &(PartitionSpec, RangeIndexRecord)| Partition::open(spec.clone(), &snapshot);
+        let partitions: std::result::Result<Vec<Partition>, _> = succession.new.iter().map(open).collect();
+        let partitions = partitions.map_err(|error| Error::invalid(error.to_string()))?;
+        let ranges = ranges_record(&current, &succession);
+        let index = index_record(&current, &succession);
+        let retired = current.retired_by(&index);
+        let mut records = vec![Record::Ranges(ranges.clone()), Record::Index(index.clone())];
+        records.extend(retired.iter().cloned().map(Record::Retired));
+        let policies = Policies::of(&index, &current.definition).map_err(Error::invalid)?;
+        let written = self.store(&next, records, vec![]).await?;
+        let offer = catalog.offer_of(container).map(|offer| offer.throughput.ceiling());
+        let make = |(partition, (spec, index)): (Partition, &(PartitionSpec, RangeIndexRecord))| {
+            let parts = RangeParts {
+                id: spec.rid_prefix,
+                parents: parents(&succession.old),
+                schema: policies.schema(&current.definition, index),
+                etag: written[0].etag,
+                ts: written[0].ts(),
+                rate: partition_rate(offer, ranges.ranges.len(), &self.inner.options),
+                limits: self.inner.options.limits,
+            };
+            Arc::new(Range::new(partition, parts))
+        };
+        let new: Vec<Arc<Range>> = partitions.into_iter().zip(&succession.new).map(make).collect();
+        let container = catalog.put_container(replaced(&current, &succession.old, &new, ranges.next_range));
+        container.set_budgets(offer, &self.inner.options, Instant::now());
+        self.publish(counters, next, catalog);
+        for old in &succession.old {
+            old.hand_over(&new, &self.inner.committer);
+        }
+        self.erase_indexes_later(&container, retired);
+        Ok(container)
+    }
+
+    /// Lets two neighbours build their parts of one index, or lets them stop.
+    pub(crate) async fn set_merging(&self, container: Rid, ranges: [u32; 2], merges: bool) -> Result<u32> {
+        let mut counters = self.inner.control.lock().await;
+        let mut next = counters.clone();
+        let catalog = self.catalog();
+        let current = catalog.container_by_rid(container).cloned().ok_or(ErrorKind::RangeGone)?;
+        let generation = if merges { next.take_generation() } else { 0 };
+        let mut record = current.index_record();
+        for index in record.ranges.iter_mut().filter(|index| ranges.contains(&index.id)) {
+            if merges && index.building.is_some() || !merges && !index.merging {
+                return Err(ErrorKind::Overloaded.into());
+            }
+            index.building = merges.then_some(generation);
+            index.merging = merges;
+        }
+        let retired = current.retired_by(&record);
+        let mut records = vec![Record::Index(record.clone())];
+        records.extend(retired.iter().cloned().map(Record::Retired));
+        self.store(&next, records, vec![]).await?;
+        let policies = Policies::of(&record, &current.definition).map_err(Error::invalid)?;
+        policies.apply(&record, &current.definition, &current.ranges);
+        *counters = next;
+        self.erase_indexes_later(&current, retired);
+        Ok(generation)
+    }
+}
+
+/// All ranges that a new one comes from.
+fn parents(old: &[Arc<Range>]) -> Vec<u32> {
+    let mut parents: Vec<u32> =
+        old.iter().flat_map(|old| old.parents.iter().copied().chain([old.id])).collect();
+    parents.sort_unstable();
+    parents.dedup();
+    parents
+}
+
+fn is_old(old: &[Arc<Range>], id: u32) -> bool {
+    old.iter().any(|range| range.id == id)
+}
+
+fn ranges_record(current: &Container, succession: &Succession) -> RangesRecord {
+    let kept = current.ranges.iter().filter(|range| !is_old(&succession.old, range.id));
+    let mut ranges: Vec<RangeRecord> = kept.map(|range| RangeRecord::of(range)).collect();
+    let parents = parents(&succession.old);
+    let new = succession.new.iter().map(|(spec, _)| RangeRecord::new(spec.rid_prefix, spec, parents.clone()));
+    ranges.extend(new);
+    let next_range = current.next_range + succession.new.len() as u32;
+    RangesRecord { rid: current.resource.rid, ranges, next_range }
+}
+
+fn index_record(current: &Container, succession: &Succession) -> IndexRecord {
+    let mut record = current.index_record();
+    record.ranges.retain(|index| !is_old(&succession.old, index.id));
+    record.ranges.extend(succession.new.iter().map(|(_, index)| index.clone()));
+    record
+}
+
+fn replaced(current: &Container, old: &[Arc<Range>], new: &[Arc<Range>], next_range: u32) -> Container {
+    let kept = current.ranges.iter().filter(|range| !is_old(old, range.id));
+    let mut ranges: Vec<Arc<Range>> = kept.chain(new).cloned().collect();
+    ranges.sort_by(|a, b| a.epk().min.cmp(&b.epk().min));
+    Container { ranges, next_range, ..current.clone() }
+}

@@ -1,0 +1,138 @@
+//! Who splits and merges without being asked.
+//!
+//! A partition splits when it holds more than it may, and when its container is provisioned with more than its partitions
+//! can give. Neighbours merge when for some time they have been provisioned with a small part of what they could give.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use orrery_store::limits::SPLIT_CHILDREN_MAX;
+use tokio::sync::{Mutex, MutexGuard, Notify};
+
+use crate::catalog::{Catalog, Container};
+use crate::db::{Db, Inner};
+use crate::offer;
+
+/// How long a partition may be too large before somebody looks.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// Partitions are too many when they are provisioned with less than this part of what they could give.
+const COLD_PART: u32 = 10;
+
+/// One split or merge at a time, and the task that decides on them.
+#[derive(Default)]
+pub(crate) struct Balance {
+    turn: Mutex<()>,
+    wake: Notify,
+}
+
+impl Balance {
+    pub async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+}
+
+impl Db {
+    /// Has the task look now instead of some seconds later.
+    pub fn rebalance_later(&self) {
+        self.inner.balance.wake.notify_one();
+    }
+
+    /// Starts the task; it ends with the database.
+    pub(crate) fn balance_later(&self) {
+        let (inner, balance) = (Arc::downgrade(&self.inner), self.inner.balance.clone());
+        tokio::spawn(async move {
+            let mut cold_since = None;
+            loop {
+                let _ = tokio::time::timeout(INTERVAL, balance.wake.notified()).await;
+                let Some(db) = alive(&inner) else { return };
+                db.rebalance(&mut cold_since).await;
+            }
+        });
+    }
+
+    /// Looks at every container once.
+    async fn rebalance(&self, cold_since: &mut Option<Instant>) {
+        let catalog = self.catalog();
+        for container in catalog.containers() {
+            while let Some((range, children)) = self.next_split(container) {
+                if let Err(error) = self.split(container, range, children).await {
+                    tracing::warn!(range, error = %error.kind, "a partition could not be split");
+                    break;
+                }
+            }
+        }
+        let Some(cold) = catalog.containers().find(|container| self.is_cold(&catalog, container)) else {
+            *cold_since = None;
+            return;
+        };
+        let since = *cold_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < self.inner.options.limits.merge_after {
+            return;
+        }
+        if let Some((left, right)) = coldest_pair(cold)
+            && let Err(error) = self.merge(cold, left, right).await
+        {
+            tracing::warn!(left, right, error = %error.kind, "two partitions could not be merged");
+            *cold_since = None;
+        }
+    }
+
+    /// The range that is to be split next, and into how many.
+    fn next_split(&self, container: &Container) -> Option<(u32, u32)> {
+        let catalog = self.catalog();
+        let container = catalog.container_by_rid(container.resource.rid)?;
+        let limits = &self.inner.options.limits;
+        let bytes = |range: &Arc<crate::range::Range>| range.partition.state().bytes;
+        let largest = container.ranges.iter().max_by_key(|range| (bytes(range), range.partition.lsn()))?;
+        let is_full = |range: &&Arc<crate::range::Range>| {
+            bytes(range) > limits.partition_bytes
+                && range.partition.holds_several(&self.inner.committer.snapshot_owned())
+        };
+        if let Some(full) = container.ranges.iter().find(is_full) {
+            return Some((full.id, 2));
+        }
+        let offer = catalog.offer_of(container.resource.rid)?;
+        let needed = offer::least_partitions(offer.throughput.ceiling(), limits);
+        let there = container.ranges.len() as u32;
+        if needed <= there {
+            return None;
+        }
+        // All of them in turn, each into as many as bring the whole to what is needed.
+        let missing = needed - there;
+        let children = (missing.div_ceil(there) + 1).min(missing + 1).clamp(2, SPLIT_CHILDREN_MAX);
+        let oldest = container.ranges.iter().min_by_key(|range| range.parents.len())?;
+        let choice = if bytes(largest) > 0 { largest } else { oldest };
+        Some((choice.id, children))
+    }
+
+    fn is_cold(&self, catalog: &Catalog, container: &Container) -> bool {
+        let limits = &self.inner.options.limits;
+        let Some(offer) = catalog.offer_of(container.resource.rid) else { return false };
+        let there = container.ranges.len() as u32;
+        let given = offer.throughput.ceiling();
+        let first = offer::initial_partitions(given, limits);
+        // What came with the container stays: nobody asked for fewer.
+        there > first
+            && container.ranges.iter().all(|range| !range.parents.is_empty())
+            && given < there * (limits.partition_throughput / COLD_PART)
+            && container.definition.retention().is_none()
+            && coldest_pair(container).is_some_and(|pair| self.fits_one(container, pair))
+    }
+
+    fn fits_one(&self, container: &Container, (left, right): (u32, u32)) -> bool {
+        let bytes = |id| container.range_by_id(id).map_or(0, |range| range.partition.state().bytes);
+        bytes(left) + bytes(right) < self.inner.options.limits.partition_bytes / 2
+    }
+}
+
+/// The two neighbours that hold least.
+fn coldest_pair(container: &Container) -> Option<(u32, u32)> {
+    let bytes = |pair: &&[Arc<crate::range::Range>]| -> u64 {
+        pair.iter().map(|range| range.partition.state().bytes).sum()
+    };
+    container.ranges.windows(2).min_by_key(bytes).map(|pair| (pair[0].id, pair[1].id))
+}
+
+fn alive(inner: &Weak<Inner>) -> Option<Db> {
+    inner.upgrade().map(Db::of)
+}

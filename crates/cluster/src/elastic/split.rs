@@ -1,0 +1,129 @@
+//! Splitting a physical partition while it is in use.
+
+use std::sync::Arc;
+
+use orrery_store::SplitPlan;
+use orrery_store::engine::Snapshot;
+use orrery_store::limits::SPLIT_CHILDREN_MAX;
+
+use crate::catalog::{Container, RangeIndexRecord, Succession};
+use crate::db::Db;
+use crate::error::{Error, ErrorKind, Result};
+use crate::range::Range;
+use crate::resource::ResourceKind;
+
+/// Plans that may be overtaken by writes before the split waits for the writers instead.
+const ATTEMPTS: usize = 4;
+
+impl Db {
+    /// Divides a range into so many, by stored bytes. Returns their ids in the order of the key space.
+    pub async fn split(&self, container: &Arc<Container>, range_id: u32, children: u32) -> Result<Vec<u32>> {
+        if !(2..=SPLIT_CHILDREN_MAX).contains(&children) {
+            return Err(Error::invalid(format!(
+                "A partition is split into 2 to {SPLIT_CHILDREN_MAX} partitions, not {children}."
+            )));
+        }
+        let _alone = self.inner.balance.turn().await;
+        let rid = container.resource.rid;
+        for attempt in 1..=ATTEMPTS {
+            let container = self.catalog().container_by_rid(rid).cloned();
+            let container = container.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
+            let range = container.range_by_id(range_id).ok_or(ErrorKind::RangeGone)?.clone();
+            // The last attempt plans while nobody writes: it takes longer, and cannot be overtaken.
+            let held_early = attempt == ATTEMPTS;
+            if held_early {
+                range.hold().await;
+            }
+            let planned = self.plan_split(&container, &range, children);
+            let (plan, before) = match planned {
+                Ok(planned) => planned,
+                Err(error) => {
+                    range.release(&self.inner.committer);
+                    return Err(error);
+                }
+            };
+            match self.cut_over(&container, &range, &plan, &before).await {
+                Ok(Some(ids)) => {
+                    tracing::info!(
+                        database = container.database_id,
+                        container = container.resource.id,
+                        range = range_id,
+                        children = ?ids,
+                        "a partition was split"
+                    );
+                    return Ok(ids);
+                }
+                Ok(None) => range.release(&self.inner.committer),
+                Err(error) => {
+                    range.release(&self.inner.committer);
+                    return Err(error);
+                }
+            }
+        }
+        Err(ErrorKind::Overloaded.into())
+    }
+
+    fn plan_split(
+        &self,
+        container: &Container,
+        range: &Range,
+        children: u32,
+    ) -> Result<(SplitPlan, Arc<Snapshot>)> {
+        let planned = tokio::task::block_in_place(|| {
+            let snapshot = || self.inner.committer.snapshot_owned();
+            SplitPlan::make(&range.partition, snapshot, &container.definition.key, children)
+        });
+        let (plan, before) = planned.map_err(|error| ErrorKind::Op { place: 0, error })?;
+        if plan.ranges(range.epk()).len() < 2 {
+            return Err(Error::invalid("The partition holds one logical partition only, which never splits."));
+        }
+        Ok((plan, before))
+    }
+
+    /// The moment in which nobody writes; `None` when too much was written since the plan was made. The caller lets
+    /// writers go on when there are no children.
+    async fn cut_over(
+        &self,
+        container: &Container,
+        range: &Arc<Range>,
+        plan: &SplitPlan,
+        before: &Snapshot,
+    ) -> Result<Option<Vec<u32>>> {
+        let mut counters = self.inner.control.lock().await;
+        let mut next = counters.clone();
+        let rid = container.resource.rid;
+        let container = self.catalog().container_by_rid(rid).cloned().ok_or(ErrorKind::RangeGone)?;
+        let is_there = container.range_by_id(range.id).is_some_and(|current| Arc::ptr_eq(current, range));
+        if !is_there {
+            return Err(ErrorKind::RangeGone.into());
+        }
+        range.hold().await;
+        let after = self.inner.committer.snapshot_owned();
+        let schema = range.schema.load_full();
+        let old = vec![range.clone()];
+        let mut new = Vec::new();
+        for (place, part) in plan.ranges(range.epk()).into_iter().enumerate() {
+            let spec = Succession::child(&container, &old, place as u32, part, &mut next);
+            let index = RangeIndexRecord {
+                id: spec.rid_prefix,
+                active: schema.index.generation,
+                building: Some(next.take_generation()),
+                borrowed: true,
+                merging: false,
+            };
+            new.push((spec, index));
+        }
+        let specs: Vec<_> = new.iter().map(|(spec, _)| spec.clone()).collect();
+        let states = tokio::task::block_in_place(|| {
+            orrery_store::split(&range.partition, plan, (before, &after), schema.index.generation, &specs)
+        });
+        let Some(states) = states.map_err(|error| ErrorKind::Op { place: 0, error })? else {
+            return Ok(None);
+        };
+        let ids = specs.iter().map(|spec| spec.rid_prefix).collect();
+        let container = self.succeed(&mut counters, next, rid, Succession { old, new }, states).await?;
+        drop(counters);
+        self.build_index_later(&container);
+        Ok(Some(ids))
+    }
+}

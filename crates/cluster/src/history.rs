@@ -39,7 +39,10 @@ impl Db {
 
     /// Erases what is outlived at a moment; an error means that the database is stopping.
     pub(crate) async fn erase_histories(&self, now: u64) -> Result<(), ErrorKind> {
-        for container in self.catalog().containers() {
+        // What a job still follows stays, however old it is.
+        for container in
+            self.catalog().containers().filter(|container| !container.definition.is_followed)
+        {
             let retention = container.definition.retention();
             let keep_since = retention.map(|retention| now.saturating_sub(ticks(retention)));
             for range in &container.ranges {
@@ -56,7 +59,7 @@ impl Db {
                 Some(since) => {
                     let snapshot = self.inner.committer.snapshot_owned();
                     tokio::task::block_in_place(|| {
-                        bounds.is_outlived(&snapshot, range.partition.spec.number, since)
+                        bounds.is_outlived(&snapshot, &range.partition.spec, since)
                     })
                 }
             };
@@ -84,7 +87,7 @@ impl Db {
 }
 
 fn alive(inner: &Weak<Inner>) -> Option<Db> {
-    inner.upgrade().map(|inner| Db { inner })
+    inner.upgrade().map(Db::of)
 }
 
 #[cfg(test)]

@@ -218,6 +218,7 @@ mod tests {
             previous: previous.map(Lsn),
             key: ItemKey { epk: Epk::from_hex("0A").expect("hex"), id: "a\"b".to_owned() },
             item: Item { header, doc },
+            replaced: None,
         }
     }
 

@@ -1,0 +1,121 @@
+//! Reading the source of a job: items in the order of the key space, and changes in the order of the writes.
+
+use std::sync::Arc;
+
+use orrery_store::limits::{JOB_PAGE_BYTES, JOB_PAGE_ITEMS};
+use orrery_store::{FeedCursor, HistoryEntry, Item, ItemKey, OpError, Scan, View};
+
+use super::job::Interval;
+use crate::catalog::Container;
+use crate::db::Db;
+use crate::error::{ErrorKind, Result};
+use crate::range::Range;
+
+/// Some items of an interval, in key order.
+pub(super) struct WalkedPage {
+    pub items: Vec<(ItemKey, Item)>,
+    pub is_last: bool,
+}
+
+/// Some changes of an interval, in their order.
+pub(super) struct ChangedPage {
+    pub changes: Vec<HistoryEntry>,
+    pub seen: FeedCursor,
+    pub is_last: bool,
+}
+
+/// Counts what a page holds.
+#[derive(Default)]
+struct Fill {
+    items: usize,
+    bytes: usize,
+}
+
+impl Fill {
+    fn is_full(&self) -> bool {
+        self.items >= JOB_PAGE_ITEMS || self.bytes >= JOB_PAGE_BYTES
+    }
+
+    fn add(&mut self, bytes: u32) {
+        self.items += 1;
+        self.bytes += bytes as usize;
+    }
+}
+
+/// The partition that an interval lies in, which must not end within it.
+fn range_of<'c>(container: &'c Container, interval: &Interval) -> Result<&'c Arc<Range>> {
+    let range = container.range_of(&interval.min);
+    range.check_there()?;
+    match range.epk().max >= interval.max {
+        true => Ok(range),
+        false => Err(ErrorKind::RangeGone.into()),
+    }
+}
+
+pub(super) fn walk(db: &Db, source: &Container, interval: &Interval) -> Result<WalkedPage> {
+    tokio::task::block_in_place(|| {
+        let range = range_of(source, interval)?;
+        let lsn = range.partition.lsn();
+        let snapshot = db.inner.committer.snapshot_owned();
+        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
+        let (mut items, mut fill, mut is_last) = (Vec::new(), Fill::default(), true);
+        let after = interval.after.as_ref().map(|place| place.key());
+        let scanned = view.scan(&interval.epk(), after.as_ref(), |key, item| {
+            if fill.is_full() {
+                is_last = false;
+                return Scan::Stop;
+            }
+            fill.add(item.header.json_bytes);
+            items.push((key, item));
+            Scan::Continue
+        });
+        scanned.map_err(refuse)?;
+        Ok(WalkedPage { items, is_last })
+    })
+}
+
+/// The changes of an interval behind its cursor. The source has recorded them since before the cursor was set.
+pub(super) fn changes(db: &Db, source: &Container, interval: &Interval) -> Result<ChangedPage> {
+    tokio::task::block_in_place(|| {
+        let range = range_of(source, interval)?;
+        let lsn = range.partition.lsn();
+        let snapshot = db.inner.committer.snapshot_owned();
+        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
+        let (mut changes, mut fill, mut is_last) = (Vec::new(), Fill::default(), true);
+        let (start, mut last) = (interval.cursor(), interval.cursor());
+        let read = view.history(&interval.epk(), start, |at, entry| {
+            // After a merge two entries may have the same cursor, so a page never ends between such.
+            if fill.is_full() && at > last {
+                is_last = false;
+                return Scan::Stop;
+            }
+            last = at;
+            if let Some(entry) = entry {
+                fill.add(entry.item.header.json_bytes);
+                changes.push(entry);
+            }
+            Scan::Continue
+        });
+        read.map_err(refuse)?;
+        let end = if is_last { FeedCursor::after(lsn).max(start) } else { last };
+        Ok(ChangedPage { changes, seen: end, is_last })
+    })
+}
+
+/// How many writes of the source's partitions are still to be looked at, and the intervals that have some.
+pub(super) fn pending(source: &Container, intervals: &[Interval]) -> (u64, Vec<usize>) {
+    let (mut sum, mut behind) = (0, Vec::new());
+    for (place, interval) in intervals.iter().enumerate() {
+        let lsn = source.range_of(&interval.min).partition.lsn();
+        let writes = lsn.0.saturating_sub(interval.lsn);
+        sum += writes;
+        if writes > 0 {
+            behind.push(place);
+        }
+    }
+    (sum, behind)
+}
+
+pub(super) fn refuse(error: OpError) -> crate::error::Error {
+    ErrorKind::Op { place: 0, error }.into()
+}

@@ -4,6 +4,7 @@ use orrery_store::OpError;
 
 use crate::receipt::Receipt;
 use crate::resource::ResourceKind;
+use crate::throttle::ThrottleCause;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -38,7 +39,10 @@ pub enum ErrorKind {
     #[error("{1}")]
     QuotaExceeded(QuotaKind, String),
     #[error("the request rate is too large; try again after {retry_after_ms} ms")]
-    Throttled { retry_after_ms: u32 },
+    Throttled { retry_after_ms: u32, cause: ThrottleCause },
+    /// An earlier change of the throughput waits for physical partitions to split.
+    #[error("another change of the throughput is in progress")]
+    OfferReplacePending,
     /// The session token names a write that this replica has not seen.
     #[error("the read session is not available")]
     SessionUnavailable,

@@ -3,11 +3,14 @@
 pub mod catalog;
 mod changes;
 mod committer;
+pub mod copy;
 mod db;
+mod elastic;
 mod erase;
 mod error;
 mod feed;
 mod history;
+pub mod insight;
 mod item_properties;
 pub mod offer;
 mod options;
@@ -22,6 +25,7 @@ pub mod ru;
 mod script;
 pub mod stats;
 mod throttle;
+pub mod throughput;
 mod ttl;
 pub mod verify;
 
@@ -45,3 +49,5 @@ pub use request::{
 pub use resource::{Resource, ResourceKind};
 pub use rid::Rid;
 pub use script::{Forms, ScriptOptions, ScriptReply, TriggerNames, TriggeredReply};
+pub use throttle::ThrottleCause;
+pub use throughput::{Lane, Priority};

@@ -2,8 +2,8 @@
 
 use orrery_store::Etag;
 use orrery_store::limits::{
-    AUTOSCALE_MIN, AUTOSCALE_STEP, INITIAL_PARTITION_THROUGHPUT, PartitionLimits, THROUGHPUT_MAX,
-    THROUGHPUT_MIN, THROUGHPUT_STEP,
+    AUTOSCALE_MIN, AUTOSCALE_STEP, INITIAL_PARTITION_THROUGHPUT, PartitionLimits,
+    SHARED_THROUGHPUT_CONTAINERS_MAX, THROUGHPUT_MAX, THROUGHPUT_MIN, THROUGHPUT_STEP,
 };
 
 use crate::error::{Error, Result};
@@ -18,8 +18,7 @@ pub struct Offer {
     /// Its self link, such as `dbs/…/colls/…/`.
     pub target_link: String,
     pub throughput: Throughput,
-    /// The least that may be asked for.
-    pub minimum: u32,
+    /// The most that was ever provisioned.
     pub highest: u32,
     pub etag: Etag,
     pub ts: u64,
@@ -44,16 +43,20 @@ pub fn check(throughput: Throughput) -> Result<()> {
     )))
 }
 
-/// How low an offer may go: a hundredth, or a tenth for autoscale, of the most it ever had.
-pub fn minimum(throughput: Throughput, highest: u32, bytes: u64) -> u32 {
+/// How low an offer may go: a hundredth, or a tenth for autoscale, of the most it ever had, and enough for what is
+/// stored and for the containers that share it.
+pub fn minimum(throughput: Throughput, highest: u32, bytes: u64, sharing: u32) -> u32 {
+    let further = sharing.saturating_sub(SHARED_THROUGHPUT_CONTAINERS_MAX as u32);
     let gigabytes = bytes.div_ceil(1024 * 1024 * 1024).min(u64::from(u32::MAX / 10)) as u32;
     match throughput {
         Throughput::Manual(_) => {
-            let least = THROUGHPUT_MIN.max(highest / 100).max(gigabytes);
+            let shared = THROUGHPUT_MIN + further.saturating_mul(THROUGHPUT_STEP);
+            let least = shared.max(highest / 100).max(gigabytes);
             least.next_multiple_of(THROUGHPUT_STEP)
         }
         Throughput::Autoscale { .. } => {
-            let least = AUTOSCALE_MIN.max(highest / 10).max(gigabytes.saturating_mul(10));
+            let shared = AUTOSCALE_MIN + further.saturating_mul(AUTOSCALE_STEP);
+            let least = shared.max(highest / 10).max(gigabytes.saturating_mul(10));
             least.next_multiple_of(AUTOSCALE_STEP)
         }
     }
@@ -108,8 +111,26 @@ mod tests {
 
     #[test]
     fn what_was_once_provisioned_limits_how_low_one_may_go() {
-        assert_eq!(minimum(Throughput::Manual(400), 400, 0), 400);
-        assert_eq!(minimum(Throughput::Manual(400), 100_000, 0), 1000);
-        assert_eq!(minimum(autoscale(1000), 50_000, 0), 5000);
+        const GB: u64 = 1024 * 1024 * 1024;
+        let manual = Throughput::Manual(400);
+        for (throughput, highest, bytes, sharing, least) in [
+            (manual, 400, 0, 0, 400),
+            (manual, 100_000, 0, 0, 1_000),
+            (manual, 45_600, 0, 0, 500),
+            (manual, 400, 500 * GB, 0, 500),
+            (manual, 400, 500 * GB + 1, 0, 600),
+            (manual, 400, 0, 25, 400),
+            (manual, 400, 0, 30, 900),
+            (autoscale(1_000), 50_000, 0, 0, 5_000),
+            (autoscale(1_000), 5_500, 0, 0, 1_000),
+            (autoscale(1_000), 1_000, 150 * GB, 0, 2_000),
+            (autoscale(1_000), 1_000, 0, 27, 3_000),
+        ] {
+            assert_eq!(
+                minimum(throughput, highest, bytes, sharing),
+                least,
+                "{throughput:?} {highest} {bytes}"
+            );
+        }
     }
 }

@@ -16,6 +16,7 @@ use crate::options::{Account, DbOptions, Durability, Storage};
 use crate::request::{
     AccessChoice, Consistency, PageOptions, ReadOptions, Scope, Throughput, WriteOptions, WriteReply,
 };
+use crate::throughput::Claim;
 
 /// Longer than the shortest life.
 const A_LIFE: Duration = Duration::from_millis(1_100);
@@ -330,14 +331,14 @@ async fn deleting_leaves_half_of_the_throughput_to_others() {
     world.db.purge_expired().await.expect("nobody stops");
     let deleted = before - world.container.usage().items;
     assert!((1..100).contains(&deleted), "{deleted} were deleted");
-    assert!(budget.admit(Instant::now()).is_ok());
+    assert!(budget.admit(Claim::default(), Instant::now()).is_ok());
     for _ in 0..100 {
         if world.container.usage().items == 0 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
         world.db.purge_expired().await.expect("nobody stops");
-        assert!(budget.admit(Instant::now()).is_ok());
+        assert!(budget.admit(Claim::default(), Instant::now()).is_ok());
     }
     assert_eq!(world.container.usage().items, 0);
 }

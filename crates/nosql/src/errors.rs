@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use http::StatusCode;
 use orrery_cluster::limits::TTL_SECONDS_MAX;
 use orrery_cluster::store::OpError;
-use orrery_cluster::{Error, ErrorKind, HistoryError, Receipt, ScriptError};
+use orrery_cluster::{Error, ErrorKind, HistoryError, Receipt, ScriptError, ThrottleCause};
 use orrery_query::QueryError;
 
 /// A request that will not be done.
@@ -144,10 +144,17 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
         ErrorKind::QuotaExceeded(quota, message) => {
             partition(StatusCode::FORBIDDEN, quota_substatus(*quota), message.clone())
         }
-        ErrorKind::Throttled { retry_after_ms } => {
-            let wire = partition(StatusCode::TOO_MANY_REQUESTS, 3200, RATE_TOO_LARGE);
+        ErrorKind::Throttled { retry_after_ms, cause } => {
+            let (substatus, message) = throttle_words(*cause);
+            let wire = partition(StatusCode::TOO_MANY_REQUESTS, substatus, message);
             Wire { retry_after_ms: Some(*retry_after_ms), ..wire }
         }
+        ErrorKind::OfferReplacePending => partition(
+            StatusCode::LOCKED,
+            3205,
+            "Another change of the throughput is in progress. Wait until it is done, or ask for no more than the \
+             physical partitions can give now.",
+        ),
         ErrorKind::SessionUnavailable => partition(
             StatusCode::NOT_FOUND,
             1002,
@@ -339,6 +346,22 @@ fn own_wire(own: &Own) -> Wire {
         Own::Unsupported(feature) => {
             gateway(StatusCode::BAD_REQUEST, 0, format!("{feature}: this feature is not supported yet."))
         }
+    }
+}
+
+fn throttle_words(cause: ThrottleCause) -> (u32, &'static str) {
+    match cause {
+        ThrottleCause::Rate => (3200, RATE_TOO_LARGE),
+        ThrottleCause::Bucket => (
+            3212,
+            "Request rate is large: the throughput bucket of the request has used its part. Please retry this \
+             request later.",
+        ),
+        ThrottleCause::HotKey => (
+            3214,
+            "Request rate is large: one partition key value uses what a physical partition can give, so more \
+             Request Units would not help. Please retry this request later, or spread the load over more values.",
+        ),
     }
 }
 

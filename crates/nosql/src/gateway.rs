@@ -11,18 +11,18 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Body;
-use orrery_cluster::{Db, limits};
+use orrery_cluster::{Db, Lane, limits};
 
 use crate::access::{self, Act, Asked, Grant};
 use crate::activity::ActivityId;
 use crate::audit::Entry;
-use crate::auth::{self, Entra, Keys};
+use crate::auth::{self, Entra, Identity, Keys};
 use crate::call::{Call, Trace};
 use crate::children::{self, Branch};
 use crate::errors::{Own, Refusal};
 use crate::headers::RequestHeaders;
 use crate::respond::{Reply, Responder};
-use crate::router::{self, Endpoint, Route};
+use crate::router::{self, Endpoint, Route, Signed};
 use crate::{account, address, body, conflicts, containers, databases, items, offers, ranges, scripts};
 
 /// Speaks the NoSQL REST protocol for one [`Db`]. Cheap to clone.
@@ -110,6 +110,18 @@ impl Gateway {
         self.0.entra.store(entra);
     }
 
+    /// Finds out who sent a request to a path that this gateway does not serve itself.
+    pub(crate) fn identify(
+        &self,
+        method: &Method,
+        signed: &Signed<'_>,
+        headers: &RequestHeaders<'_>,
+        now: SystemTime,
+    ) -> Result<Identity, Refusal> {
+        let (keys, entra) = (self.0.keys.load(), self.0.entra.load());
+        auth::authenticate(&keys, entra.as_deref(), method, signed, headers, now)
+    }
+
     /// Answers a request. Refusals are answers too: this never fails.
     pub async fn handle<B>(&self, request: Request<B>, peer: Peer) -> Response<Full<Bytes>>
     where
@@ -183,8 +195,10 @@ impl Gateway {
             false => Bytes::new(),
         };
         let advertised_host = inner.options.advertised_host.as_deref();
+        // Most requests are of no lane, and share the handle.
+        let in_lane = (headers.lane != Lane::default()).then(|| inner.db.in_lane(headers.lane));
         let call = Call {
-            db: &inner.db,
+            db: in_lane.as_ref().unwrap_or(&inner.db),
             catalog: inner.db.catalog(),
             headers,
             trace,

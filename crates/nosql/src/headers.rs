@@ -5,7 +5,7 @@
 //! that is empty counts as absent.
 
 use http::HeaderMap;
-use orrery_cluster::{AccessChoice, Consistency};
+use orrery_cluster::{AccessChoice, Consistency, Lane, Priority};
 
 use crate::errors::Refusal;
 
@@ -87,8 +87,8 @@ pub(crate) struct RequestHeaders<'a> {
     pub populate_statistics: bool,
     pub intended_collection_rid: Option<&'a str>,
     pub is_client_encrypted: bool,
-    pub priority: Option<Priority>,
-    pub throughput_bucket: Option<u8>,
+    /// Who is refused first when throughput is short.
+    pub lane: Lane,
     pub accepts_binary: bool,
     /// Our own: explain the charge line by line.
     pub explain_charge: bool,
@@ -125,12 +125,6 @@ pub(crate) enum ReadStrategy {
     Session,
     LatestCommitted,
     GlobalStrong,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Priority {
-    Low,
-    High,
 }
 
 impl MaxItemCount {
@@ -274,13 +268,13 @@ impl<'a> RequestHeaders<'a> {
             }
             "priority-level" => {
                 let level = text(name, raw)?;
-                self.priority =
+                self.lane.priority =
                     Some(one_of(name, level, &[("Low", Priority::Low), ("High", Priority::High)])?);
                 Ok(())
             }
             "throughput-bucket" => match number::<u8>(name, raw)? {
                 bucket @ 1..=5 => {
-                    self.throughput_bucket = Some(bucket);
+                    self.lane.bucket = Some(bucket);
                     Ok(())
                 }
                 _ => Err(invalid(name, text(name, raw)?)),

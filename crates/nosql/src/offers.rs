@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode};
+use orrery_cluster::throughput::OfferStatus;
 use orrery_cluster::{Offer, Throughput, limits, ru};
 
 use crate::address::rid_of_length;
@@ -21,12 +22,13 @@ pub(crate) async fn feed(call: &Call<'_>, body: Bytes) -> Result<Reply, Refusal>
     match *call.trace.method {
         Method::GET | Method::HEAD => {
             let rid = |offer: &Arc<Offer>| offer.rid;
-            let reply =
-                envelope::list(call, None, "Offers", call.catalog.offers(), rid, |offer| render(offer))?;
+            let reply = envelope::list(call, None, "Offers", call.catalog.offers(), rid, |offer| {
+                render(offer, &status(call, offer))
+            })?;
             Ok(reply.charge("catalog read", ru::METADATA_READ))
         }
         Method::POST if call.headers.is_query => {
-            let rows = call.catalog.offers().map(|offer| render(offer));
+            let rows = call.catalog.offers().map(|offer| render(offer, &status(call, offer)));
             resource_query::serve(call, None, "Offers", rows, &body)
         }
         _ => Err(Own::MethodNotAllowed.into()),
@@ -42,11 +44,17 @@ pub(crate) async fn one(call: &Call<'_>, text: &str, body: Bytes) -> Result<Repl
         Method::GET | Method::HEAD if is_current(call, offer.etag) => {
             Ok(Reply::empty(StatusCode::NOT_MODIFIED).etag(offer.etag))
         }
-        Method::GET | Method::HEAD => Ok(show(offer).charge("catalog read", ru::METADATA_READ)),
+        Method::GET | Method::HEAD => {
+            let status = status(call, offer);
+            Ok(show(StatusCode::OK, offer, &status).charge("catalog read", ru::METADATA_READ))
+        }
         Method::PUT => {
             let asked = asked(call, offer, &body)?;
             let replaced = call.db.replace_offer(rid, asked, if_match(call)).await?;
-            Ok(show(&replaced).charge("catalog write", ru::METADATA_WRITE))
+            // The catalog of the call is older than the change.
+            let status = call.db.catalog().offer_status(&replaced, &call.db.options().limits);
+            let code = if status.is_pending { StatusCode::ACCEPTED } else { StatusCode::OK };
+            Ok(show(code, &replaced, &status).charge("catalog write", ru::METADATA_WRITE))
         }
         _ => Err(Own::MethodNotAllowed.into()),
     }
@@ -59,7 +67,12 @@ fn refuse_serverless(call: &Call<'_>) -> Result<(), Refusal> {
     Err(Refusal::bad_request("Reading or replacing offers is not supported for serverless accounts."))
 }
 
-/// What a replace asks for. The migration headers change the kind and leave the amount to the server.
+fn status(call: &Call<'_>, offer: &Offer) -> OfferStatus {
+    call.catalog.offer_status(offer, &call.db.options().limits)
+}
+
+/// What a replace asks for. The migration headers change the kind and leave the amount to the server: the new ceiling
+/// is what was provisioned before, or more where autoscale has to have more.
 fn asked(call: &Call<'_>, offer: &Offer, body: &[u8]) -> Result<Throughput, Refusal> {
     let doc = envelope::parse_body(body)?;
     let root = doc.root();
@@ -68,24 +81,26 @@ fn asked(call: &Call<'_>, offer: &Offer, body: &[u8]) -> Result<Throughput, Refu
     }
     let ceiling = offer.throughput.ceiling();
     if call.headers.migrate_to_autopilot {
-        let max = ceiling.next_multiple_of(limits::AUTOSCALE_STEP).max(limits::AUTOSCALE_MIN);
-        return Ok(Throughput::Autoscale { max, increment_percent: None });
+        let autoscale = |max| Throughput::Autoscale { max, increment_percent: None };
+        let least = call.catalog.minimum(offer, autoscale(limits::AUTOSCALE_MIN));
+        return Ok(autoscale(ceiling.next_multiple_of(limits::AUTOSCALE_STEP).max(least)));
     }
     if call.headers.migrate_to_manual {
-        return Ok(Throughput::Manual(ceiling));
+        let least = call.catalog.minimum(offer, Throughput::Manual(limits::THROUGHPUT_MIN));
+        return Ok(Throughput::Manual(ceiling.max(least)));
     }
     throughput::of_content(root.get("content"))
 }
 
-fn show(offer: &Offer) -> Reply {
-    let minimum = HeaderValue::from(offer.minimum);
-    Reply::ok(render(offer))
+fn show(code: StatusCode, offer: &Offer, status: &OfferStatus) -> Reply {
+    let pending = if status.is_pending { "true" } else { "false" };
+    Reply::new(code, render(offer, status))
         .etag(offer.etag)
-        .header(names::MIN_THROUGHPUT, minimum)
-        .header(names::OFFER_REPLACE_PENDING, HeaderValue::from_static("false"))
+        .header(names::MIN_THROUGHPUT, HeaderValue::from(status.minimum))
+        .header(names::OFFER_REPLACE_PENDING, HeaderValue::from_static(pending))
 }
 
-fn render(offer: &Offer) -> Vec<u8> {
+fn render(offer: &Offer, status: &OfferStatus) -> Vec<u8> {
     let rid = offer.rid.to_string();
     let mut out = Vec::with_capacity(512);
     out.extend_from_slice(b"{\"resource\":");
@@ -93,7 +108,7 @@ fn render(offer: &Offer) -> Vec<u8> {
     push_text(&mut out, "offerType", "Invalid");
     push_text(&mut out, "offerResourceId", &offer.target.to_string());
     push_text(&mut out, "offerVersion", "V2");
-    push_content(&mut out, offer);
+    push_content(&mut out, offer, status);
     push_text(&mut out, "id", &rid);
     push_text(&mut out, "_rid", &rid);
     push_text(&mut out, "_self", &format!("offers/{rid}/"));
@@ -103,22 +118,21 @@ fn render(offer: &Offer) -> Vec<u8> {
     out
 }
 
-fn push_content(out: &mut Vec<u8>, offer: &Offer) {
+fn push_content(out: &mut Vec<u8>, offer: &Offer, status: &OfferStatus) {
     push_name(out, "content");
-    let (current, autopilot) = match offer.throughput {
-        Throughput::Manual(units) => (units, None),
-        // An idle autoscale resource runs at a tenth of its ceiling.
-        Throughput::Autoscale { max, increment_percent } => (max / 10, Some((max, increment_percent))),
-    };
-    out.extend_from_slice(format!("{{\"offerThroughput\":{current}").as_bytes());
+    out.extend_from_slice(format!("{{\"offerThroughput\":{}", status.current).as_bytes());
     out.extend_from_slice(b",\"offerIsRUPerMinuteThroughputEnabled\":false");
+    if status.is_pending {
+        out.extend_from_slice(b",\"isOfferReplacePending\":true");
+    }
     let least = format!(
         ",\"offerMinimumThroughputParameters\":{{\"maxThroughputEverProvisioned\":{},\
-         \"maxConsumedStorageEverInKB\":0}}",
-        offer.highest
+         \"maxConsumedStorageEverInKB\":{}}}",
+        offer.highest,
+        status.bytes / 1024
     );
     out.extend_from_slice(least.as_bytes());
-    if let Some((max, increment)) = autopilot {
+    if let Throughput::Autoscale { max, increment_percent: increment } = offer.throughput {
         out.extend_from_slice(format!(",\"offerAutopilotSettings\":{{\"maxThroughput\":{max}").as_bytes());
         if let Some(percent) = increment {
             let policy =

@@ -2,6 +2,10 @@ use orrery_cluster::{QuotaKind, ResourceKind};
 
 use super::*;
 
+fn throttled(cause: ThrottleCause) -> Refusal {
+    Refusal::from(ErrorKind::Throttled { retry_after_ms: 7, cause })
+}
+
 fn table() -> Vec<(Refusal, u16, u32, &'static str, &'static str)> {
     use ErrorKind as K;
     let kind = |kind: ErrorKind| Refusal::from(kind);
@@ -26,7 +30,10 @@ fn table() -> Vec<(Refusal, u16, u32, &'static str, &'static str)> {
             "Forbidden",
             "25",
         ),
-        (kind(K::Throttled { retry_after_ms: 7 }), 429, 3200, "429", "Request rate is large"),
+        (throttled(ThrottleCause::Rate), 429, 3200, "429", "Request rate is large"),
+        (throttled(ThrottleCause::Bucket), 429, 3212, "429", "throughput bucket"),
+        (throttled(ThrottleCause::HotKey), 429, 3214, "429", "one partition key value"),
+        (kind(K::OfferReplacePending), 423, 3205, "423", "in progress"),
         (kind(K::SessionUnavailable), 404, 1002, "NotFound", "read session is not available"),
         (kind(K::RangeGone), 410, 1002, "Gone", "no longer available"),
         (kind(K::NeedsQueryPlan), 400, 1004, "BadRequest", "additionalErrorInfo"),
@@ -82,7 +89,7 @@ fn every_refusal_has_its_status_substatus_code_and_words() {
 
 #[test]
 fn waiting_times_come_along() {
-    assert_eq!(Refusal::from(ErrorKind::Throttled { retry_after_ms: 7 }).wire().retry_after_ms, Some(7));
+    assert_eq!(throttled(ThrottleCause::Rate).wire().retry_after_ms, Some(7));
     assert!(Refusal::from(ErrorKind::Overloaded).wire().retry_after_ms.is_some());
 }
 

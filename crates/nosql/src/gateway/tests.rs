@@ -12,6 +12,7 @@ use super::*;
 
 mod access;
 mod children;
+mod throughput;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
@@ -26,7 +27,11 @@ struct Answer {
 
 impl Server {
     fn start(serverless: bool) -> Server {
-        let db = Db::open(DbOptions {
+        Server::with(|options| DbOptions { account: Account { serverless, ..options.account }, ..options })
+    }
+
+    fn with(change: impl FnOnce(DbOptions) -> DbOptions) -> Server {
+        let options = DbOptions {
             storage: Storage::Memory,
             durability: Durability::Durable,
             limits: PartitionLimits::default(),
@@ -35,10 +40,10 @@ impl Server {
                 name: "orrery".into(),
                 region: "Local".into(),
                 consistency: Consistency::Session,
-                serverless,
+                serverless: false,
             },
-        })
-        .expect("an empty database opens");
+        };
+        let db = Db::open(change(options)).expect("an empty database opens");
         Server(Gateway::new(db, Keys::new([KEY], []).expect("a key"), Options::default()))
     }
 

@@ -63,7 +63,7 @@ fn words_are_checked() {
         one("x-ms-indexing-directive", "Exclude").expect("known").indexing_directive,
         IndexingDirective::Exclude
     );
-    assert_eq!(one("x-ms-cosmos-priority-level", "Low").expect("known").priority, Some(Priority::Low));
+    assert_eq!(one("x-ms-cosmos-priority-level", "Low").expect("known").lane.priority, Some(Priority::Low));
     for (name, value) in [
         ("x-ms-consistency-level", "Stronger"),
         ("x-ms-indexing-directive", "Maybe"),

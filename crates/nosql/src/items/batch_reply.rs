@@ -206,7 +206,8 @@ mod tests {
 
     #[test]
     fn results_show_what_was_refused() {
-        let throttled = OpResult::refused(&ErrorKind::Throttled { retry_after_ms: 7 }.into());
+        let cause = orrery_cluster::ThrottleCause::Rate;
+        let throttled = OpResult::refused(&ErrorKind::Throttled { retry_after_ms: 7, cause }.into());
         let shown = text(&[throttled, OpResult::dependent()]);
         assert!(
             shown.starts_with(

@@ -68,7 +68,10 @@ fn the_charge_is_explained_on_request() {
 
 #[test]
 fn refusals_carry_charge_session_and_substatus() {
-    let error = orrery_cluster::Error::from(orrery_cluster::ErrorKind::Throttled { retry_after_ms: 12 });
+    let error = orrery_cluster::Error::from(orrery_cluster::ErrorKind::Throttled {
+        retry_after_ms: 12,
+        cause: orrery_cluster::ThrottleCause::Rate,
+    });
     let response = respond(Method::POST, false, Err(error.with(receipt()).into()));
     assert_eq!(response.status(), 429);
     for (name, expected) in [

@@ -1,5 +1,6 @@
 //! Partitions, budgets and consistency as a client sees them, on a real server.
 
+mod throughput;
 mod world;
 
 use std::collections::{HashMap, HashSet};

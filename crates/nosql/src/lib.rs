@@ -11,6 +11,7 @@ mod activity;
 mod address;
 mod audit;
 mod auth;
+mod beside;
 mod binary_json;
 mod body;
 mod call;
@@ -33,4 +34,5 @@ mod scripts;
 mod throughput;
 
 pub use auth::{Entra, EntraError, EntraOptions, Keys, KeysError};
+pub use beside::{Denial, discard_body, read_body, sign_beside};
 pub use gateway::{Gateway, Options, Peer, Scheme};

@@ -42,8 +42,8 @@ pub struct Endpoint {
           hide_env_values = true)]
     pub key: String,
 
-    /// The authority that signs the server's certificate, in PEM, for HTTPS. A server shows its own at
-    /// `/_explorer/emulator.pem`.
+    /// The authority that signs the server's certificate, in PEM, for HTTPS; by default those that the machine trusts.
+    /// A server shows its own at `/_explorer/emulator.pem`.
     #[arg(long, env = "ORRERY_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
 }
@@ -167,8 +167,17 @@ where
     Ok(sender)
 }
 
+/// The authorities that this machine trusts, where systems keep them.
+fn system_authorities() -> Option<PathBuf> {
+    let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    let usual =
+        ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+    named.into_iter().chain(usual.map(PathBuf::from)).find(|file| file.is_file())
+}
+
 fn tls(ca_file: Option<&Path>) -> anyhow::Result<rustls::ClientConfig> {
-    let file = ca_file.context("HTTPS needs --ca-file, the authority that signs the server's certificate")?;
+    let file = ca_file.map(Path::to_owned).or_else(system_authorities);
+    let file = file.context("HTTPS needs --ca-file, the authority that signs the server's certificate")?;
     let mut roots = rustls::RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(file)? {
         roots.add(certificate?)?;

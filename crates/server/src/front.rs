@@ -9,17 +9,20 @@ use hyper::body::Incoming;
 use orrery_nosql::Gateway;
 
 use crate::admin::{Admin, Page};
+use crate::explorer;
 use crate::listener::{Handler, Peer, Scheme};
+use crate::manage::Manage;
 
 #[derive(Clone)]
 pub struct Front {
     admin: Arc<Admin>,
+    manage: Arc<Manage>,
     gateway: Gateway,
 }
 
 impl Front {
-    pub fn new(admin: Arc<Admin>, gateway: Gateway) -> Front {
-        Front { admin, gateway }
+    pub fn new(admin: Arc<Admin>, manage: Arc<Manage>, gateway: Gateway) -> Front {
+        Front { admin, manage, gateway }
     }
 }
 
@@ -27,6 +30,12 @@ impl Handler for Front {
     async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Response<Full<Bytes>> {
         if let Some(page) = Page::at(request.uri().path()) {
             return self.admin.answer(page, request.method()).await;
+        }
+        if let Some(file) = explorer::file_at(request.uri().path()) {
+            return explorer::answer(file, request.method(), request.headers());
+        }
+        if Manage::serves(request.uri().path()) {
+            return Box::pin(self.manage.handle(request)).await;
         }
         self.gateway.handle(request, gateway_peer(peer)).await
     }

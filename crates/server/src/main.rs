@@ -9,19 +9,27 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::config::Config;
 
 mod admin;
+mod client;
 mod config;
 mod entra;
+mod explorer;
 mod front;
+mod job;
 mod keys;
 mod limits;
 mod listener;
 mod logs;
+mod manage;
 mod metrics;
+mod partition;
 mod rotation;
 mod serve;
 mod signals;
 mod tls;
+mod top;
+mod transfer;
 mod verify;
+mod webhook;
 
 /// The system's allocator keeps an arena for each thread and gives little back; under a mix of large and small
 /// requests its memory grows for hours.
@@ -41,6 +49,18 @@ enum Command {
     Serve(Box<Config>),
     /// Check that everything in a data directory agrees with the items in it; no server may be using it.
     Verify(Box<Config>),
+    /// List, split and merge the partitions of a running server.
+    Partition(partition::Partition),
+    /// Watch the partitions of a running server in the terminal.
+    Top(top::Top),
+    /// Copy containers of a running server, and see how that goes.
+    Job(job::Job),
+    /// Give a container of a running server another partition key while it is in use.
+    Rekey(job::Rekey),
+    /// Read all items of a container into a file.
+    Export(transfer::Export),
+    /// Write the items of files into a container.
+    Import(transfer::Import),
     /// Print the version.
     Version,
 }
@@ -62,6 +82,12 @@ fn run(started: Instant) -> anyhow::Result<()> {
     match CommandLine::from_arg_matches(&matches)?.command {
         Command::Serve(config) => serve::run(*config, started),
         Command::Verify(config) => verify::run(*config),
+        Command::Partition(partition) => partition::run(partition),
+        Command::Top(top) => top::run(top),
+        Command::Job(job) => job::run(job),
+        Command::Rekey(rekey) => job::rekey(rekey),
+        Command::Export(export) => transfer::export(export),
+        Command::Import(import) => transfer::import(import),
         Command::Version => {
             println!("orrery {}", env!("CARGO_PKG_VERSION"));
             Ok(())

@@ -16,10 +16,11 @@ use crate::config::{Config, Durability};
 use crate::front::Front;
 use crate::keys::AccountKeys;
 use crate::listener::{self, Shared, Timeouts};
+use crate::manage::Manage;
 use crate::metrics::Metrics;
 use crate::signals::StopSignals;
 use crate::tls::Tls;
-use crate::{entra, limits, logs, rotation};
+use crate::{entra, limits, logs, rotation, webhook};
 
 pub fn run(config: Config, started: Instant) -> anyhow::Result<()> {
     logs::start(&config)?;
@@ -41,15 +42,17 @@ async fn serve(config: Config, keys: AccountKeys, started: Instant) -> anyhow::R
     let tls = Arc::new(Tls::new(tls_folder, &config.tls_names)?);
     let metrics = Arc::new(Metrics::new(started));
     let db = open_database(&config).await?;
+    watch_partitions(&db, &config);
     let entra = entra::choose(&config)?;
     let gateway = Gateway::new(db.clone(), keys.for_gateway()?, gateway_options(&config, entra));
     rotation::watch(&config, &gateway)?;
     let admin = Arc::new(Admin::new(db.clone(), Arc::clone(&metrics), Arc::clone(&tls)));
+    let manage = Manage::new(db.clone(), gateway.clone(), config.body_timeout_seconds);
     announce(&config, &keys, address, started);
     prepare_tls(Arc::clone(&tls));
 
     let shared = Shared {
-        handler: Front::new(Arc::clone(&admin), gateway),
+        handler: Front::new(Arc::clone(&admin), manage, gateway),
         tls,
         metrics,
         timeouts: Timeouts::of(&config),
@@ -77,6 +80,13 @@ async fn open_database(config: &Config) -> anyhow::Result<Db> {
     // Recovery reads files; it must happen inside the runtime, but not on its own threads.
     let opened = tokio::task::spawn_blocking(move || Db::open(options)).await?;
     opened.with_context(|| format!("cannot open the database in {place}"))
+}
+
+/// Whether partitions are accounted for, and who is told when one needs attention.
+fn watch_partitions(db: &Db, config: &Config) {
+    Db::switch_insight(config.alerts.insight == "on");
+    db.set_alerts(config.alerts.settings());
+    webhook::start(db, &config.alerts);
 }
 
 fn gateway_options(config: &Config, entra: Option<Entra>) -> orrery_nosql::Options {

@@ -31,7 +31,7 @@ pub fn containers(call: &Call<'_>) -> Result<Answer, Denial> {
             },
         })
     };
-    let list: Vec<Value> = catalog.containers().map(one).collect();
+    let list: Vec<Value> = catalog.databases().flat_map(|database| database.containers()).map(one).collect();
     Ok(Answer::json(json!({ "containers": list })))
 }
 

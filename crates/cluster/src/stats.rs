@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use orrery_store::engine::EngineStats;
 
 use crate::db::Db;
+use crate::insight::AlertKind;
 
 pub struct Stats {
     pub engine: EngineStats,
@@ -12,6 +13,14 @@ pub struct Stats {
     pub commit_batches: u64,
     pub commit_refused: u64,
     pub ranges: Vec<RangeStats>,
+    pub alerts: Vec<AlertStats>,
+}
+
+/// Alerts of one kind.
+pub struct AlertStats {
+    pub kind: AlertKind,
+    pub current: usize,
+    pub raised: u64,
 }
 
 /// One physical partition.
@@ -22,6 +31,12 @@ pub struct RangeStats {
     pub items: u64,
     pub bytes: u64,
     pub lsn: u64,
+    pub requests: u64,
+    /// RU/s that it may use; zero means any.
+    pub throughput: f64,
+    /// Of the last ten seconds.
+    pub units_per_second: f64,
+    pub largest_logical_bytes: u64,
     /// The most RU that any second used.
     pub units_per_second_highest: f64,
     pub units_total: f64,
@@ -35,6 +50,7 @@ impl Db {
     pub fn stats(&self) -> Stats {
         let counters = &self.inner.committer.counters;
         let catalog = self.catalog();
+        let second = self.insight_second();
         let ranges = catalog.containers().flat_map(|container| {
             container.ranges.iter().map(|range| {
                 let state = range.partition.state();
@@ -46,6 +62,10 @@ impl Db {
                     items: state.items,
                     bytes: state.bytes,
                     lsn: state.lsn.0,
+                    requests: range.insight.totals().requests,
+                    throughput: range.budget.rate(),
+                    units_per_second: range.insight.units_per_second(second),
+                    largest_logical_bytes: range.insight.largest_bytes(),
                     units_per_second_highest: usage.highest,
                     units_total: usage.total,
                     throttled: usage.throttled,
@@ -61,6 +81,17 @@ impl Db {
             commit_batches: counters.batches.load(Ordering::Relaxed),
             commit_refused: counters.refused.load(Ordering::Relaxed),
             ranges: ranges.collect(),
+            alerts: self.alert_stats(),
         }
+    }
+
+    fn alert_stats(&self) -> Vec<AlertStats> {
+        let current = self.alerts();
+        let of_kind = |kind: AlertKind| AlertStats {
+            kind,
+            current: current.iter().filter(|alert| alert.kind == kind).count(),
+            raised: self.alerts_raised(kind),
+        };
+        AlertKind::ALL.into_iter().map(of_kind).collect()
     }
 }

@@ -2,9 +2,13 @@
 
 use std::fmt::Display;
 
-use orrery_cluster::stats::{RangeStats, Stats};
+use orrery_cluster::stats::{AlertStats, RangeStats, Stats};
 
 use super::{counter, gauge, header, line};
+
+/// Physical partitions that have lines of their own. A label for each of any number would burden whoever collects
+/// them; further ones are only counted, those of later containers first.
+const RANGES_MAX: usize = 1_000;
 
 pub fn write_database(stats: &Stats, out: &mut String) {
     let engine = &stats.engine;
@@ -29,13 +33,22 @@ pub fn write_database(stats: &Stats, out: &mut String) {
     ] {
         gauge(out, name, help, value);
     }
-    write_ranges(&stats.ranges, out);
+    let shown = stats.ranges.len().min(RANGES_MAX);
+    let hidden = (stats.ranges.len() - shown) as u64;
+    gauge(
+        out,
+        "orrery_partitions_without_metrics",
+        "Partitions over the number that have lines here.",
+        hidden,
+    );
+    write_ranges(&stats.ranges[..shown], out);
+    write_alerts(&stats.alerts, out);
 }
 
 /// One line per physical partition and metric; a metric's lines must stand together.
 fn write_ranges(ranges: &[RangeStats], out: &mut String) {
     type Metric = (&'static str, &'static str, &'static str, fn(&RangeStats) -> Box<dyn Display>);
-    let metrics: [Metric; 9] = [
+    let metrics: [Metric; 13] = [
         ("orrery_partition_items", "gauge", "Items held.", |r| Box::new(r.items)),
         ("orrery_partition_bytes", "gauge", "Bytes held.", |r| Box::new(r.bytes)),
         ("orrery_partition_lsn", "gauge", "The newest sequence number.", |r| Box::new(r.lsn)),
@@ -45,6 +58,22 @@ fn write_ranges(ranges: &[RangeStats], out: &mut String) {
         ("orrery_partition_request_units_highest", "gauge", "The most request units of a second.", |r| {
             Box::new(r.units_per_second_highest)
         }),
+        ("orrery_partition_requests_total", "counter", "Requests served.", |r| Box::new(r.requests)),
+        ("orrery_partition_throughput", "gauge", "Request units a second that it may use; 0 is any.", |r| {
+            Box::new(r.throughput)
+        }),
+        (
+            "orrery_partition_request_units_per_second",
+            "gauge",
+            "Request units a second, of the last ten seconds.",
+            |r| Box::new(r.units_per_second),
+        ),
+        (
+            "orrery_partition_largest_logical_bytes",
+            "gauge",
+            "The largest logical partition written to.",
+            |r| Box::new(r.largest_logical_bytes),
+        ),
         ("orrery_partition_throttled_total", "counter", "Requests answered with 429.", |r| {
             Box::new(r.throttled)
         }),
@@ -75,6 +104,21 @@ fn write_ranges(ranges: &[RangeStats], out: &mut String) {
             let labels = format_args!("database=\"{database}\",container=\"{container}\",range=\"{id}\"");
             line(out, format_args!("{name}{{{labels}}} {}", value(range)));
         }
+    }
+}
+
+/// How many alerts of each kind hold now, and how often they were raised.
+fn write_alerts(alerts: &[AlertStats], out: &mut String) {
+    header(out, "orrery_alerts", "Alerts that hold now.", "gauge");
+    for alert in alerts {
+        line(out, format_args!("orrery_alerts{{kind=\"{}\"}} {}", alert.kind.name(), alert.current));
+    }
+    header(out, "orrery_alerts_raised_total", "Alerts raised.", "counter");
+    for alert in alerts {
+        line(
+            out,
+            format_args!("orrery_alerts_raised_total{{kind=\"{}\"}} {}", alert.kind.name(), alert.raised),
+        );
     }
 }
 

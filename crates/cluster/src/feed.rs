@@ -70,6 +70,7 @@ impl Db {
         })?;
         let charge = ru::feed(&meter, page.consistency);
         self.pay(container, range, &charge);
+        range.insight.scanned(charge.total());
         let served = Some(Served { range_id: range.id, lsn, item_lsn: None });
         Ok(FeedPage { items, continuation: walk.continuation(), receipt: Receipt { charge, served } })
     }

@@ -128,10 +128,17 @@ impl RangeInsight {
         }
     }
 
-    /// A request for one logical partition has failed; of interest is only whether for want of budget.
+    /// A request for one logical partition was refused: for want of budget, or after some work that it pays for.
     pub fn refused(&self, epk: &Epk, key: &PartitionKey, error: &Error) {
-        if is_on() && matches!(error.kind, ErrorKind::Throttled { .. }) {
-            self.sample(epk, key, Load { units: 0.0, requests: 1.0, throttled: 1.0 });
+        if !is_on() {
+            return;
+        }
+        match (&error.kind, &error.receipt) {
+            (ErrorKind::Throttled { .. }, _) => {
+                self.sample(epk, key, Load { units: 0.0, requests: 1.0, throttled: 1.0 });
+            }
+            (ErrorKind::Op { .. }, Some(receipt)) => self.keyed(epk, key, receipt.charge.total()),
+            _ => {}
         }
     }
 

@@ -1,0 +1,250 @@
+//! What the server tells of its partitions: by the management API, the metrics page, alerts, and in a terminal.
+
+mod terminal;
+mod world;
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use orrery_testkit::Client;
+use serde_json::{Value, json};
+use terminal::Terminal;
+use world::{Load, World, binary};
+
+fn sum(values: &Value) -> f64 {
+    values.as_array().into_iter().flatten().filter_map(Value::as_f64).sum()
+}
+
+#[test]
+fn requests_of_the_management_api_are_signed_and_refused_like_others() {
+    let mut world = World::start(&[]);
+    world.container("c d ä", 400);
+    let unsigned = world.client.send_raw("GET", "/_orrery/containers", &[], b"").expect("an answer");
+    assert_eq!((unsigned.status, unsigned.json()["code"].as_str()), (401, Some("Unauthorized")));
+    let long = format!("/_orrery/{}", "x".repeat(20_000));
+    for (verb, path, body, status, code) in [
+        ("GET", "/_orrery/nothing", "", 404, "NotFound"),
+        ("GET", "/_orrery/dbs/db/colls/none/partitions", "", 404, "NotFound"),
+        ("GET", "/_orrery/dbs/none/colls/c/keys", "", 404, "NotFound"),
+        ("DELETE", "/_orrery/containers", "", 405, "MethodNotAllowed"),
+        ("POST", "/_orrery/alerts", "", 405, "MethodNotAllowed"),
+        ("GET", "/_orrery/dbs/db/colls/c%20d%20%C3%A4/heat?window=day", "", 400, "BadRequest"),
+        ("GET", "/_orrery/dbs/db/colls/c%20d%20%C3%A4/keys?count=0", "", 400, "BadRequest"),
+        ("POST", "/_orrery/dbs/db/colls/c%20d%20%C3%A4/partitions/0/split", "[1", 400, "BadRequest"),
+        ("POST", "/_orrery/dbs/db/colls/c%20d%20%C3%A4/partitions/x/split", "", 400, "BadRequest"),
+        (
+            "POST",
+            "/_orrery/dbs/db/colls/c%20d%20%C3%A4/partitions/0/split",
+            r#"{"children":1}"#,
+            400,
+            "BadRequest",
+        ),
+        (
+            "POST",
+            "/_orrery/dbs/db/colls/c%20d%20%C3%A4/partitions/merge",
+            r#"{"left":"0"}"#,
+            400,
+            "BadRequest",
+        ),
+        ("GET", "/_orrery/%FF", "", 400, "BadRequest"),
+        ("GET", long.as_str(), "", 400, "BadRequest"),
+    ] {
+        let reply = world.client.send(verb, path, &[], body.as_bytes()).expect("an answer");
+        let (code_sent, message) = (&reply.json()["code"], &reply.json()["message"]);
+        assert_eq!((reply.status, code_sent.as_str()), (status, Some(code)), "{verb} {path}: {message}");
+        assert!(message.is_string() && !message.as_str().unwrap_or_default().is_empty(), "{verb} {path}");
+        assert_eq!(reply.header("allow").is_some(), status == 405, "{verb} {path}");
+    }
+    let list = world.get("/_orrery/dbs/db/colls/c%20d%20%C3%A4/partitions");
+    assert_eq!(list["container"], "c d ä");
+}
+
+#[test]
+fn partitions_keys_and_heat_tell_what_was_done() {
+    let mut world = World::start(&["--no-throttle"]);
+    world.container("c", 24_000);
+    for n in 0..40 {
+        assert_eq!(world.create("c", &format!("k{n}"), "a", 100).status, 201);
+    }
+    for n in 0..100 {
+        let key = if n % 2 == 0 { "k7".to_owned() } else { format!("k{}", n % 40) };
+        assert_eq!(world.read("c", &key, "a").status, 200);
+    }
+    let at = "/_orrery/dbs/db/colls/c";
+    let seen =
+        world.wait_for(&format!("{at}/partitions"), |answer| answer["whole"]["total"]["requests"] == 140);
+    let partitions = seen["partitions"].as_array().expect("partitions");
+    assert_eq!(partitions.len(), 4);
+    let total =
+        |name: &str| partitions.iter().map(|one| sum(&json!([one["use"]["total"][name]]))).sum::<f64>();
+    assert_eq!(total("requests"), 140.0);
+    assert!((total("requestUnits") - sum(&json!([seen["whole"]["total"]["requestUnits"]]))).abs() < 0.01);
+    assert_eq!(partitions.iter().filter_map(|one| one["items"].as_u64()).sum::<u64>(), 40);
+    assert_eq!((partitions[0]["from"].as_f64(), partitions[3]["to"].as_f64()), (Some(0.0), Some(1.0)));
+    for window in ["minute", "hour", "day"] {
+        let seen = world.get(&format!("{at}/partitions?window={window}"));
+        assert_eq!(sum(&seen["whole"]["slots"]["requests"]), 140.0, "{window}");
+    }
+    let keys = world.get(&format!("{at}/keys"));
+    assert_eq!(keys["hottest"][0]["partitionKey"], json!(["k7"]), "{keys}");
+    assert!(keys["hottest"][0]["requests"].as_f64() >= Some(51.0), "{keys}");
+    assert_eq!(keys["largest"].as_array().map(Vec::len), Some(20));
+    assert!(keys["largest"][0]["bytes"].as_u64() > Some(100), "{keys}");
+    for window in ["minute", "hour"] {
+        let heat = world.get(&format!("{at}/heat?window={window}"));
+        let partitions = heat["partitions"].as_array().expect("partitions");
+        let rows = partitions.iter().flat_map(|one| one["requests"].as_array().expect("rows"));
+        assert_eq!(rows.map(sum).sum::<f64>(), 140.0, "{window}");
+    }
+    let listed = Command::new(binary())
+        .args(["partition", "list", "--endpoint", &world.endpoint(), "--database", "db", "--container", "c"])
+        .output()
+        .expect("the binary runs");
+    let table = String::from_utf8_lossy(&listed.stdout);
+    assert_eq!(table.lines().count(), 5, "{table}{}", String::from_utf8_lossy(&listed.stderr));
+}
+
+/// Takes webhooks and hands on their bodies.
+fn webhook() -> (String, mpsc::Receiver<Value>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/alerts?from=test", listener.local_addr().expect("an address"));
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut request = Vec::new();
+            let mut byte = [0];
+            while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap_or(0) == 1 {
+                request.push(byte[0]);
+            }
+            let head = String::from_utf8_lossy(&request).to_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            let mut body = vec![0; length.unwrap_or(0)];
+            stream.read_exact(&mut body).expect("a body");
+            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").expect("an answer");
+            assert!(head.starts_with("post /alerts?from=test "), "{head}");
+            if sender.send(serde_json::from_slice(&body).expect("JSON")).is_err() {
+                return;
+            }
+        }
+    });
+    (url, receiver)
+}
+
+#[test]
+fn alerts_are_listed_counted_and_sent() {
+    let (url, sent) = webhook();
+    let mut world = World::start(&[
+        "--logical-partition-bytes",
+        "64KiB",
+        "--alert-logical-partition-percent",
+        "50",
+        "--alert-webhook",
+        &url,
+    ]);
+    world.container("c", 400);
+    let mut refused = 0;
+    for n in 0..400 {
+        let reply = world.create("c", "big", &format!("i{n}"), 2_000);
+        refused += u32::from(reply.status == 429);
+        if refused == 20 {
+            break;
+        }
+    }
+    assert_eq!(refused, 20, "so many writes cost more than 400 RU");
+    world.wait_for("/_orrery/alerts", |answer| {
+        answer["alerts"].as_array().is_some_and(|list| list.len() == 2)
+    });
+    let mut received = Vec::new();
+    for _ in 0..2 {
+        let alert = sent.recv_timeout(Duration::from_secs(20)).expect("the webhook is called");
+        assert_eq!((alert["state"].as_str(), alert["container"].as_str()), (Some("raised"), Some("c")));
+        received.push((alert["kind"].as_str().unwrap_or_default().to_owned(), alert["partitionKey"].clone()));
+    }
+    received.sort_by(|a, b| a.0.cmp(&b.0));
+    let expected =
+        [("logical-partition-near-limit".to_owned(), json!(["big"])), ("throttling".to_owned(), Value::Null)];
+    assert_eq!(received, expected);
+    let page = world.client.send("GET", "/metrics", &[], b"").expect("an answer");
+    let page = String::from_utf8_lossy(&page.body).into_owned();
+    for line in [
+        "orrery_alerts{kind=\"throttling\"} 1",
+        "orrery_alerts{kind=\"hot-partition\"} 0",
+        "orrery_alerts_raised_total{kind=\"logical-partition-near-limit\"} 1",
+        "orrery_partitions_without_metrics 0",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
+    }
+    let labels = "{database=\"db\",container=\"c\",range=\"0\"}";
+    let requests = page.lines().find_map(|line| {
+        line.strip_prefix(&format!("orrery_partition_requests_total{labels} "))?.parse::<u64>().ok()
+    });
+    assert!(requests > Some(0), "{page}");
+}
+
+#[test]
+fn accounting_can_be_switched_off() {
+    let mut world = World::start(&["--insight", "off"]);
+    world.container("c", 400);
+    assert_eq!(world.create("c", "k", "a", 10).status, 201);
+    std::thread::sleep(Duration::from_millis(1_200));
+    let seen = world.get("/_orrery/dbs/db/colls/c/partitions");
+    assert_eq!(seen["whole"]["total"]["requests"], 0);
+    assert_eq!(seen["partitions"][0]["items"], 1);
+}
+
+#[test]
+fn top_shows_a_server_under_load_in_a_terminal() {
+    let mut world = World::start(&[]);
+    world.container("first", 400);
+    world.container("c", 24_000);
+    let _load = Load::on(&world, "c");
+    world.wait_for("/_orrery/dbs/db/colls/c/partitions", |answer| {
+        answer["whole"]["perSecond"]["requests"].as_f64() > Some(1.0)
+    });
+    let mut top = Terminal::run(binary(), &["top", "--endpoint", &world.endpoint()], 80, 24);
+    let screen = top.wait_for("the busiest container with its hot key", |screen| {
+        screen.contains("db/c") && screen.contains("hot ") && screen.contains('█')
+    });
+    for part in
+        ["partitions", "RU/s", "429/s", "hottest keys, last minute", "key space, last minute", "q quit"]
+    {
+        assert!(screen.contains(part), "{part} is not on\n{screen}");
+    }
+    assert!(screen.contains("24k") || screen.contains("24000"), "the budget is not on\n{screen}");
+    top.press("\u{1b}[C");
+    top.wait_for("the last hour", |screen| screen.contains("key space, last hour"));
+    top.press("c");
+    top.wait_for("the list of containers", |screen| {
+        screen.contains("choose a container") && screen.contains("db/first")
+    });
+    top.press("\u{1b}[B");
+    top.press("\r");
+    top.wait_for("the other container", |screen| {
+        screen.lines().next().is_some_and(|title| title.contains("db/first")) && !screen.contains("choose")
+    });
+    top.press("q");
+    assert!(top.ends_well(), "q ends it");
+}
+
+#[test]
+fn top_once_prints_a_frame() {
+    let mut world = World::start(&[]);
+    world.container("c", 400);
+    let once = |key: &str| {
+        let endpoint = world.endpoint();
+        let args = ["top", "--once", "--size", "100x30", "--endpoint", &endpoint, "--key", key];
+        Command::new(binary()).args(args).output().expect("the binary runs")
+    };
+    let frame = once(orrery_testkit::EMULATOR_KEY);
+    let text = String::from_utf8_lossy(&frame.stdout).into_owned();
+    assert!(frame.status.success() && text.contains("db/c") && text.contains("hottest keys"), "{text}");
+    assert_eq!(text.lines().count(), 30, "{text}");
+    let refused = once("d3Jvbmc=");
+    assert!(!refused.status.success(), "a wrong key is an error");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("401"), "{refused:?}");
+    drop(Client::new(world.server.port()));
+}

@@ -1,0 +1,85 @@
+//! A program in a pseudo terminal, and what its user sees.
+
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    /// Keeps the terminal open.
+    _master: Box<dyn MasterPty + Send>,
+    keys: Box<dyn Write + Send>,
+    screen: Arc<Mutex<vt100::Parser>>,
+}
+
+impl Terminal {
+    pub fn run(program: &Path, args: &[&str], columns: u16, lines: u16) -> Terminal {
+        let size = PtySize { rows: lines, cols: columns, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
+        let mut command = CommandBuilder::new(program);
+        command.args(args);
+        command.env("TERM", "xterm-256color");
+        let child = pair.slave.spawn_command(command).expect("the program runs");
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(not_zero(lines), not_zero(columns), 0)));
+        let mut output = pair.master.try_clone_reader().expect("its output");
+        let shown = screen.clone();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                shown.lock().expect("not poisoned").process(&bytes[..count]);
+            }
+        });
+        let keys = pair.master.take_writer().expect("its input");
+        Terminal { child, _master: pair.master, keys, screen }
+    }
+
+    pub fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).and_then(|()| self.keys.flush()).expect("the terminal is open");
+    }
+
+    fn screen(&self) -> String {
+        self.screen.lock().expect("not poisoned").screen().contents()
+    }
+
+    /// Waits until the screen is as it must be, and returns it.
+    pub fn wait_for(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let screen = self.screen();
+            if is_there(&screen) {
+                return screen;
+            }
+            assert!(Instant::now() < deadline, "{what} does not appear on\n{screen}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Whether the program ends by itself and without an error.
+    pub fn ends_well(&mut self) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().expect("the child is ours") {
+                return status.success();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        false
+    }
+}
+
+fn not_zero(number: u16) -> NonZero<u16> {
+    NonZero::new(number).expect("a terminal has a size")
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

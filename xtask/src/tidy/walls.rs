@@ -30,6 +30,8 @@ const ROOMS: &[Room] = &[
         may_import: &["orrery-doc", "orrery-query", "orrery-cluster"],
         never: &["clap"],
     },
+    // The advisor asks the cluster for its prices and limits only.
+    Room { package: "orrery-advisor", may_import: &["orrery-doc", "orrery-cluster"], never: &["hyper", "clap"] },
     Room {
         package: "orrery",
         may_import: &[
@@ -39,6 +41,7 @@ const ROOMS: &[Room] = &[
             "orrery-script",
             "orrery-cluster",
             "orrery-nosql",
+            "orrery-advisor",
         ],
         never: &[],
     },

@@ -1,0 +1,169 @@
+//! The partition-key advisor: which key fits the items and the workload of a container.
+//!
+//! Pure: a [`Workload`] and perhaps sample items go in, a [`Report`] comes out. Chance is a seed, the day is an
+//! argument, so the same question always has the same answer.
+//!
+//! How an answer is found:
+//!
+//! 1. [`population`] makes items: from the description of their fields, or from a sample of real ones. It can say
+//!    what an item written on some day looks like, which is what tells a key that is even over a year
+//!    from one that is even at every moment.
+//! 2. [`candidate`] reads the keys to compare; [`propose`] thinks of some where none are given.
+//! 3. [`layout`] cuts the key space into physical partitions as the server does: evenly at first, then by size,
+//!    never through a logical partition.
+//! 4. [`replay`] sends the workload there with the server's own hash and the server's own prices.
+//! 5. [`growth`] follows the largest logical partition until the horizon. That one is computed and not
+//!    sampled: a sample of some thousands cannot tell a key with a million values from one with a billion.
+//! 6. [`verdict`] turns measures into a score and into words.
+//!
+//! [`Report`] is the JSON; [`table()`] and [`html()`] are for people.
+
+mod calendar;
+mod candidate;
+mod chance;
+mod error;
+mod growth;
+mod html;
+mod layout;
+pub mod limits;
+mod population;
+mod propose;
+mod replay;
+mod report;
+mod table;
+mod units;
+mod verdict;
+mod workload;
+
+pub use calendar::{Period, parse_date};
+pub use candidate::{Candidate, CandidateError, Level, Part};
+pub use error::AdviceError;
+pub use html::html;
+pub use report::{
+    CandidateReport, Finding, GrowthPoint, Largest, Load, Measures, OperationReport, PartitionReport, Report,
+    TopKey, Verdict,
+};
+pub use table::table;
+pub use workload::{Field, Filter, Group, Items, Kind, Operation, Workload};
+
+use layout::Layout;
+use orrery_cluster::limits::PartitionLimits;
+use population::Population;
+
+/// What is not part of the workload.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Days since 1970-01-01; used when the workload names no day.
+    pub today: f64,
+    /// Physical partitions to start with; otherwise those of the workload, or as many as it needs.
+    pub partitions: Option<u32>,
+    /// Candidates in their text form; those of the workload, or proposals, when there are none.
+    pub candidates: Vec<String>,
+    pub limits: PartitionLimits,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            today: 20_454.0,
+            partitions: None,
+            candidates: Vec::new(),
+            limits: PartitionLimits::default(),
+        }
+    }
+}
+
+/// Compares candidate keys. `sample` has items as clients see them; a workload that describes its fields needs none.
+pub fn advise(
+    workload: &Workload,
+    sample: &[serde_json::Value],
+    settings: &Settings,
+) -> Result<Report, AdviceError> {
+    workload.check()?;
+    let today = workload.today(settings.today)?;
+    let given = given_candidates(workload, settings)?;
+    let population = Population::of(workload, sample, &given, today)?;
+    let candidates = if given.is_empty() { propose::candidates(workload, &population) } else { given };
+    if candidates.is_empty() {
+        return Err(AdviceError::NoCandidates);
+    }
+    let world = World::new(workload, &population, settings, today);
+    let mut reports = candidates
+        .iter()
+        .map(|candidate| {
+            let key = population.resolve(candidate)?;
+            Ok(verdict::judge(&world, &key))
+        })
+        .collect::<Result<Vec<_>, AdviceError>>()?;
+    verdict::rank(&mut reports);
+    Ok(report::whole(&world, reports))
+}
+
+fn given_candidates(workload: &Workload, settings: &Settings) -> Result<Vec<Candidate>, AdviceError> {
+    let texts = if settings.candidates.is_empty() { &workload.candidates } else { &settings.candidates };
+    if texts.len() > limits::CANDIDATES_MAX {
+        return Err(AdviceError::TooMany { what: "candidates", limit: limits::CANDIDATES_MAX });
+    }
+    let mut candidates = Vec::new();
+    for text in texts {
+        let candidate =
+            Candidate::parse(text).map_err(|why| AdviceError::Candidate { text: text.clone(), why })?;
+        if !candidates.contains(&candidate) {
+            candidates.push(candidate);
+        }
+    }
+    Ok(candidates)
+}
+
+/// Everything that all candidates are measured against.
+struct World<'a> {
+    workload: &'a Workload,
+    population: &'a Population,
+    limits: PartitionLimits,
+    today: f64,
+    volume: growth::Volume,
+    /// Physical partitions before any splits by size, and the RU/s of the whole container.
+    partitions: u32,
+    throughput: f64,
+    /// Whether somebody said the throughput, or it is what the workload needs.
+    throughput_is_given: bool,
+    /// Items that stand for all those stored today and at the horizon.
+    stored: Vec<population::Row>,
+    grown: Vec<population::Row>,
+}
+
+impl<'a> World<'a> {
+    fn new(workload: &'a Workload, population: &'a Population, settings: &Settings, today: f64) -> World<'a> {
+        let volume = growth::Volume::of(workload, population);
+        let needed = replay::least_throughput(workload, population);
+        let throughput = workload.throughput.unwrap_or(needed);
+        let limits = settings.limits;
+        let partitions = settings.partitions.or(workload.partitions).unwrap_or_else(|| {
+            let by_load = (throughput / f64::from(limits.partition_throughput)).ceil();
+            let by_size = (volume.bytes_stored(0.0) / limits.partition_bytes as f64).ceil();
+            by_load.max(by_size) as u32
+        });
+        let partitions = partitions.clamp(1, limits::PARTITIONS_MAX);
+        let rows = limits::ROWS_MIN.max(limits::DRAWS_PER_PARTITION * partitions as usize);
+        World {
+            workload,
+            population,
+            limits,
+            today,
+            partitions,
+            throughput,
+            throughput_is_given: workload.throughput.is_some(),
+            stored: volume.rows(population, today, 0.0, rows),
+            grown: volume.rows(population, today, volume.horizon_days, rows),
+            volume,
+        }
+    }
+
+    /// The physical partitions that a container with this key would have today.
+    fn layout(&self, key: &population::Key) -> Layout {
+        let each = self.volume.bytes_stored(0.0) / self.stored.len().max(1) as f64;
+        let mut chance = chance::Chance::new(limits::SEED);
+        let epks = self.stored.iter().map(|row| key.epk(row, &mut chance)).collect();
+        Layout::new(key.definition(), self.partitions, epks, each, self.limits.partition_bytes as f64)
+    }
+}

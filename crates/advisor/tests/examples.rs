@@ -1,0 +1,166 @@
+//! The well-known examples: what the advisor says of each, word for word, and why it must say so.
+//!
+//! Workloads are those of the guides. `ORRERY_REWRITE_GOLDENS=1` writes the goldens anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use orrery_advisor::{CandidateReport, Report, Settings, Verdict, Workload, advise, html, table};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn workload(name: &str) -> Workload {
+    let path = folder("../../docs/guides/workloads").join(format!("{name}.json"));
+    let text = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Workload::from_json(&text).expect("the example is a workload")
+}
+
+/// The report on an example, after it was compared with its goldens.
+fn report(name: &str) -> Report {
+    let report = advise(&workload(name), &[], &Settings::default()).expect("there is advice");
+    let json = serde_json::to_string_pretty(&report).expect("a report is JSON") + "\n";
+    for (ending, text) in [("txt", table(&report)), ("json", json)] {
+        let path = folder("tests/golden").join(format!("{name}.{ending}"));
+        if std::env::var_os("ORRERY_REWRITE_GOLDENS").is_some() {
+            fs::write(&path, text).expect("the golden can be written");
+            continue;
+        }
+        let golden = fs::read_to_string(&path).unwrap_or_default();
+        assert!(golden == text, "{} differs; it would be:\n{text}", path.display());
+    }
+    report
+}
+
+fn candidate<'a>(report: &'a Report, key: &str) -> &'a CandidateReport {
+    report.candidates.iter().find(|candidate| candidate.key == key).expect(key)
+}
+
+fn verdicts(report: &Report) -> Vec<(&str, Verdict)> {
+    report.candidates.iter().map(|candidate| (candidate.key.as_str(), candidate.verdict)).collect()
+}
+
+#[test]
+fn connected_cars_want_the_device_and_the_month() {
+    let report = report("connected-cars");
+    assert_eq!(candidate(&report, "/vehicleModel").verdict, Verdict::Hot);
+    assert_eq!(candidate(&report, "/month").verdict, Verdict::HotNow);
+    let device = candidate(&report, "/deviceId");
+    assert_eq!(device.verdict, Verdict::GoodUntil);
+    let gigabytes = device.largest.bytes_per_year / (1u64 << 30) as f64;
+    assert!((gigabytes - 7.5).abs() < 0.1, "an hourly driver writes {gigabytes} GB a year");
+    let days = device.largest.days_until_full.expect("the limit is met");
+    assert!((900.0..1000.0).contains(&days), "after {days} days");
+    assert!(device.largest.key.as_ref().is_some_and(|key| key.starts_with("hourly-driver-")));
+    assert_eq!(report.recommended, "/deviceId+/month");
+    assert_eq!(candidate(&report, "/deviceId+/month").verdict, Verdict::Best);
+}
+
+#[test]
+fn a_huge_tenant_wants_a_hierarchical_key() {
+    let report = report("multi-tenant");
+    assert_eq!(candidate(&report, "/tenantId").verdict, Verdict::TooLarge);
+    let best = candidate(&report, "/tenantId,/userId");
+    assert_eq!((report.recommended.as_str(), best.verdict), ("/tenantId,/userId", Verdict::Best));
+    let list = best.operations.iter().find(|operation| operation.name.starts_with("an administrator"));
+    let asked = list.expect("the list is there").partitions;
+    assert!(asked < best.partitions.len() as f64, "a prefix asks {asked} partitions");
+    assert_eq!(candidate(&report, "/tenantId,/userId,/id").verdict, Verdict::SplitsTransactions);
+}
+
+#[test]
+fn a_time_series_must_not_be_keyed_by_its_time_alone() {
+    let report = report("time-series");
+    for key in ["/date", "/timestamp"] {
+        assert!(matches!(candidate(&report, key).verdict, Verdict::HotNow | Verdict::TooLarge), "{key}");
+        assert!(candidate(&report, key).findings.iter().any(|finding| finding.code == "hot-now"), "{key}");
+    }
+    assert_eq!(candidate(&report, "/service").verdict, Verdict::TooLarge);
+    assert!(report.recommended.contains("/service") && report.recommended.contains("/date"));
+    assert!(candidate(&report, &report.recommended).verdict.is_good());
+}
+
+#[test]
+fn user_profiles_want_their_id() {
+    let report = report("user-profiles");
+    assert_eq!((report.recommended.as_str(), report.candidates[0].verdict), ("/id", Verdict::Best));
+    assert_eq!(candidate(&report, "/email").verdict, Verdict::Scattered);
+    assert!(!candidate(&report, "/country").verdict.is_good());
+    assert!(candidate(&report, "/created").measures.routing < 0.5);
+}
+
+#[test]
+fn food_groups_share_what_their_partition_has() {
+    let report = report("food-groups");
+    let groups = candidate(&report, "/foodGroup");
+    assert_eq!(groups.partitions.len(), 3);
+    assert_eq!(groups.load.budget, 6_000.0);
+    assert!(groups.partitions.iter().all(|partition| partition.keys.len() == 3), "each has several groups");
+    assert!(groups.measures.throughput < candidate(&report, "/id").measures.throughput);
+}
+
+#[test]
+fn orders_stay_whole() {
+    let report = report("orders");
+    assert!(report.recommended.starts_with("/customerId"), "{:?}", verdicts(&report));
+    assert_eq!(candidate(&report, "/id").measures.transactions, 0.0);
+    assert!(!candidate(&report, "/status").verdict.is_good());
+    assert!(candidate(&report, "/created").findings.iter().any(|finding| finding.code == "hot-now"));
+}
+
+#[test]
+fn the_page_needs_nothing_else_and_has_three_charts_for_each_candidate() {
+    let mut workload = workload("food-groups");
+    workload.name = "</title><script>alert(1)</script>".to_owned();
+    let report = advise(&workload, &[], &Settings::default()).expect("there is advice");
+    let page = html(&report);
+    assert_eq!(page.matches("<svg").count(), 3 * report.candidates.len());
+    for outside in ["<script", "http:", "https:", "@import", "url("] {
+        assert!(!page.contains(outside), "the page has {outside}");
+    }
+}
+
+#[test]
+fn a_sample_is_enough_and_candidates_are_proposed() {
+    let item = |n: u32| {
+        serde_json::json!({
+            "id": format!("{n}"), "tenant": format!("t{}", n % 7), "user": format!("u{}", n % 300),
+            "at": "2026-01-15T08:30:00Z", "_ts": 20_468 * 86_400 + n,
+        })
+    };
+    let sample: Vec<serde_json::Value> = (0..3000).map(item).collect();
+    let workload = r#"{"items":{"stored":1000000},"operations":[
+        {"name":"write","kind":"create","perSecond":10},
+        {"name":"mine","kind":"query","perSecond":100,"filters":["/tenant","/user"]}]}"#;
+    let workload = Workload::from_json(workload.as_bytes()).expect("a workload");
+    let settings = Settings { today: 20_470.0, partitions: Some(4), ..Settings::default() };
+    let report = advise(&workload, &sample, &settings).expect("there is advice");
+    let keys: Vec<&str> = report.candidates.iter().map(|candidate| candidate.key.as_str()).collect();
+    for expected in ["/user", "/tenant", "/tenant,/user", "/id", "/tenant+month(/at)"] {
+        assert!(keys.contains(&expected), "{expected} is not among {keys:?}");
+    }
+    assert_eq!(
+        serde_json::to_string(&report).ok(),
+        serde_json::to_string(&advise(&workload, &sample, &settings).expect("again")).ok()
+    );
+}
+
+#[test]
+fn hopeless_questions_get_an_answer_and_not_a_panic() {
+    let odd = |text: &str, sample: &[serde_json::Value], candidate: &str| {
+        let workload = Workload::from_json(text.as_bytes()).expect(text);
+        let candidates = if candidate.is_empty() { Vec::new() } else { vec![candidate.to_owned()] };
+        let settings = Settings { candidates, partitions: Some(u32::MAX), ..Settings::default() };
+        advise(&workload, sample, &settings).map(|report| table(&report) + &html(&report))
+    };
+    assert!(odd("{}", &[], "").is_err());
+    assert!(odd("{}", &[serde_json::json!({})], "").is_err());
+    assert!(odd("{}", &[serde_json::json!({"a": 1})], "/a").is_ok());
+    assert!(odd("{}", &[serde_json::json!({"a": 1})], "/b").is_ok(), "a path that no item has");
+    assert!(odd(r#"{"items":{"fields":{"/a":{"kind":"unique"}}}}"#, &[], "/b").is_err());
+    let much = r#"{"throughput":0,"items":{"stored":1e18,"bytes":2097152,"horizonDays":36500,"perDay":1e15,
+        "fields":{"/a":{"kind":"values","groups":[{"count":18446744073709551615}]}}},
+        "operations":[{"name":"q","kind":"query","perSecond":1e9,"returns":1e6,"filters":["/a"]}]}"#;
+    assert!(odd(much, &[], "/a").is_ok());
+}

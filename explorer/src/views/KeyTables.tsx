@@ -55,7 +55,7 @@ export function LargestKeys(props: { keys: LargeKey[]; container: Container }) {
     <section>
       <h2>Largest keys</h2>
       {props.keys.length === 0 ? (
-        <p class="soft">Nothing has been written since the server started.</p>
+        <p class="soft">Nothing has been written since these partitions were made or the server started.</p>
       ) : (
         <table class="plain" data-largest>
           <thead>

@@ -199,12 +199,14 @@ function Overview(props: { insight: Insight; budget: number; largest: LargeKey[]
 function Alerts(props: { alerts: Alert[] }) {
   if (props.alerts.length === 0) return null;
   return (
-    <ul class="alerts" role="alert" data-alerts>
+    <div role="alert">
+      <ul class="alerts" data-alerts>
       {props.alerts.map((alert) => (
         <li key={`${alert.kind} ${alert.partition} ${JSON.stringify(alert.partitionKey)}`}>
           <strong>{alert.kind.replaceAll("-", " ")}</strong> {alert.message}
         </li>
       ))}
-    </ul>
+      </ul>
+    </div>
   );
 }

@@ -61,7 +61,12 @@ impl World {
 
     async fn read(&self, pk: &str, id: &str) {
         let target = Target::Id(id.to_owned());
-        let read = self.db.read(&self.container(), &key(pk), &target, &ReadOptions::default()).await;
+        let options = ReadOptions {
+            consistency: Consistency::Session,
+            session: None,
+            precondition: Precondition::None,
+        };
+        let read = self.db.read(&self.container(), &key(pk), &target, &options).await;
         read.expect("the item is there");
     }
 

@@ -86,9 +86,9 @@ fn a_division_by_hand_outlasts_a_kill_and_ends_on_request() {
     });
     let divided = [4_500.0, 9_000.0, 4_500.0, 6_000.0];
     assert_eq!(rates(&world.set_throughput(change).json()), divided);
-    let fractions: Vec<f64> =
-        world.ranges("c").iter().filter_map(|range| range["throughputFraction"].as_f64()).collect();
-    assert_eq!(fractions, [0.1875, 0.375, 0.1875, 0.25]);
+    let fraction = |range: &Value| (range["throughputFraction"].as_f64().expect("a part") * 1e4).round();
+    let fractions: Vec<f64> = world.ranges("c").iter().map(fraction).collect();
+    assert_eq!(fractions, [1_875.0, 3_750.0, 1_875.0, 2_500.0]);
     world.server.kill();
     let mut world = World::on(Server::start_on(binary(), directory.path(), &[]));
     let shown = world.throughput();

@@ -37,7 +37,7 @@ fn offer(db: &Db, container: &Container) -> Arc<Offer> {
 fn rates(db: &Db, container: &Container) -> Vec<f64> {
     let catalog = db.catalog();
     let container = catalog.container_by_rid(container.resource.rid).expect("it is there");
-    container.partition_budgets().iter().map(|budget| budget.rate).collect()
+    container.partition_budgets().iter().map(|budget| budget.rate.round()).collect()
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs one real scenario with each official SDK, unmodified, against a server of ours.
-# Usage: tests/sdk/run.sh [python] [javascript] [rust]      (default: all three)
+# Usage: tests/sdk/run.sh [python] [javascript] [rust] [elastic] [guides]      (default: all)
+# `guides` runs the examples of docs/guides, against a server whose logical partitions are soon full.
 # ORRERY_BIN names another server binary. What is installed lands in .cache/sdk and is announced.
 set -eu
 
@@ -29,17 +30,21 @@ trap stop_server EXIT
 trap 'exit 130' INT TERM
 
 # Starts a server on a free port, with throttling on and unchecked tokens of Entra ID, and sets `port`.
+# The first argument names its log, the others are further options of the server.
 start_server() {
-    : >"$logs/$1.server.log"
-    "$binary" serve --in-memory --nosql-port 0 --entra-development >"$logs/$1.server.log" 2>"$logs/$1.server.err" &
+    log=$1
+    : >"$logs/$log.server.log"
+    shift
+    "$binary" serve --in-memory --nosql-port 0 --entra-development "$@" \
+        >"$logs/$log.server.log" 2>"$logs/$log.server.err" &
     server=$!
     port=
     waited=0
     while [ -z "$port" ]; do
-        port=$(sed -n 's/^ORRERY READY.*nosql=[^ ]*:\([0-9][0-9]*\).*/\1/p' "$logs/$1.server.log" | head -n 1)
+        port=$(sed -n 's/^ORRERY READY.*nosql=[^ ]*:\([0-9][0-9]*\).*/\1/p' "$logs/$log.server.log" | head -n 1)
         if ! kill -0 "$server" 2>/dev/null || [ "$waited" -ge 200 ]; then
             say "the server did not become ready:"
-            cat "$logs/$1.server.log" "$logs/$1.server.err"
+            cat "$logs/$log.server.log" "$logs/$log.server.err"
             exit 2
         fi
         waited=$((waited + 1))
@@ -62,13 +67,15 @@ judge() {
 }
 
 count_python() { tail -n 1 "$logs/python.log" | tr -d '='; }
+count_guides() { tail -n 1 "$logs/guides.log" | tr -d '='; }
 count_javascript() { sed -n 's/^# \(tests\|pass\|fail\|skipped\) /\1 /p' "$logs/javascript.log" | tr '\n' ' '; }
+count_elastic() { grep '^elastic: [0-9]' "$logs/elastic.log" | tr '\n' ' '; }
 count_rust() {
     sed -n 's/^test result: [A-Za-z]*\. \([0-9]*\) passed; \([0-9]*\) failed; \([0-9]*\) ignored.*/\1 \2 \3/p' "$logs/rust.log" |
         awk '{ passed += $1; failed += $2; ignored += $3 } END { print passed + 0, "passed,", failed + 0, "failed,", ignored + 0, "ignored" }'
 }
 
-run_python() {
+install_python() {
     venv=$cache/venv
     if ! cmp -s "$here/python/requirements.txt" "$venv/installed.txt"; then
         say "installing $(tr '\n' ' ' <"$here/python/requirements.txt")into .cache/sdk/venv"
@@ -76,6 +83,10 @@ run_python() {
         "$venv/bin/python" -m pip install -q -r "$here/python/requirements.txt"
         cp "$here/python/requirements.txt" "$venv/installed.txt"
     fi
+}
+
+run_python() {
+    install_python
     start_server python
     say "python: azure-cosmos over https on port $port"
     judge python env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
@@ -83,15 +94,28 @@ run_python() {
     stop_server
 }
 
-run_javascript() {
+install_javascript() {
     work=$cache/javascript
     mkdir -p "$work"
-    cp "$here"/javascript/*.json "$here"/javascript/*.mjs "$work/"
+    cp "$here"/javascript/*.json "$here"/javascript/*.mjs "$here"/elastic/*.mjs "$work/"
     if ! cmp -s "$work/package-lock.json" "$work/installed.json"; then
         say "installing @azure/cosmos with npm into .cache/sdk/javascript"
         (cd "$work" && npm ci --no-audit --no-fund --silent)
         cp "$work/package-lock.json" "$work/installed.json"
     fi
+}
+
+run_guides() {
+    install_python
+    start_server guides --logical-partition-bytes 64KiB
+    say "guides: their examples with azure-cosmos on port $port"
+    judge guides env ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
+        "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider "$here/guides"
+    stop_server
+}
+
+run_javascript() {
+    install_javascript
     start_server javascript
     say "javascript: @azure/cosmos over https on port $port, trusting the server's own certificate"
     "${PYTHON:-python3}" -c 'import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())' \
@@ -99,6 +123,18 @@ run_javascript() {
     judge javascript env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" NODE_EXTRA_CA_CERTS="$work/ca.pem" \
         sh -c 'cd "$1" && exec node --test --test-reporter=tap' sh "$work"
     stop_server
+}
+
+# Splits and merges under clients of both SDKs at once; ELASTIC makes it longer: ELASTIC="--splits 20 --merges 5".
+run_elastic() {
+    install_python
+    install_javascript
+    say "elastic: clients of azure-cosmos and @azure/cosmos while partitions split and merge"
+    judge elastic env ORRERY_KEY="$key" ORRERY_BIN="$binary" PYTHONDONTWRITEBYTECODE=1 ELASTIC="${ELASTIC:-}" sh -c '
+        python=$1; folder=$2; node=$3
+        "$python" -W ignore "$folder/main.py" --node-folder "$node" --seconds 8 --splits 6 --merges 2 $ELASTIC &&
+            "$python" -W ignore "$folder/main.py" --node-folder "$node" --seconds 8 --splits 2 --merges 0 --kills 4 $ELASTIC
+        ' sh "$venv/bin/python" "$here/elastic" "$work"
 }
 
 run_rust() {
@@ -122,10 +158,10 @@ if [ ! -x "$binary" ]; then
     say "no server at $binary: build it (cargo build --release) or set ORRERY_BIN"
     exit 2
 fi
-[ $# -gt 0 ] || set -- python javascript rust
+[ $# -gt 0 ] || set -- python javascript rust elastic guides
 for language in "$@"; do
     case $language in
-        python | javascript | rust) "run_$language" ;;
+        python | javascript | rust | elastic | guides) "run_$language" ;;
         *) say "unknown language $language"; exit 2 ;;
     esac
 done

@@ -48,6 +48,7 @@ impl Bench {
             rid_generation: 1,
             range: EpkRange::full(),
             rid_prefix: 1,
+            sources: vec![],
         };
         let partition = Partition::open(spec, &memory.snapshot())?;
         let path = orrery_doc::Path::parse_property("/pk")?;

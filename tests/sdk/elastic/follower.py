@@ -1,0 +1,59 @@
+"""Reads the change feed with the official Python SDK while partitions split and merge.
+
+Versions of an item must come in order and none twice. Ends when its input does and the feed is empty, and prints the
+last version that it has seen of each item.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+
+from azure.core.exceptions import ServiceRequestError, ServiceResponseError
+from azure.cosmos import CosmosClient
+
+name, database, container, kills = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "kills"
+client = CosmosClient(os.environ["ORRERY_ENDPOINT"], os.environ["ORRERY_KEY"])
+items = client.get_database_client(database).get_container_client(container)
+stopped = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), stopped.set()), daemon=True).start()
+seen, changes, continuation = {}, 0, None
+
+
+def fail(text):
+    print(json.dumps({"worker": name, "wrong": text}), flush=True)
+    os._exit(1)
+
+
+def read():
+    """Everything that is there now, from where the last call ended."""
+    global continuation, changes
+    start = {"continuation": continuation} if continuation else {"start_time": "Beginning"}
+    found = 0
+    pages = items.query_items_change_feed(max_item_count=50, **start).by_page()
+    for page in pages:
+        for item in page:
+            place = f"{item['pk']}|{item['id']}"
+            if seen.get(place, 0) >= item["n"]:
+                fail(f"version {item['n']} of {place} came after version {seen[place]}")
+            seen[place] = item["n"]
+            found += 1
+        continuation = items.client_connection.last_response_headers["etag"]
+    changes += found
+    return found
+
+
+while True:
+    ending = stopped.is_set()
+    try:
+        found = read()
+    except Exception as error:  # noqa: BLE001
+        if not (kills and isinstance(error, (ServiceRequestError, ServiceResponseError))):
+            fail(f"{type(error).__name__}: {error}")
+        time.sleep(0.05)
+        continue
+    if ending and found == 0:
+        break
+    time.sleep(0.02)
+print(json.dumps({"worker": name, "ops": changes, "seen": seen}), flush=True)

@@ -1,0 +1,246 @@
+"""Splits and merges under a mixed load of official SDK clients, which must not notice.
+
+Usage: main.py [--seconds S] [--splits N] [--merges N] [--kills K]
+
+Starts the server, three kinds of clients (worker.py, worker.mjs, follower.py) and meanwhile has partitions split on
+request, by size and by throughput, and merge. Each client checks what it sees at once; in the end all models, a
+full query, the change feed and `orrery verify` are compared.
+"""
+
+import argparse
+import base64
+import hashlib
+import hmac
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from email.utils import formatdate
+
+from azure.cosmos import CosmosClient, PartitionKey
+
+HERE = pathlib.Path(__file__).parent
+KEY = os.environ["ORRERY_KEY"]
+PARTITION_BYTES = 400_000
+
+
+class Server:
+    def __init__(self, binary, folder):
+        self.binary, self.folder = binary, folder
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.process = None
+
+    def start(self):
+        command = [self.binary, "serve", "--nosql-port", str(self.port), "--data-dir", self.folder, "--no-throttle"]
+        command += ["--partition-bytes", str(PARTITION_BYTES), "--log", "warn", "--merge-after-seconds", "1"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        assert "READY" in line, line
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        self.process.wait()
+
+    def manage(self, verb, path, body=None):
+        """A request of the management API, signed as any other."""
+        path, date = f"_orrery/{path}", formatdate(usegmt=True)
+        text = f"{verb.lower()}\norrery\n{path}\n{date.lower()}\n\n"
+        digest = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
+        token = urllib.parse.quote(f"type=master&ver=1.0&sig={base64.b64encode(digest).decode()}", safe="")
+        data = json.dumps(body).encode() if body is not None else None
+        headers = {"authorization": token, "x-ms-date": date, "x-ms-version": "2020-07-15"}
+        request = urllib.request.Request(f"{self.endpoint}/{path}", data, headers, method=verb)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+
+class Operator:
+    """Who splits and merges."""
+
+    def __init__(self, server, container, chance):
+        self.server, self.container, self.chance = server, container, chance
+        self.splits = self.merges = 0
+        self.known = {row["id"] for row in self.ranges()}
+
+    def ranges(self):
+        link = self.container.container_link
+        rows = list(self.container.client_connection._ReadPartitionKeyRanges(link))
+        return sorted(rows, key=lambda row: row["minInclusive"])
+
+    def base(self):
+        _, database, _, container = self.container.container_link.split("/")
+        return f"dbs/{database}/colls/{container}/partitions"
+
+    def look(self):
+        """Counts what others have split or merged since the last look."""
+        rows = self.ranges()
+        new = [row for row in rows if row["id"] not in self.known]
+        self.known |= {row["id"] for row in rows}
+        return rows, new
+
+    def step(self):
+        rows, _ = self.look()
+        if len(rows) > 5 or len(rows) > 2 and self.chance.random() < 0.25:
+            place = self.chance.randrange(len(rows) - 1)
+            pair = {"left": rows[place]["id"], "right": rows[place + 1]["id"]}
+            self.ask("merge", pair)
+        else:
+            row = self.chance.choice(rows)
+            self.ask(f"{row['id']}/split", {"children": self.chance.choice([2, 2, 3])})
+
+    def ask(self, path, body):
+        try:
+            self.server.manage("POST", f"{self.base()}/{path}", body)
+        except urllib.error.HTTPError as error:
+            # A partition may be gone, or too full to be merged, by the time that it is asked for.
+            if error.code not in (400, 409, 410, 429, 503):
+                raise RuntimeError(f"{path}: {error.code} {error.read()}") from error
+            return
+        self.splits += path.endswith("split")
+        self.merges += path == "merge"
+
+
+def start_clients(server, container, kills, count, node_folder):
+    _, database, _, name = container.container_link.split("/")
+    mode = "kills" if kills else "calm"
+    environment = {**os.environ, "ORRERY_ENDPOINT": server.endpoint}
+    clients = []
+    for number in range(count):
+        python = [sys.executable, str(HERE / "worker.py"), f"py{number}", database, name, mode]
+        node = ["node", os.path.join(node_folder, "worker.mjs"), f"js{number}", database, name, mode]
+        clients += [python, node]
+    clients.append([sys.executable, str(HERE / "follower.py"), "follower", database, name, mode])
+    pipe = subprocess.PIPE
+    return [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) for command in clients]
+
+
+def gather(client, patience):
+    """What a client says in the end; a client that is wrong has said so and ended."""
+    out, _ = client.communicate(timeout=patience)
+    lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    assert lines, f"a client said nothing: {client.args}"
+    assert "wrong" not in lines[-1], lines[-1]
+    return lines[-1]
+
+
+def compare(container, reports):
+    """Everything that clients know against everything that is there."""
+    follower = next(report for report in reports if "seen" in report)
+    rows = list(container.query_items("SELECT c.pk, c.id, c.n FROM c", enable_cross_partition_query=True))
+    there = {f"{row['pk']}|{row['id']}": row["n"] for row in rows}
+    assert len(there) == len(rows), f"{len(rows)} rows of {len(there)} items"
+    for report in reports:
+        for place, allowed in report.get("items", {}).items():
+            found = there.pop(place, None)
+            assert found in allowed, f"{place} is {found}, and must be one of {allowed}"
+            if found is not None:
+                assert follower["seen"].get(place) == found, f"the feed ended with {follower['seen'].get(place)} of {place}"
+    assert not there, f"nobody wrote {there}"
+    return len(rows), follower["ops"]
+
+
+def run(options):
+    chance = random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(options.binary, os.path.join(folder, "data"))
+        server.start()
+        clients = []
+        try:
+            client = CosmosClient(server.endpoint, KEY)
+            database = client.create_database("elastic")
+            container = database.create_container("items", PartitionKey("/pk"), offer_throughput=1000)
+            operator = Operator(server, container, chance)
+            clients = start_clients(server, container, options.kills > 0, options.clients, options.node_folder)
+            rounds, kills = 0, 0
+            end = time.time() + options.seconds
+            while time.time() < end or operator.splits < options.splits or operator.merges < options.merges:
+                assert time.time() < end + 300, f"{operator.splits} splits and {operator.merges} merges took too long"
+                ended = [client for client in clients if client.poll() is not None]
+                for client in ended:
+                    raise AssertionError(f"a client ended: {client.stdout.read()}")
+                rounds += 1
+                if kills < options.kills and rounds % 4 == 0:
+                    kill_in_a_split(server, operator, chance)
+                    kills += 1
+                elif rounds % 6 == 0:
+                    container.replace_throughput(chance.choice([1000, 11000, 21000, 31000]))
+                else:
+                    operator.step()
+                time.sleep(chance.random() * options.pause)
+            for client in clients[:-1]:
+                client.stdin.close()
+            reports = [report(client) for client in clients[:-1]]
+            clients[-1].stdin.close()
+            reports.append(report(clients[-1]))
+            items, changes = compare(container, reports)
+            partitions = len(operator.ranges())
+            server.stop()
+            checked = subprocess.run([options.binary, "verify", "--data-dir", server.folder], capture_output=True, text=True)
+            assert checked.returncode == 0, checked.stdout + checked.stderr
+            calls = sum(report["ops"] for report in reports[:-1])
+            twice = sum(report.get("twice", 0) for report in reports)
+            print(
+                f"elastic: {len(clients)} clients, {calls} operations, {operator.splits} splits and {operator.merges} "
+                f"merges on request, {kills} kills, {len(operator.known)} partitions were there, {partitions} in the end, "
+                f"{items} items, {changes} changes seen; nothing lost, nothing twice; {twice} queries in which the Python "
+                f"SDK itself asked a partition twice"
+            )
+        finally:
+            for process in clients:
+                if process.poll() is None:
+                    process.kill()
+            if server.process.poll() is None:
+                server.stop(signal.SIGKILL)
+
+
+def report(client):
+    client.stdin = None
+    return gather(client, 120)
+
+
+def kill_in_a_split(server, operator, chance):
+    """Asks for a split and kills the server at some moment of it."""
+    rows = operator.ranges()
+    row = chance.choice(rows)
+    asking = threading.Thread(target=quietly, args=(server, f"{operator.base()}/{row['id']}/split"))
+    asking.start()
+    time.sleep(chance.random() * 0.03)
+    server.stop(signal.SIGKILL)
+    asking.join()
+    server.start()
+
+
+def quietly(server, path):
+    try:
+        server.manage("POST", path, {"children": 2})
+    except (OSError, urllib.error.URLError):
+        pass
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--binary", default=os.environ.get("ORRERY_BIN", "target/release/orrery"))
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--merges", type=int, default=2)
+    parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--clients", type=int, default=4, help="of each language")
+    parser.add_argument("--node-folder", default=str(HERE), help="where worker.mjs finds its SDK")
+    parser.add_argument("--pause", type=float, default=0.5)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    chosen = parser.parse_args()
+    print(f"elastic: --seed {chosen.seed} repeats the choices", flush=True)
+    run(chosen)

@@ -10,9 +10,11 @@ export function Notices() {
             <strong>{notice.text}</strong>
             {notice.detail !== "" && <p>{notice.detail}</p>}
           </div>
-          <button type="button" class="quiet" aria-label="Dismiss" onClick={() => dismiss(notice.number)}>
-            ×
-          </button>
+          {notice.kind === "failed" && (
+            <button type="button" class="quiet" aria-label="Dismiss" onClick={() => dismiss(notice.number)}>
+              ×
+            </button>
+          )}
         </div>
       ))}
     </div>

@@ -3,7 +3,7 @@
 // Editors live in shadow roots: there CodeMirror adopts style sheets instead of writing style elements, which the
 // page's content policy forbids.
 
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, type CompletionSource } from "@codemirror/autocomplete";
+import { autocompletion, closeBrackets, closeBracketsKeymap, closeCompletion, completionKeymap, type CompletionSource } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { javascript } from "@codemirror/lang-javascript";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
@@ -111,7 +111,8 @@ export interface LiveEditor {
 }
 
 export function createEditor(root: ShadowRoot, options: EditorOptions): LiveEditor {
-  const run = (action: () => void) => () => {
+  const run = (action: () => void) => (view: EditorView) => {
+    closeCompletion(view);
     action();
     return true;
   };
@@ -124,7 +125,14 @@ export function createEditor(root: ShadowRoot, options: EditorOptions): LiveEdit
   const heard = EditorView.updateListener.of((update) => {
     if (update.docChanged) options.onChange(update.state.doc.toString());
   });
-  const extensions = [commands, languageOf(options), common(options.label, options.readOnly), heard];
+  // A list of completions that is still on its way must not appear after the editor was left.
+  const left = EditorView.domEventHandlers({
+    blur: (_event, view) => {
+      setTimeout(() => closeCompletion(view), 0);
+      return false;
+    },
+  });
+  const extensions = [commands, left, languageOf(options), common(options.label, options.readOnly), heard];
   const view = new EditorView({ state: EditorState.create({ doc: options.text, extensions }), parent: root, root });
   return {
     show(text) {

@@ -75,7 +75,7 @@ impl Db {
 }
 
 fn keep_largest(found: &mut Vec<LargePartitionKey>, count: usize) {
-    found.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+    found.sort_by_key(|large| std::cmp::Reverse(large.bytes));
     found.truncate(count);
 }
 

@@ -91,7 +91,7 @@ impl Db {
                 items: None,
             }));
         }
-        keys.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+        keys.sort_by_key(|large| std::cmp::Reverse(large.bytes));
         keys.truncate(count);
         keys
     }

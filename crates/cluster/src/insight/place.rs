@@ -45,7 +45,7 @@ impl Scale {
             None => 0,
             Some(0xff) => u64::MAX,
             Some(_) => match self {
-                Scale::Hash => leading(bytes).checked_mul(4).unwrap_or(u64::MAX),
+                Scale::Hash => leading(bytes).saturating_mul(4),
                 Scale::Number => number(bytes),
                 Scale::Bytes => leading(bytes),
             },

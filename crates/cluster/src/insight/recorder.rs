@@ -281,7 +281,7 @@ fn known_path(leaf: &Leaf) -> Option<KnownPath> {
     }
     let is_value = |span| Leaf { spans: vec![span], ..leaf.clone() }.is_single_term();
     let all_values = !leaf.spans.is_empty() && leaf.spans.iter().cloned().all(is_value);
-    all_values.then(|| KnownPath { path, values: leaf.spans.len() })
+    all_values.then_some(KnownPath { path, values: leaf.spans.len() })
 }
 
 #[cfg(test)]

@@ -65,8 +65,8 @@ fn draw_head(session: &Session, frame: &mut Frame<'_>, area: Rect) {
 }
 
 fn draw_partitions(session: &Session, frame: &mut Frame<'_>, area: Rect) {
-    let titles = ["id", "key space", "items", "size", "req/s", "RU/s", "of", "use", "429/s"];
-    let widths = [5, 13, 6, 8, 7, 7, 6, BAR as u16 + 5, 6].map(Constraint::Length);
+    let titles = ["id", "keys, %", "items", "size", "req/s", "RU/s", "of", "use", "429/s"];
+    let widths = [4, 10, 6, 8, 7, 7, 5, BAR as u16 + 5, 5].map(Constraint::Length);
     let rows = session.picture.partitions.iter().map(partition_row);
     let table = Table::new(rows, widths)
         .header(Row::new(titles).style(Style::new().add_modifier(Modifier::DIM)))
@@ -83,7 +83,7 @@ fn partition_row(partition: &Partition) -> Row<'_> {
         used if used >= 0.5 => Color::Yellow,
         _ => Color::Green,
     };
-    let share = format!("{:>5.1}-{:.1}%", partition.share.0 * 100.0, partition.share.1 * 100.0);
+    let share = format!("{:.1}-{:.1}", partition.share.0 * 100.0, partition.share.1 * 100.0);
     let throttled = Style::new().fg(if partition.rates.throttled > 0.0 { Color::Red } else { Color::Reset });
     Row::new(vec![
         Cell::from(partition.id.as_str()),

@@ -248,3 +248,85 @@ fn top_once_prints_a_frame() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("401"), "{refused:?}");
     drop(Client::new(world.server.port()));
 }
+
+#[test]
+fn partitions_split_and_merge_on_request() {
+    let mut world = World::start(&["--no-throttle"]);
+    world.container("c", 400);
+    for n in 0..200 {
+        assert_eq!(world.create("c", &format!("k{n}"), "a", 50).status, 201);
+    }
+    let at = "/_orrery/dbs/db/colls/c/partitions";
+    let split =
+        world.client.send("POST", &format!("{at}/0/split"), &[], b"{\"children\":3}").expect("an answer");
+    assert_eq!(split.status, 200, "{}", String::from_utf8_lossy(&split.body));
+    let ids = |list: &Value| -> Vec<String> {
+        let partitions = list["partitions"].as_array().expect("partitions");
+        partitions.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect()
+    };
+    let list = world.get(at);
+    assert_eq!(json!(ids(&list)), split.json()["children"]);
+    assert_eq!(list["partitions"][0]["parents"], json!(["0"]));
+    let gone = world.client.send("POST", &format!("{at}/0/split"), &[], b"").expect("an answer");
+    assert_eq!(gone.status, 410, "{}", String::from_utf8_lossy(&gone.body));
+    let run = |world: &World, args: &[&str]| {
+        let place = ["--endpoint", &world.endpoint(), "--database", "db", "--container", "c"];
+        let output = Command::new(binary()).args(args).args(place).output().expect("the binary runs");
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+        )
+    };
+    let (left, right) = (ids(&list)[0].clone(), ids(&list)[1].clone());
+    let (done, said) = run(&world, &["partition", "merge", "--left", &left, "--right", &right]);
+    assert!(done && said.starts_with(&format!("partitions {left} and {right} are now ")), "{said}");
+    assert_eq!(ids(&world.get(at)).len(), 2);
+    let (done, said) = run(&world, &["partition", "split", "--range", &ids(&world.get(at))[0]]);
+    assert!(done, "{said}");
+    assert_eq!(ids(&world.get(at)).len(), 3);
+    let (done, said) = run(&world, &["partition", "split", "--range", "99"]);
+    assert!(!done && said.contains("410"), "{said}");
+    let items =
+        world.get(at)["partitions"].as_array().expect("partitions").iter().map(|one| one["items"].clone());
+    assert_eq!(sum(&items.collect()), 200.0, "nothing is lost");
+}
+
+#[test]
+fn a_workload_is_recorded_between_start_and_stop() {
+    let mut world = World::start(&[]);
+    world.container("c", 400);
+    let at = "/_orrery/dbs/db/colls/c/workload";
+    let none = world.client.send("GET", at, &[], b"").expect("an answer");
+    assert_eq!(none.status, 404);
+    for (body, state) in [(r#"{"action":"start"}"#, "recording"), (r#"{"action":"stop"}"#, "stopped")] {
+        let reply = world.client.send("POST", at, &[], body.as_bytes()).expect("an answer");
+        assert_eq!((reply.status, reply.json()["state"].as_str()), (200, Some(state)));
+        if state == "recording" {
+            assert_eq!(world.create("c", "k", "a", 10).status, 201);
+            assert_eq!(world.read("c", "k", "a").status, 200);
+        }
+    }
+    let workload = world.get(at);
+    let kinds: Vec<_> =
+        workload["operations"].as_array().expect("operations").iter().map(|one| &one["kind"]).collect();
+    assert_eq!(kinds, [&json!("create"), &json!("read")], "{workload}");
+    assert_eq!(workload["operations"][1]["filters"], json!(["/pk", "/id"]));
+    assert!(workload["operations"][1]["perSecond"].as_f64() > Some(0.0));
+    let wrong = world.client.send("POST", at, &[], br#"{"action":"dance"}"#).expect("an answer");
+    assert_eq!(wrong.status, 400);
+}
+
+#[test]
+fn read_only_keys_may_look_and_not_touch() {
+    let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys.toml");
+    let keys = format!("primary = \"{}\"\nprimary-readonly = \"{key}\"\n", orrery_testkit::EMULATOR_KEY);
+    std::fs::write(&file, keys).expect("the file can be written");
+    let mut world = World::start(&["--key-file", file.to_str().expect("text")]);
+    world.container("c", 400);
+    *world.client.signer() = orrery_testkit::Signer::new(key);
+    assert_eq!(world.get("/_orrery/dbs/db/colls/c/partitions")["container"], "c");
+    let split = world.client.send("POST", "/_orrery/dbs/db/colls/c/partitions/0/split", &[], b"");
+    assert_eq!(split.expect("an answer").status, 403);
+}

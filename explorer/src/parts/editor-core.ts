@@ -81,6 +81,23 @@ function languageOf(options: EditorOptions): Extension {
   }
 }
 
+/**
+ * Typing over a selection is done here and not by the browser: that would keep the colours of what was selected as
+ * inline styles, which the content policy forbids.
+ */
+const typeOver = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { main } = view.state.selection;
+    if (event.inputType !== "insertText" || event.data === null || main.empty || view.composing || view.state.readOnly) return false;
+    const text = event.data;
+    const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+    event.preventDefault();
+    const handlers = view.state.facet(EditorView.inputHandler);
+    if (!handlers.some((handler) => handler(view, main.from, main.to, text, insert))) view.dispatch(insert());
+    return true;
+  },
+});
+
 function common(label: string, readOnly: boolean): Extension {
   return [
     lineNumbers(),
@@ -92,6 +109,7 @@ function common(label: string, readOnly: boolean): Extension {
     closeBrackets(),
     highlightActiveLine(),
     highlightSelectionMatches(),
+    typeOver,
     search({ top: true }),
     syntaxHighlighting(colours),
     theme,

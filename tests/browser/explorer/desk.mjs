@@ -27,9 +27,11 @@ export class Desk {
   /** Statuses of requests that a test makes fail on purpose; the browser puts them on the console. */
   expected = new Set();
   requests = 0;
+  endpoint = endpoint;
 
   static async open(t, browser, options = {}) {
     const desk = new Desk();
+    desk.endpoint = options.endpoint ?? endpoint;
     t.after(() => desk.context?.close());
     desk.context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
     desk.page = await desk.context.newPage();
@@ -53,7 +55,7 @@ export class Desk {
     page.on("request", (request) => {
       this.requests += 1;
       const url = request.url();
-      if (!url.startsWith(`${endpoint}/`) && !/^(blob|data):/.test(url)) this.problems.push(`another host: ${url}`);
+      if (!url.startsWith(`${this.endpoint}/`) && !/^(blob|data):/.test(url)) this.problems.push(`another host: ${url}`);
     });
   }
 
@@ -63,7 +65,7 @@ export class Desk {
   }
 
   async signIn(hash = "") {
-    await this.page.goto(`${endpoint}/_explorer${hash}`);
+    await this.page.goto(`${this.endpoint}/_explorer${hash}`);
     await this.page.getByRole("button", { name: "Sign in" }).click();
     await this.page.locator(".desk").waitFor();
   }
@@ -77,8 +79,8 @@ export class Desk {
     const content = this.page.locator(`[data-editor="${label}"] .cm-content`);
     await content.click();
     await this.page.keyboard.press("Control+a");
-    await this.page.keyboard.press("Delete");
-    await this.page.keyboard.insertText(text);
+    if (text === "") await this.page.keyboard.press("Delete");
+    else await this.page.keyboard.insertText(text);
   }
 
   read(label) {

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Checks the explorer's types and the parts of it that need no browser.
+set -eu
+cd "$(dirname -- "$0")"
+./build.sh
+npx --no-install tsc --noEmit
+node --test --test-reporter=tap test/*.test.mjs >test.log 2>&1 || {
+    cat test.log
+    exit 1
+}
+rm -f test.log

@@ -1,0 +1,73 @@
+// Accounts that are not like the one of a developer's machine: serverless ones, and ones with keys of their own.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Desk, launch } from "./desk.mjs";
+
+let browser;
+before(async () => (browser = await launch()));
+after(async () => browser.close());
+
+/** Starts a server of its own for one test and returns where it listens. */
+async function serve(t, options) {
+  const binary = process.env.ORRERY_BIN ?? assert.fail("ORRERY_BIN is not set");
+  const server = spawn(binary, ["serve", "--in-memory", "--nosql-port", "0", ...options], { stdio: ["ignore", "pipe", "ignore"] });
+  t.after(() => server.kill());
+  let said = "";
+  for await (const chunk of server.stdout) {
+    said += chunk;
+    const port = /ORRERY READY.* port=(\d+)/.exec(said)?.[1];
+    if (port !== undefined) return `http://localhost:${port}`;
+  }
+  return assert.fail("the server did not start");
+}
+
+test("a serverless account has no throughput to choose", async (t) => {
+  const desk = await Desk.open(t, browser, { endpoint: await serve(t, ["--serverless"]) });
+  const { page } = desk;
+  desk.expected.add(400);
+  await desk.signIn("#/new-database");
+  await page.getByText("This account is serverless").waitFor();
+  await page.getByLabel("Name", { exact: true }).fill("lean");
+  await page.getByRole("button", { name: "Create database" }).click();
+  await page.getByRole("heading", { name: "New container in lean" }).waitFor();
+  await page.getByLabel("Name", { exact: true }).fill("things");
+  await page.getByLabel("Partition key", { exact: true }).fill("/id");
+  await page.getByRole("button", { name: "Create container" }).click();
+  await page.getByText("No items yet").waitFor();
+  await page.getByRole("tab", { name: "Settings" }).click();
+  await page.getByText("nothing is provisioned").waitFor();
+  await page.getByRole("tab", { name: "Partitions" }).click();
+  await page.locator("[data-partitions='1']").waitFor();
+  await desk.close();
+});
+
+test("with keys of its own an account refuses the public one, and a read-only key reads only", async (t) => {
+  const file = join(mkdtempSync(join(tmpdir(), "orrery-keys-")), "keys.toml");
+  const [primary, reader] = [randomBytes(64).toString("base64"), randomBytes(64).toString("base64")];
+  writeFileSync(file, `primary = "${primary}"\nprimary-readonly = "${reader}"\n`);
+  const desk = await Desk.open(t, browser, { endpoint: await serve(t, ["--key-file", file]) });
+  const { page } = desk;
+  desk.expected.add(401).add(403);
+  await page.goto(`${desk.endpoint}/_explorer`);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("The key does not fit").waitFor();
+  await page.getByLabel("Account key").fill(reader);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "New database" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("forbidden");
+  await page.getByRole("button", { name: "Create database" }).click();
+  await page.locator("[data-notice=failed]").getByText("Cannot create the database forbidden").waitFor();
+  assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "forbidden");
+  await page.getByRole("button", { name: "Dismiss" }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Account key").fill(primary);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("No database yet").waitFor();
+  await desk.close();
+});

@@ -136,11 +136,12 @@ fn aggregates_into_objects(container: &Container, spec: &QuerySpec, program: &Pr
     plan.is_ok_and(|plan| plan.info.group_by_aliases.iter().any(|(_, kind)| kind.is_some()))
 }
 
-/// Whether one partition has all that the scope covers.
+/// Whether one partition has all that the scope covers. The whole container never counts as one partition, as in the
+/// service: a query that works while there is one must not stop with a split.
 fn spans_one(container: &Container, scope: &Scope) -> bool {
     let covered = match scope {
         Scope::Range { .. } => return true,
-        Scope::Container => EpkRange::full(),
+        Scope::Container => return false,
         Scope::Epk(range) => range.clone(),
         Scope::Key(key) => prefix_range(&container.definition.key, key),
     };

@@ -1,7 +1,7 @@
 //! Changing what throughput a resource has, and how it is divided.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use orrery_store::Etag;
 use orrery_store::limits::PartitionLimits;
@@ -18,6 +18,9 @@ use crate::resource::ResourceKind;
 use crate::rid::Rid;
 use crate::throughput::{Redistribution, Settings};
 
+/// How long the answer to a raised offer waits for partitions to split.
+const SPLIT_PATIENCE: Duration = Duration::from_millis(500);
+const SPLIT_PAUSE: Duration = Duration::from_millis(5);
 /// Records of hours that one transaction stores.
 const HOURS_AT_ONCE: usize = 32;
 
@@ -59,9 +62,19 @@ impl Db {
             budget.set_rate(f64::from(throughput.ceiling()), now);
         }
         self.publish(&mut counters, next, catalog);
+        drop(counters);
         // Partitions may be too few, or more than needed, for what is provisioned now.
         self.rebalance_later();
+        self.await_partitions(&offer).await;
         Ok(offer)
+    }
+
+    /// Splits usually take some milliseconds: who waits for them spares his client from asking when they are over.
+    async fn await_partitions(&self, offer: &Offer) {
+        let began = Instant::now();
+        while began.elapsed() < SPLIT_PATIENCE && self.catalog().is_pending(offer, &self.inner.options.limits) {
+            tokio::time::sleep(SPLIT_PAUSE).await;
+        }
     }
 
     fn check_scale(&self, catalog: &Catalog, offer: &Offer, asked: Throughput) -> Result<()> {

@@ -17,7 +17,7 @@ from .expectations import Result
 from .server import PORT, Server
 
 NAME = "python"
-MARKERS = "cosmosEmulator or cosmosQuery or cosmosLong or cosmosSearchQuery"
+MARKERS = "cosmosEmulator or cosmosQuery or cosmosLong or cosmosSearchQuery or cosmosSplit"
 QUICK_STEMS = [
     "test_crud_database",
     "test_crud_container",
@@ -36,6 +36,9 @@ QUICK_STEMS = [
     "test_change_feed",
     "test_change_feed_all_versions",
     "test_changefeed_partition_key_variation",
+    "test_change_feed_split",
+    "test_partition_split_query",
+    "test_read_items_partition_split",
 ]
 # These have no asynchronous twin.
 QUICK_STEMS_SYNC = ["test_aggregate", "test_orderby", "test_multi_orderby", "test_ttl"]

@@ -30,6 +30,7 @@ _SDK = "key_auth,control_plane,fault_injection,unstable_patch"
 _DRIVER = "fault_injection,unstable_patch,__internal_testing"
 SUITES = [
     RustSuite("rust-sdk", "azure_data_cosmos", "emulator", _SDK),
+    RustSuite("rust-split", "azure_data_cosmos", "split", _SDK),
     RustSuite("rust-driver", "azure_data_cosmos_driver", "emulator", _DRIVER),
     RustSuite(
         "rust-query-plan", "azure_data_cosmos_driver", "gateway_query_plan_comparison", _DRIVER

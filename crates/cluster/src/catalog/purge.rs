@@ -66,6 +66,18 @@ impl Db {
         });
     }
 
+    /// Erases the states of partitions that others have succeeded. Their sequences stay: successors read them.
+    pub(super) fn forget_later(&self, partitions: Vec<u32>) {
+        let db = self.clone();
+        tokio::spawn(async move {
+            for (keyspace, prefix) in partitions.into_iter().flat_map(state_prefixes) {
+                if db.erase(keyspace, &prefix).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
     /// Waits for all groups that may be under way with an older schema; false when the server stops.
     pub(super) async fn wait_until_all_settled(&self, container: &Container) -> bool {
         for range in &container.ranges {
@@ -102,11 +114,8 @@ impl Db {
         let mut prefixes = vec![(Keyspace::Item, container.to_vec()), (Keyspace::Meta, sizes)];
         for partition in &record.partitions {
             prefixes.push((Keyspace::Feed, partition.to_be_bytes().to_vec()));
-            prefixes.push((Keyspace::Meta, keys::partition_state(*partition).to_vec()));
             prefixes.push((Keyspace::Feed, keys::history_of(*partition).to_vec()));
-            prefixes.push((Keyspace::Meta, keys::build(*partition).to_vec()));
-            prefixes.push((Keyspace::Meta, keys::history_bounds(*partition).to_vec()));
-            prefixes.push((Keyspace::Meta, keys::path_counts_of_all(*partition)));
+            prefixes.extend(state_prefixes(*partition));
         }
         for generation in &record.generations {
             prefixes.push((Keyspace::Index, generation.to_be_bytes().to_vec()));
@@ -160,4 +169,14 @@ impl Db {
             tokio::time::sleep(pause).await;
         }
     }
+}
+
+/// What a partition keeps besides its sequences.
+fn state_prefixes(partition: u32) -> [(Keyspace, Vec<u8>); 4] {
+    [
+        (Keyspace::Meta, keys::partition_state(partition).to_vec()),
+        (Keyspace::Meta, keys::build(partition).to_vec()),
+        (Keyspace::Meta, keys::history_bounds(partition).to_vec()),
+        (Keyspace::Meta, keys::path_counts_of_all(partition)),
+    ]
 }

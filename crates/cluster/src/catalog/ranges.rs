@@ -1,7 +1,8 @@
 //! The physical partitions of a container, as the catalog changes them: some ranges go, others take their place.
 //!
-//! The states of the new partitions are written first, under numbers that nobody knows yet; the record of the catalog
-//! makes them the container's. A crash in between leaves states without an owner, whose numbers are given again.
+//! The numbers of the new partitions are reserved first, so that they are never given again. Then their states are
+//! written, which nobody knows yet, and the record of the catalog makes them the container's. A crash in between leaves
+//! some hundred bytes without an owner.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,6 +19,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::range::{Range, RangeParts};
 use crate::rid::Rid;
 
+/// Numbers for ranges that are about to come.
+pub(crate) struct Reserved {
+    pub partitions: Vec<u32>,
+    pub generations: Vec<u32>,
+}
+
 /// Ranges that take the place of others.
 pub(crate) struct Succession {
     /// Those that go.
@@ -31,16 +38,16 @@ impl Succession {
     pub fn child(
         container: &Container,
         old: &[Arc<Range>],
-        place: u32,
+        place: usize,
         range: orrery_doc::EpkRange,
-        next: &mut Counters,
+        reserved: &Reserved,
     ) -> PartitionSpec {
         let sources = old.iter().flat_map(|old| old.partition.spec.bequeath(&range, old.partition.lsn()));
         PartitionSpec {
-            number: next.take_partition(),
+            number: reserved.partitions[place],
             container: container.number,
             rid_generation: container.rid_generation,
-            rid_prefix: container.next_range + place,
+            rid_prefix: container.next_range + place as u32,
             sources: orrery_store::join(sources.collect()),
             range,
         }
@@ -48,12 +55,23 @@ impl Succession {
 }
 
 impl Db {
+    /// Takes numbers for so many new ranges, durably: what is written under them is never taken for somebody else's.
+    pub(crate) async fn reserve(&self, counters: &mut Counters, count: usize) -> Result<Reserved> {
+        let mut next = counters.clone();
+        let reserved = Reserved {
+            partitions: (0..count).map(|_| next.take_partition()).collect(),
+            generations: (0..count).map(|_| next.take_generation()).collect(),
+        };
+        self.store(&next, vec![], vec![]).await?;
+        *counters = next;
+        Ok(reserved)
+    }
+
     /// Writes the states of the new ranges and makes them the container's. The old ones must be held; they are handed
     /// over when this succeeds.
     pub(crate) async fn succeed(
         &self,
         counters: &mut Counters,
-        next: Counters,
         container: Rid,
         succession: Succession,
         states: Batch,
@@ -71,6 +89,7 @@ impl Db {
         let mut records = vec![Record::Ranges(ranges.clone()), Record::Index(index.clone())];
         records.extend(retired.iter().cloned().map(Record::Retired));
         let policies = Policies::of(&index, &current.definition).map_err(Error::invalid)?;
+        let next = counters.clone();
         let written = self.store(&next, records, vec![]).await?;
         let offer = catalog.offer_of(container).map(|offer| offer.throughput.ceiling());
         let make = |(partition, (spec, index)): (Partition, &(PartitionSpec, RangeIndexRecord))| {
@@ -93,6 +112,7 @@ impl Db {
             old.hand_over(&new, &self.inner.committer);
         }
         self.erase_indexes_later(&container, retired);
+        self.forget_later(succession.old.iter().map(|old| old.partition.spec.number).collect());
         Ok(container)
     }
 

@@ -106,7 +106,7 @@ impl Db {
             }
         }
         let mut counters = self.inner.control.lock().await;
-        let mut next = counters.clone();
+        let reserved = self.reserve(&mut counters, 1).await?;
         let rid = container.resource.rid;
         let container = self.catalog().container_by_rid(rid).cloned().ok_or(ErrorKind::RangeGone)?;
         for range in pair {
@@ -119,7 +119,7 @@ impl Db {
             }
         }
         let whole = EpkRange { min: pair[0].epk().min.clone(), max: pair[1].epk().max.clone() };
-        let spec = Succession::child(&container, pair, 0, whole, &mut next);
+        let spec = Succession::child(&container, pair, 0, whole, &reserved);
         let index = RangeIndexRecord {
             id: spec.rid_prefix,
             active: generation,
@@ -134,7 +134,7 @@ impl Db {
         let states = states.map_err(|error| ErrorKind::Op { place: 0, error })?;
         let id = spec.rid_prefix;
         let succession = Succession { old: pair.to_vec(), new: vec![(spec, index)] };
-        self.succeed(&mut counters, next, rid, succession, states).await?;
+        self.succeed(&mut counters, rid, succession, states).await?;
         Ok(id)
     }
 }

@@ -90,24 +90,25 @@ impl Db {
         before: &Snapshot,
     ) -> Result<Option<Vec<u32>>> {
         let mut counters = self.inner.control.lock().await;
-        let mut next = counters.clone();
         let rid = container.resource.rid;
         let container = self.catalog().container_by_rid(rid).cloned().ok_or(ErrorKind::RangeGone)?;
         let is_there = container.range_by_id(range.id).is_some_and(|current| Arc::ptr_eq(current, range));
         if !is_there {
             return Err(ErrorKind::RangeGone.into());
         }
+        let parts = plan.ranges(range.epk());
+        let reserved = self.reserve(&mut counters, parts.len()).await?;
         range.hold().await;
         let after = self.inner.committer.snapshot_owned();
         let schema = range.schema.load_full();
         let old = vec![range.clone()];
         let mut new = Vec::new();
-        for (place, part) in plan.ranges(range.epk()).into_iter().enumerate() {
-            let spec = Succession::child(&container, &old, place as u32, part, &mut next);
+        for (place, part) in parts.into_iter().enumerate() {
+            let spec = Succession::child(&container, &old, place, part, &reserved);
             let index = RangeIndexRecord {
                 id: spec.rid_prefix,
                 active: schema.index.generation,
-                building: Some(next.take_generation()),
+                building: Some(reserved.generations[place]),
                 borrowed: true,
                 merging: false,
             };
@@ -121,7 +122,7 @@ impl Db {
             return Ok(None);
         };
         let ids = specs.iter().map(|spec| spec.rid_prefix).collect();
-        let container = self.succeed(&mut counters, next, rid, Succession { old, new }, states).await?;
+        let container = self.succeed(&mut counters, rid, Succession { old, new }, states).await?;
         drop(counters);
         self.build_index_later(&container);
         Ok(Some(ids))

@@ -26,7 +26,6 @@ interface HeatMapProps {
   label: string;
   columns: Column[];
   metric: Metric;
-  slotSeconds: number;
   describe: (value: number) => string;
 }
 

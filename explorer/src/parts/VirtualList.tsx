@@ -26,15 +26,30 @@ const SPARE = 8;
 const HEIGHT_MAX = 15_000_000;
 let lists = 0;
 
-export function VirtualList(props: VirtualListProps) {
-  const { count, rowHeight, active } = props;
-  const [name] = useState(() => `list-${++lists}`);
+/** Where a key leads from the active row. */
+function moveOf(key: string, active: number, page: number, count: number): number | undefined {
+  const moves: Record<string, number> = {
+    ArrowDown: active + 1,
+    ArrowUp: active - 1,
+    PageDown: active + page,
+    PageUp: active - page,
+    Home: 0,
+    End: count - 1,
+  };
+  return moves[key];
+}
+
+/** Scrolls just as far as a row needs to be seen. */
+function reveal(box: HTMLElement, above: number, rowHeight: number): void {
+  const room = box.clientHeight - rowHeight * 2;
+  if (above < box.scrollTop) box.scrollTop = above;
+  else if (above > box.scrollTop + room) box.scrollTop = above - room;
+}
+
+/** The part of the list that is in sight. */
+function useSight(box: { current: HTMLDivElement | null }) {
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(400);
-  const box = useRef<HTMLDivElement>(null);
-  const shown = Math.min(count, Math.floor(HEIGHT_MAX / rowHeight));
-  const grid = props.role === "grid";
-
   useEffect(() => {
     const element = box.current;
     if (element === null) return;
@@ -43,6 +58,16 @@ export function VirtualList(props: VirtualListProps) {
     setHeight(element.clientHeight);
     return () => observer.disconnect();
   }, []);
+  return { top, height, setTop };
+}
+
+export function VirtualList(props: VirtualListProps) {
+  const { count, rowHeight, active } = props;
+  const [name] = useState(() => `list-${++lists}`);
+  const box = useRef<HTMLDivElement>(null);
+  const { top, height, setTop } = useSight(box);
+  const shown = Math.min(count, Math.floor(HEIGHT_MAX / rowHeight));
+  const grid = props.role === "grid";
 
   const first = Math.max(0, Math.floor(top / rowHeight) - SPARE);
   const last = Math.min(shown, Math.ceil((top + height) / rowHeight) + SPARE);
@@ -50,29 +75,12 @@ export function VirtualList(props: VirtualListProps) {
     if (last >= shown) props.onEnd?.();
   }, [last, shown]);
 
-  const reveal = (index: number) => {
-    const element = box.current;
-    if (element === null) return;
-    const above = index * rowHeight;
-    const room = element.clientHeight - rowHeight * 2;
-    if (above < element.scrollTop) element.scrollTop = above;
-    else if (above > element.scrollTop + room) element.scrollTop = above - room;
-  };
   const onKeyDown = (event: KeyboardEvent) => {
-    const page = Math.max(1, Math.floor(height / rowHeight) - 2);
-    const moves: Record<string, number> = {
-      ArrowDown: active + 1,
-      ArrowUp: active - 1,
-      PageDown: active + page,
-      PageUp: active - page,
-      Home: 0,
-      End: shown - 1,
-    };
-    const wanted = moves[event.key];
+    const wanted = moveOf(event.key, active, Math.max(1, Math.floor(height / rowHeight) - 2), shown);
     if (wanted !== undefined && shown > 0) {
       event.preventDefault();
       const next = Math.max(0, Math.min(shown - 1, wanted));
-      reveal(next);
+      if (box.current !== null) reveal(box.current, next * rowHeight, rowHeight);
       props.onActive(next);
     } else if (event.key === "Enter" && active >= 0) {
       event.preventDefault();

@@ -17,6 +17,8 @@ import {
 export const DEVELOPMENT_KEY =
   "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
+/** Databases whose containers are all listed at once. */
+const EAGER_DATABASES = 100;
 const KEPT_KEY = "orrery.key";
 const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
 
@@ -68,7 +70,7 @@ export async function refreshTree(): Promise<void> {
   const before = new Map((tree.value ?? []).map((branch) => [branch.database._rid, branch]));
   tree.value = databases.map((database) => ({ database, containers: before.get(database._rid)?.containers }));
   // Few databases are shown with all they hold; many are opened one by one.
-  const eager = databases.length <= 30 ? databases : databases.filter((one) => before.get(one._rid)?.containers);
+  const eager = databases.length <= EAGER_DATABASES ? databases : databases.filter((one) => before.get(one._rid)?.containers);
   await Promise.all(eager.map((database) => refreshBranch(database.id)));
 }
 
@@ -76,6 +78,12 @@ export async function refreshTree(): Promise<void> {
 export function openBranch(db: string, failed: (error: unknown) => void): void {
   const branch = tree.value?.find((one) => one.database.id === db);
   if (branch !== undefined && branch.containers === undefined) refreshBranch(db).catch(failed);
+}
+
+/** Lists the containers of all databases that were not opened yet. */
+export async function openAllBranches(): Promise<void> {
+  const unopened = (tree.value ?? []).filter((branch) => branch.containers === undefined);
+  await Promise.all(unopened.map((branch) => refreshBranch(branch.database.id)));
 }
 
 export async function refreshBranch(db: string): Promise<void> {

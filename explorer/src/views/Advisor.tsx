@@ -22,119 +22,87 @@ const WRITTEN = `{
   ]
 }`;
 
-export function Advisor(props: { place: Place; container: Container }) {
-  const { place, container } = props;
-  const [source, setSource] = useState<Source>("none");
+/** A recording of what the container is asked to do. */
+function useRecording(place: Place, onRecorded: () => void) {
   const [recorded, setRecorded] = useState<object | undefined>(undefined);
   const [recording, setRecording] = useState<Recording | null>(null);
-  const [written, setWritten] = useState(WRITTEN);
-  const [candidates, setCandidates] = useState("");
-  const [names, setNames] = useState<string[]>([]);
-  const [advice, setAdvice] = useState<Advice | null>(null);
-  const [problem, setProblem] = useState("");
-  const [busy, setBusy] = useState(false);
-  const control = useRef<AbortController | null>(null);
-
   useEffect(() => {
-    const abort = new AbortController();
     readWorkload(client(), place).then(
       (found) => {
         setRecorded(found);
-        if (found !== undefined) setSource("recorded");
+        if (found !== undefined) onRecorded();
       },
-      () => undefined,
+      (error: unknown) => fail("Cannot read the recorded workload", error),
     );
-    const asked = { text: "SELECT TOP 20 * FROM c", parameters: [], pageSize: 20, access: "auto" as const, continuation: null };
-    runQuery(client(), place, { ...asked, signal: abort.signal }).then(
-      (page) => setNames(pathsOf(page.rows)),
-      () => undefined,
-    );
-    return () => {
-      abort.abort();
-      control.current?.abort();
-    };
   }, []);
-
   const order = async (action: "start" | "stop") => {
     try {
       setRecording(await orderRecording(client(), place, action));
       setRecorded(await readWorkload(client(), place));
-      if (action === "stop") setSource("recorded");
+      if (action === "stop") onRecorded();
       say(action === "start" ? "Recording; let the application run" : "Recorded");
     } catch (error) {
       fail("Cannot record the workload", error);
     }
   };
-  const wrong = source === "written" ? workloadError(written) : "";
-  const ask = async (event: Event) => {
-    event.preventDefault();
+  return { recorded, recording, order: (action: "start" | "stop") => void order(action) };
+}
+
+/** Asks the advisor; what it said last stays until it says something else. */
+function useAdvice(place: Place) {
+  const [advice, setAdvice] = useState<Advice | null>(null);
+  const [problem, setProblem] = useState("");
+  const [busy, setBusy] = useState(false);
+  const control = useRef<AbortController | null>(null);
+  useEffect(() => () => control.current?.abort(), []);
+  const ask = async (workload: () => Promise<object>, candidates: string[]) => {
     const abort = (control.current = new AbortController());
     setBusy(true);
     setProblem("");
     try {
-      const workload = source === "recorded" ? ((await readWorkload(client(), place)) ?? {}) : source === "written" ? (JSON.parse(written) as object) : {};
-      const lines = candidates.split("\n").map((line) => line.trim()).filter((line) => line !== "");
-      setAdvice(await askAdvice(client(), place, { workload, candidates: lines }, abort.signal));
+      setAdvice(await askAdvice(client(), place, { workload: await workload(), candidates }, abort.signal));
     } catch (error) {
       if (!isAbort(error)) setProblem(explain(error));
     } finally {
       setBusy(false);
     }
   };
+  return { advice, problem, busy, ask, cancel: () => control.current?.abort() };
+}
+
+export function Advisor(props: { place: Place; container: Container }) {
+  const { place } = props;
+  const [source, setSource] = useState<Source>("none");
+  const [written, setWritten] = useState(WRITTEN);
+  const [candidates, setCandidates] = useState("");
+  const recording = useRecording(place, () => setSource("recorded"));
+  const { advice, problem, busy, ask, cancel } = useAdvice(place);
+  const wrong = source === "written" ? workloadError(written) : "";
+  const workload = async (): Promise<object> => {
+    if (source === "written") return JSON.parse(written) as object;
+    return (source === "recorded" ? await readWorkload(client(), place) : undefined) ?? {};
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    void ask(workload, candidates.split("\n").map((line) => line.trim()).filter((line) => line !== ""));
+  };
   return (
     <div class="page wide scroll" tabIndex={0} role="region" aria-label="Advisor">
-      <form onSubmit={(event) => void ask(event)}>
+      <form onSubmit={submit}>
         <div class="two">
           <div>
-            <Choice
-              label="Workload"
-              help="Storage is judged by the items that are here; throughput needs to know what is done with them."
-              options={[
-                { name: "recorded", title: "Recorded", note: recorded === undefined ? "Nothing recorded yet." : "What the server saw." },
-                { name: "written", title: "Written", note: "As JSON, for what is to come." },
-                { name: "none", title: "Storage only", note: "Just how items spread." },
-              ]}
-              chosen={source}
-              onChoose={setSource}
-            />
-            <div class="row-of">
-              <button type="button" disabled={recording?.state === "recording"} onClick={() => void order("start")}>
-                Start recording
-              </button>
-              <button type="button" disabled={recording?.state !== "recording"} onClick={() => void order("stop")}>
-                Stop recording
-              </button>
-              <span class="soft" data-recording={recording?.state ?? "none"}>
-                {recording === null ? "" : recording.state === "recording" ? "recording…" : `${recording.operations.toLocaleString("en")} operations in ${Math.round(recording.seconds)} s`}
-              </span>
-            </div>
+            <WorkloadFields source={source} onSource={setSource} {...recording} />
             {source === "written" && (
               <Field label="Workload as JSON" help="docs/advisor.md explains each word." error={wrong}>
                 {() => <Editor label="Workload" language="json" className="short" text={written} onChange={setWritten} />}
               </Field>
             )}
           </div>
-          <div>
-            <Field
-              label="Candidate keys"
-              help="One in each line: /tenant, hierarchical /tenant,/user, synthetic /device+month(/time), /date+suffix(10). Without any, the advisor proposes some."
-            >
-              {(attributes) => (
-                <textarea {...attributes} name="candidates" rows={5} value={candidates} spellcheck={false} onInput={(event) => setCandidates(event.currentTarget.value)} />
-              )}
-            </Field>
-            <div class="row-of names">
-              {names.map((path) => (
-                <button key={path} type="button" class="chip" onClick={() => setCandidates((old) => `${old.trimEnd()}\n${path}`.trimStart())}>
-                  {path}
-                </button>
-              ))}
-            </div>
-          </div>
+          <CandidateFields place={place} text={candidates} onChange={setCandidates} />
         </div>
         <div class="actions">
           {busy && (
-            <button type="button" onClick={() => control.current?.abort()}>
+            <button type="button" onClick={cancel}>
               Cancel
             </button>
           )}
@@ -148,7 +116,79 @@ export function Advisor(props: { place: Place; container: Container }) {
           {problem}
         </p>
       )}
-      {advice !== null && <AdviceReport advice={advice} place={place} container={container} />}
+      {advice !== null && <AdviceReport advice={advice} place={place} container={props.container} />}
+    </div>
+  );
+}
+
+interface WorkloadFieldsProps {
+  source: Source;
+  onSource: (source: Source) => void;
+  recorded: object | undefined;
+  recording: Recording | null;
+  order: (action: "start" | "stop") => void;
+}
+
+function WorkloadFields(props: WorkloadFieldsProps) {
+  const { recorded, recording } = props;
+  const running = recording?.state === "recording";
+  const words = recording === null ? "" : `${recording.operations.toLocaleString("en")} operations in ${Math.round(recording.seconds)} s`;
+  return (
+    <>
+      <Choice
+        label="Workload"
+        help="Storage is judged by the items that are here; throughput needs to know what is done with them."
+        options={[
+          { name: "recorded", title: "Recorded", note: recorded === undefined ? "Nothing recorded yet." : "What the server saw." },
+          { name: "written", title: "Written", note: "As JSON, for what is to come." },
+          { name: "none", title: "Storage only", note: "Just how items spread." },
+        ]}
+        chosen={props.source}
+        onChoose={props.onSource}
+      />
+      <div class="row-of">
+        <button type="button" disabled={running} onClick={() => props.order("start")}>
+          Start recording
+        </button>
+        <button type="button" disabled={!running} onClick={() => props.order("stop")}>
+          Stop recording
+        </button>
+        <span class="soft" data-recording={recording?.state ?? "none"}>
+          {running ? "recording…" : words}
+        </span>
+      </div>
+    </>
+  );
+}
+
+function CandidateFields(props: { place: Place; text: string; onChange: (text: string) => void }) {
+  const [names, setNames] = useState<string[]>([]);
+  useEffect(() => {
+    const abort = new AbortController();
+    const asked = { text: "SELECT TOP 20 * FROM c", parameters: [], pageSize: 20, access: "auto" as const, continuation: null };
+    runQuery(client(), props.place, { ...asked, signal: abort.signal }).then(
+      (page) => setNames(pathsOf(page.rows)),
+      (error: unknown) => fail("Cannot look at the items", error),
+    );
+    return () => abort.abort();
+  }, []);
+  return (
+    <div>
+      <Field
+        label="Candidate keys"
+        help="One in each line: /tenant, hierarchical /tenant,/user, synthetic /device+month(/time), /date+suffix(10). Without any, the advisor proposes some."
+      >
+        {(attributes) => (
+          <textarea {...attributes} name="candidates" rows={5} value={props.text} spellcheck={false} onInput={(event) => props.onChange(event.currentTarget.value)} />
+        )}
+      </Field>
+      <div class="row-of">
+        {names.map((path) => (
+          <button key={path} type="button" class="chip" onClick={() => props.onChange(`${props.text.trimEnd()}\n${path}`.trimStart())}>
+            {path}
+          </button>
+        ))}
+      </div>
     </div>
   );
 }

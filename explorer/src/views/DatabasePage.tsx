@@ -3,7 +3,7 @@ import { Confirm } from "../parts/Dialog.tsx";
 import { fail, say } from "../state/notices.ts";
 import { go, hrefOf } from "../state/route.ts";
 import { client, findOffer, openBranch, refreshTree, tree } from "../state/session.ts";
-import { deleteDatabase } from "../wire/resources.ts";
+import { deleteDatabase, type Container } from "../wire/resources.ts";
 import { ThroughputSettings } from "./ThroughputSettings.tsx";
 
 export function DatabasePage(props: { db: string }) {
@@ -52,34 +52,7 @@ export function DatabasePage(props: { db: string }) {
       {containers.length === 0 ? (
         <p class="soft">None yet. A container holds items, spread over partitions by a key that you choose.</p>
       ) : (
-        <table class="plain">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Partition key</th>
-              <th scope="col">Throughput</th>
-            </tr>
-          </thead>
-          <tbody>
-            {containers.map((one) => {
-              const own = findOffer(one._rid)?.content;
-              const auto = own?.offerAutopilotSettings;
-              return (
-                <tr key={one._rid}>
-                  <th scope="row">
-                    <a href={hrefOf({ page: "container", db: props.db, coll: one.id, tab: "items" })}>
-                      <bdi>{one.id}</bdi>
-                    </a>
-                  </th>
-                  <td>{one.partitionKey.paths.join(", ")}</td>
-                  <td>
-                    {own === undefined ? "shared" : auto ? `autoscale to ${auto.maxThroughput} RU/s` : `${own.offerThroughput} RU/s`}
-                  </td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
+        <ContainerTable db={props.db} containers={containers} />
       )}
       {offer !== undefined && (
         <>
@@ -101,5 +74,38 @@ export function DatabasePage(props: { db: string }) {
         </Confirm>
       )}
     </section>
+  );
+}
+
+function ContainerTable(props: { db: string; containers: Container[] }) {
+  return (
+    <table class="plain">
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">Partition key</th>
+          <th scope="col">Throughput</th>
+        </tr>
+      </thead>
+      <tbody>
+        {props.containers.map((one) => {
+          const own = findOffer(one._rid)?.content;
+          const auto = own?.offerAutopilotSettings;
+          return (
+            <tr key={one._rid}>
+              <th scope="row">
+                <a href={hrefOf({ page: "container", db: props.db, coll: one.id, tab: "items" })}>
+                  <bdi>{one.id}</bdi>
+                </a>
+              </th>
+              <td>{one.partitionKey.paths.join(", ")}</td>
+              <td>
+                {own === undefined ? "shared" : auto ? `autoscale to ${auto.maxThroughput} RU/s` : `${own.offerThroughput} RU/s`}
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
   );
 }

@@ -1,104 +1,39 @@
 // The items of a container: a list by pages on the left, the chosen one on the right.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { VirtualList } from "../parts/VirtualList.tsx";
 import { units } from "../parts/Charge.tsx";
-import { explain } from "../state/notices.ts";
-import { client } from "../state/session.ts";
 import { brief } from "../text/json.ts";
-import { isAbort } from "../wire/client.ts";
-import { listItems, type Container, type ItemHead, type Place } from "../wire/resources.ts";
+import type { Container, ItemHead, Place } from "../wire/resources.ts";
 import { ItemEditor } from "./ItemEditor.tsx";
 import { Upload } from "./Upload.tsx";
+import { useItemList, type Listed } from "./useItemList.ts";
 
 /** What stands in the place of a key value that an item does not have. */
-export function keyText(key: unknown[]): string {
+function keyText(key: unknown[]): string {
   const isMissing = (value: unknown) => typeof value === "object" && value !== null;
   return key.map((value) => (isMissing(value) ? "(none)" : brief(value, 60))).join(" / ");
 }
 
-interface Listed {
-  rows: ItemHead[];
-  continuation: string | null;
-  done: boolean;
-  charge: number;
-  error: string;
-}
-
-const NOTHING: Listed = { rows: [], continuation: null, done: false, charge: 0, error: "" };
-
 export function Items(props: { place: Place; container: Container }) {
   const { place, container } = props;
-  const [typed, setTyped] = useState("");
   const [filter, setFilter] = useState("");
-  const [listed, setListed] = useState<Listed>(NOTHING);
-  const [busy, setBusy] = useState(false);
   const [active, setActive] = useState(-1);
   const [open, setOpen] = useState<ItemHead | "new" | null>(null);
   const [uploading, setUploading] = useState(false);
-  const walk = useRef<AbortController | null>(null);
-
-  const load = async (from: Listed) => {
-    walk.current?.abort();
-    const control = (walk.current = new AbortController());
-    setBusy(true);
-    try {
-      const rows: ItemHead[] = [];
-      let { continuation, charge } = from;
-      // A partition without a match answers with an empty page; the next may have more.
-      do {
-        const page = await listItems(client(), place, container, filter, continuation, control.signal);
-        rows.push(...page.rows);
-        charge += page.charge;
-        continuation = page.continuation;
-      } while (rows.length === 0 && continuation !== null);
-      setListed({ rows: [...from.rows, ...rows], continuation, done: continuation === null, charge, error: "" });
-    } catch (error) {
-      if (isAbort(error)) return;
-      setListed({ ...from, error: explain(error), done: true });
-    } finally {
-      if (walk.current === control) setBusy(false);
-    }
-  };
-  const reload = () => {
+  const { listed, busy, reload, more } = useItemList(place, container, filter);
+  const again = () => {
     setActive(-1);
-    void load(NOTHING);
-  };
-  useEffect(() => {
     reload();
-    return () => walk.current?.abort();
-  }, [filter]);
-
-  const more = () => {
-    if (!busy && !listed.done && listed.rows.length > 0) void load(listed);
   };
-  const show = (index: number) => {
-    const head = listed.rows[index];
-    if (head !== undefined) setOpen(head);
+  const filterBy = (next: string) => {
+    if (next === filter) again();
+    else setFilter(next);
   };
-  const applied = typed.trim() === "" || /^(where|order|join|offset)\b/i.test(typed.trim()) ? typed.trim() : `WHERE ${typed.trim()}`;
   return (
     <div class="split">
       <div class="pane list-pane">
-        <form
-          class="row-of filter"
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (applied === filter) reload();
-            else setFilter(applied);
-          }}
-        >
-          <input
-            type="search"
-            name="filter"
-            aria-label="Filter"
-            placeholder="c.total > 40 ORDER BY c.total"
-            value={typed}
-            spellcheck={false}
-            onInput={(event) => setTyped(event.currentTarget.value)}
-          />
-          <button type="submit">Filter</button>
-        </form>
+        <FilterForm onFilter={filterBy} />
         <div class="row-of">
           <button type="button" class="primary" onClick={() => setOpen("new")}>
             New item
@@ -106,47 +41,11 @@ export function Items(props: { place: Place; container: Container }) {
           <button type="button" onClick={() => setUploading(true)}>
             Upload
           </button>
-          <button type="button" class="quiet" onClick={reload}>
+          <button type="button" class="quiet" onClick={again}>
             Reload
           </button>
         </div>
-        {listed.error !== "" && (
-          <p class="problem" role="alert">
-            {listed.error}
-          </p>
-        )}
-        {listed.rows.length === 0 && !busy && listed.error === "" && (
-          <p class="soft pad" data-empty>
-            {filter === "" ? "No items yet. Create one, or upload a JSON file." : "No item passes this filter."}
-          </p>
-        )}
-        <VirtualList
-          label="Items"
-          className="items"
-          count={listed.rows.length}
-          rowHeight={44}
-          active={active}
-          onActive={setActive}
-          onOpen={show}
-          onEnd={more}
-          row={(index) => {
-            const head = listed.rows[index];
-            return head === undefined ? null : (
-              <>
-                <bdi class="item-id">{head.id}</bdi>
-                <bdi class="item-key soft">{keyText(head.key)}</bdi>
-              </>
-            );
-          }}
-        />
-        <p class="foot soft" data-count={listed.rows.length} data-done={listed.done}>
-          {listed.rows.length.toLocaleString("en")} items{listed.done ? "" : " so far"}, {units(listed.charge)} RU
-          {!listed.done && (
-            <button type="button" class="link" disabled={busy} onClick={more}>
-              Next page
-            </button>
-          )}
-        </p>
+        <ItemList listed={listed} busy={busy} filtered={filter !== ""} active={active} onActive={setActive} onOpen={setOpen} onMore={more} />
       </div>
       <div class="pane">
         {open === null ? (
@@ -159,11 +58,11 @@ export function Items(props: { place: Place; container: Container }) {
             head={open === "new" ? null : open}
             onSaved={(head) => {
               setOpen(head);
-              reload();
+              again();
             }}
             onDeleted={() => {
               setOpen(null);
-              reload();
+              again();
             }}
             onClose={() => setOpen(null)}
           />
@@ -175,10 +74,94 @@ export function Items(props: { place: Place; container: Container }) {
           container={container}
           onClose={() => {
             setUploading(false);
-            reload();
+            again();
           }}
         />
       )}
     </div>
+  );
+}
+
+function FilterForm(props: { onFilter: (filter: string) => void }) {
+  const [typed, setTyped] = useState("");
+  const condition = typed.trim();
+  const filter = condition === "" || /^(where|order|join|offset)\b/i.test(condition) ? condition : `WHERE ${condition}`;
+  return (
+    <form
+      class="row-of filter"
+      onSubmit={(event) => {
+        event.preventDefault();
+        props.onFilter(filter);
+      }}
+    >
+      <input
+        type="search"
+        name="filter"
+        aria-label="Filter"
+        placeholder="c.total > 40 ORDER BY c.total"
+        value={typed}
+        spellcheck={false}
+        onInput={(event) => setTyped(event.currentTarget.value)}
+      />
+      <button type="submit">Filter</button>
+    </form>
+  );
+}
+
+interface ItemListProps {
+  listed: Listed;
+  busy: boolean;
+  filtered: boolean;
+  active: number;
+  onActive: (index: number) => void;
+  onOpen: (head: ItemHead) => void;
+  onMore: () => void;
+}
+
+function ItemList(props: ItemListProps) {
+  const { listed, busy } = props;
+  return (
+    <>
+      {listed.error !== "" && (
+        <p class="problem" role="alert">
+          {listed.error}
+        </p>
+      )}
+      {listed.rows.length === 0 && !busy && listed.error === "" && (
+        <p class="soft pad" data-empty>
+          {props.filtered ? "No item passes this filter." : "No items yet. Create one, or upload a JSON file."}
+        </p>
+      )}
+      <VirtualList
+        label="Items"
+        className="items"
+        count={listed.rows.length}
+        rowHeight={44}
+        active={props.active}
+        onActive={props.onActive}
+        onOpen={(index) => {
+          const head = listed.rows[index];
+          if (head !== undefined) props.onOpen(head);
+        }}
+        onEnd={props.onMore}
+        row={(index) => {
+          const head = listed.rows[index];
+          return head === undefined ? null : (
+            <>
+              <bdi class="item-id">{head.id}</bdi>
+              <bdi class="item-key soft">{keyText(head.key)}</bdi>
+            </>
+          );
+        }}
+      />
+      <p class="foot soft" data-count={listed.rows.length} data-done={listed.done}>
+        {listed.rows.length.toLocaleString("en")} items{listed.done ? "" : " so far"}, {units(listed.charge)} RU
+        {!listed.done && (
+          <button type="button" class="link" disabled={busy} onClick={props.onMore}>
+            Next page
+          </button>
+        )}
+      </p>
+    </>
   );
 }

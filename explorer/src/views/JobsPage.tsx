@@ -69,18 +69,6 @@ export function JobsPage() {
 
 function JobCard(props: { job: Job; onChanged: () => void }) {
   const { job } = props;
-  const [asking, setAsking] = useState<"cancel" | "delete" | null>(null);
-  const act = async (what: string, action: () => Promise<unknown>) => {
-    try {
-      await action();
-      setAsking(null);
-      say(what);
-      props.onChanged();
-    } catch (error) {
-      fail(`Cannot do this with the job ${job.id}`, error);
-    }
-  };
-  const order = (action: "pause" | "resume" | "complete", what: string) => () => void act(what, () => orderJob(client(), job.id, action));
   const over = OVER.has(job.state);
   return (
     <article class="job" data-job={job.id} data-state={job.state}>
@@ -117,6 +105,27 @@ function JobCard(props: { job: Job; onChanged: () => void }) {
           </ul>
         </details>
       )}
+      <JobActions job={job} onChanged={props.onChanged} />
+    </article>
+  );
+}
+
+function JobActions(props: { job: Job; onChanged: () => void }) {
+  const { job } = props;
+  const [asking, setAsking] = useState<"cancel" | "delete" | null>(null);
+  const act = async (what: string, action: () => Promise<unknown>) => {
+    try {
+      await action();
+      setAsking(null);
+      say(what);
+      props.onChanged();
+    } catch (error) {
+      fail(`Cannot do this with the job ${job.id}`, error);
+    }
+  };
+  const order = (action: "pause" | "resume" | "complete", what: string) => () => void act(what, () => orderJob(client(), job.id, action));
+  return (
+    <>
       <div class="row-of">
         {job.state === "running" && (
           <button type="button" onClick={order("pause", "Paused")}>
@@ -133,7 +142,7 @@ function JobCard(props: { job: Job; onChanged: () => void }) {
             Complete
           </button>
         )}
-        {over ? (
+        {OVER.has(job.state) ? (
           <button type="button" class="quiet" onClick={() => setAsking("delete")}>
             Forget
           </button>
@@ -153,6 +162,6 @@ function JobCard(props: { job: Job; onChanged: () => void }) {
           <p>Its report will be gone; no item is touched.</p>
         </Confirm>
       )}
-    </article>
+    </>
   );
 }

@@ -132,32 +132,49 @@ export function NewContainer(props: { db: string }) {
         onChange={setThroughput}
         shared={databaseShares ? { title: "Shared", note: "Uses the throughput of the database." } : undefined}
       />
-      <details>
-        <summary>Time to live, unique keys, indexing</summary>
-        <TtlFields ttl={ttl} onChange={setTtl} />
-        <Field
-          label="Unique keys"
-          help="One in each line; paths with commas between must be unique together. They hold within a logical partition and cannot be changed later."
-          error={uniqueError}
-        >
-          {(attributes) => (
-            <textarea {...attributes} name="unique" rows={2} value={unique} placeholder="/email" onInput={(event) => setUnique(event.currentTarget.value)} />
-          )}
-        </Field>
-        <Field
-          label="Indexing policy"
-          help="By default every property is indexed. Excluded paths make writes cheaper and queries on them slower."
-          error={policyError(policy)}
-        >
-          {() => <Editor label="Indexing policy" language="json" text={policy} className="short" onChange={setPolicy} />}
-        </Field>
-      </details>
+      <MoreFields ttl={ttl} unique={unique} uniqueError={uniqueError} policy={policy} onTtl={setTtl} onUnique={setUnique} onPolicy={setPolicy} />
       <div class="actions">
         <button type="submit" class="primary" disabled={busy || !ready}>
           Create container
         </button>
       </div>
     </form>
+  );
+}
+
+interface MoreFieldsProps {
+  ttl: TtlDraft;
+  unique: string;
+  uniqueError: string;
+  policy: string;
+  onTtl: (ttl: TtlDraft) => void;
+  onUnique: (unique: string) => void;
+  onPolicy: (policy: string) => void;
+}
+
+/** What most containers leave as it is. */
+function MoreFields(props: MoreFieldsProps) {
+  return (
+    <details>
+      <summary>Time to live, unique keys, indexing</summary>
+      <TtlFields ttl={props.ttl} onChange={props.onTtl} />
+      <Field
+        label="Unique keys"
+        help="One in each line; paths with commas between must be unique together. They hold within a logical partition and cannot be changed later."
+        error={props.uniqueError}
+      >
+        {(attributes) => (
+          <textarea {...attributes} name="unique" rows={2} value={props.unique} placeholder="/email" onInput={(event) => props.onUnique(event.currentTarget.value)} />
+        )}
+      </Field>
+      <Field
+        label="Indexing policy"
+        help="By default every property is indexed. Excluded paths make writes cheaper and queries on them slower."
+        error={policyError(props.policy)}
+      >
+        {() => <Editor label="Indexing policy" language="json" text={props.policy} className="short" onChange={props.onPolicy} />}
+      </Field>
+    </details>
   );
 }
 

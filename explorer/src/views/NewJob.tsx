@@ -1,11 +1,11 @@
 // Starting a copy, or giving a container another key.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Dialog } from "../parts/Dialog.tsx";
 import { Choice, Field } from "../parts/Field.tsx";
-import { explain, say } from "../state/notices.ts";
+import { explain, fail, say } from "../state/notices.ts";
 import { go } from "../state/route.ts";
-import { client, tree } from "../state/session.ts";
+import { client, openAllBranches, tree } from "../state/session.ts";
 import { createJob, type ContainerName, type NewJob } from "../wire/manage.ts";
 import type { Place } from "../wire/resources.ts";
 import { pathError } from "./names.ts";
@@ -127,6 +127,9 @@ export function CopyDialog(props: { onClose: () => void }) {
   const [completes, setCompletes] = useState(false);
   const [rate, setRate] = useState("");
   const { problem, busy, start } = useJob(props.onClose);
+  useEffect(() => {
+    openAllBranches().catch((error: unknown) => fail("Cannot list all containers", error));
+  }, []);
   const same = source !== null && target !== null && source.database === target.database && source.container === target.container;
   return (
     <Dialog title="Copy a container" onClose={props.onClose}>

@@ -15,7 +15,6 @@ type Asked = { what: "split"; partition: Partition } | { what: "merge"; left: Pa
 export function PartitionTable(props: { place: Place; partitions: Partition[]; onChanged: () => void }) {
   const { partitions } = props;
   const [asked, setAsked] = useState<Asked | null>(null);
-  const percent = (share: number) => `${numberText(share * 100)} %`;
   return (
     <>
       <table class="plain" data-partition-table>
@@ -33,46 +32,9 @@ export function PartitionTable(props: { place: Place; partitions: Partition[]; o
           </tr>
         </thead>
         <tbody>
-          {partitions.map((one, index) => {
-            const next = partitions[index + 1];
-            const now = one.use.perSecond;
-            return (
-              <tr key={one.id} data-partition={one.id}>
-                <th scope="row">
-                  {one.id}
-                  {one.parents.length > 0 && <span class="soft"> from {one.parents.join(", ")}</span>}
-                </th>
-                <td>
-                  {percent(one.from)} to {percent(one.to)}
-                </td>
-                <td class="number">{one.items.toLocaleString("en")}</td>
-                <td class="number">{bytesText(one.bytes)}</td>
-                <td>
-                  {one.throughput > 0 ? (
-                    <Meter label={`Throughput of partition ${one.id}`} value={now.requestUnits} most={one.throughput} text={`${numberText(now.requestUnits)} of ${numberText(one.throughput)}`} />
-                  ) : (
-                    numberText(now.requestUnits)
-                  )}
-                </td>
-                <td class="number">{numberText(now.throttled)}</td>
-                <td class="buttons">
-                  <button type="button" aria-label={`Split partition ${one.id}`} onClick={() => setAsked({ what: "split", partition: one })}>
-                    Split
-                  </button>
-                  {next !== undefined && (
-                    <button
-                      type="button"
-                      class="quiet"
-                      aria-label={`Merge partitions ${one.id} and ${next.id}`}
-                      onClick={() => setAsked({ what: "merge", left: one, right: next })}
-                    >
-                      Merge with {next.id}
-                    </button>
-                  )}
-                </td>
-              </tr>
-            );
-          })}
+          {partitions.map((one, index) => (
+            <PartitionRow key={one.id} partition={one} next={partitions[index + 1]} onAsk={setAsked} />
+          ))}
         </tbody>
       </table>
       {asked !== null && (
@@ -87,6 +49,43 @@ export function PartitionTable(props: { place: Place; partitions: Partition[]; o
         />
       )}
     </>
+  );
+}
+
+function PartitionRow(props: { partition: Partition; next: Partition | undefined; onAsk: (asked: Asked) => void }) {
+  const { partition: one, next } = props;
+  const now = one.use.perSecond;
+  const percent = (share: number) => `${numberText(share * 100)} %`;
+  return (
+    <tr data-partition={one.id}>
+      <th scope="row">
+        {one.id}
+        {one.parents.length > 0 && <span class="soft"> from {one.parents.join(", ")}</span>}
+      </th>
+      <td>
+        {percent(one.from)} to {percent(one.to)}
+      </td>
+      <td class="number">{one.items.toLocaleString("en")}</td>
+      <td class="number">{bytesText(one.bytes)}</td>
+      <td>
+        {one.throughput > 0 ? (
+          <Meter label={`Throughput of partition ${one.id}`} value={now.requestUnits} most={one.throughput} text={`${numberText(now.requestUnits)} of ${numberText(one.throughput)}`} />
+        ) : (
+          numberText(now.requestUnits)
+        )}
+      </td>
+      <td class="number">{numberText(now.throttled)}</td>
+      <td class="buttons">
+        <button type="button" aria-label={`Split partition ${one.id}`} onClick={() => props.onAsk({ what: "split", partition: one })}>
+          Split
+        </button>
+        {next !== undefined && (
+          <button type="button" class="quiet" aria-label={`Merge partitions ${one.id} and ${next.id}`} onClick={() => props.onAsk({ what: "merge", left: one, right: next })}>
+            Merge with {next.id}
+          </button>
+        )}
+      </td>
+    </tr>
   );
 }
 

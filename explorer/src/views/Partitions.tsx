@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { HeatMap } from "../parts/HeatMap.tsx";
 import { Meter, TimeChart } from "../parts/TimeChart.tsx";
-import { History, type Metric } from "../state/heat.ts";
+import { History, type Event, type Metric } from "../state/heat.ts";
 import { explain } from "../state/notices.ts";
 import { client } from "../state/session.ts";
 import { isAbort } from "../wire/client.ts";
@@ -32,32 +32,32 @@ interface Seen {
   alerts: Alert[];
 }
 
-export function Partitions(props: { place: Place; container: Container }) {
-  const { place, container } = props;
-  const [window, setWindow] = useState<Window>("minute");
-  const [metric, setMetric] = useState<Metric>("requestUnits");
+async function readSeen(place: Place, window: Window, history: History, signal: AbortSignal): Promise<Seen> {
+  const [insight, heat, keys, alerts] = await Promise.all([
+    readInsight(client(), place, window, signal),
+    window === "day" ? null : readHeat(client(), place, window, signal),
+    readKeys(client(), place, window, signal),
+    readAlerts(client(), signal),
+  ]);
+  history.take(insight, heat);
+  const here = alerts.filter((alert) => alert.database === place.db && alert.container === place.coll);
+  return { insight, hottest: keys.hottest, largest: keys.largest, alerts: here };
+}
+
+/** Looks at the container again and again while the page is open. */
+function useInsight(place: Place, window: Window) {
   const [seen, setSeen] = useState<Seen | null>(null);
   const [problem, setProblem] = useState("");
   const history = useRef<History>(new History());
   const wake = useRef<() => void>(() => undefined);
-
   useEffect(() => {
     const control = new AbortController();
     history.current = new History();
     let timer = 0;
     const look = async () => {
       clearTimeout(timer);
-      const signal = control.signal;
       try {
-        const [insight, heat, keys, alerts] = await Promise.all([
-          readInsight(client(), place, window, signal),
-          window === "day" ? null : readHeat(client(), place, window, signal),
-          readKeys(client(), place, window, signal),
-          readAlerts(client(), signal),
-        ]);
-        history.current.take(insight, heat);
-        const here = alerts.filter((alert) => alert.database === place.db && alert.container === place.coll);
-        setSeen({ insight, hottest: keys.hottest, largest: keys.largest, alerts: here });
+        setSeen(await readSeen(place, window, history.current, control.signal));
         setProblem("");
       } catch (error) {
         if (isAbort(error)) return;
@@ -72,82 +72,98 @@ export function Partitions(props: { place: Place; container: Container }) {
       clearTimeout(timer);
     };
   }, [window]);
+  return { seen, problem, history: history.current, wake: () => wake.current() };
+}
 
-  if (seen === null) {
-    return problem === "" ? (
-      <p class="soft pad">Loading…</p>
-    ) : (
-      <p class="problem" role="alert">
-        {problem}
-      </p>
-    );
-  }
+export function Partitions(props: { place: Place; container: Container }) {
+  const [window, setWindow] = useState<Window>("minute");
+  const [metric, setMetric] = useState<Metric>("requestUnits");
+  const { seen, problem, history, wake } = useInsight(props.place, window);
+  const trouble = problem === "" ? null : (
+    <p class="problem" role="alert">
+      {problem}
+    </p>
+  );
+  if (seen === null) return trouble ?? <p class="soft pad">Loading…</p>;
   const { insight } = seen;
-  const columns = history.current.columns();
   const budget = insight.partitions.reduce((sum, one) => sum + one.throughput, 0);
-  const perSlot = (values: number[]) => values.map((value) => value / insight.slotSeconds);
-  const describe = (value: number) => {
-    if (metric === "bytes") return bytesText(value);
-    const unit = { requestUnits: "RU/s", requests: "requests/s", throttled: "refused/s" }[metric];
-    return `${numberText(value / insight.slotSeconds)} ${unit}`;
-  };
   return (
     <div class="page wide scroll" tabIndex={0} role="region" aria-label="Partitions" data-partitions={insight.partitions.length}>
-      {problem !== "" && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      {trouble}
       <Overview insight={insight} budget={budget} largest={seen.largest} />
       <Alerts alerts={seen.alerts} />
       <div class="row-of">
-        <div role="group" aria-label="What to show" class="segmented">
-          {METRICS.map((one) => (
-            <button key={one.name} type="button" aria-pressed={metric === one.name} onClick={() => setMetric(one.name)}>
-              {one.title}
-            </button>
-          ))}
-        </div>
-        <div role="group" aria-label="Time" class="segmented">
-          {WINDOWS.map((one) => (
-            <button key={one.name} type="button" aria-pressed={window === one.name} onClick={() => setWindow(one.name)}>
-              {one.title}
-            </button>
-          ))}
-        </div>
+        <Segmented label="What to show" options={METRICS} chosen={metric} onChoose={setMetric} />
+        <Segmented label="Time" options={WINDOWS} chosen={window} onChoose={setWindow} />
       </div>
       <HeatMap
         label={`Heat map of ${insight.partitions.length} partitions over time; the table below has the figures`}
-        columns={columns}
+        columns={history.columns()}
         metric={metric}
-        slotSeconds={insight.slotSeconds}
-        describe={describe}
+        describe={(value) => describe(value, metric, insight.slotSeconds)}
       />
       <h2>Request units a second, against {budget > 0 ? `${numberText(budget)} provisioned` : "no limit"}</h2>
       <TimeChart
         label={`Request units a second of the whole container, now ${numberText(insight.whole.perSecond.requestUnits)}`}
-        values={perSlot(insight.whole.slots.requestUnits)}
+        values={insight.whole.slots.requestUnits.map((value) => value / insight.slotSeconds)}
         limit={budget}
       />
       <h2>Physical partitions</h2>
-      <PartitionTable place={place} partitions={insight.partitions} onChanged={() => wake.current()} />
-      {history.current.events.length > 0 && (
-        <>
-          <h2>Seen while this page was open</h2>
-          <ul data-events>
-            {history.current.events.map((event, index) => (
-              <li key={index}>
-                {new Date(event.time * 1000).toLocaleTimeString()} {event.text}
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
+      <PartitionTable place={props.place} partitions={insight.partitions} onChanged={wake} />
+      <Events events={history.events} />
       <div class="two">
-        <HottestKeys keys={seen.hottest} window={window} container={container} />
-        <LargestKeys keys={seen.largest} container={container} />
+        <HottestKeys keys={seen.hottest} window={window} container={props.container} />
+        <LargestKeys keys={seen.largest} container={props.container} />
       </div>
     </div>
+  );
+}
+
+function describe(value: number, metric: Metric, seconds: number): string {
+  switch (metric) {
+    case "bytes":
+      return bytesText(value);
+    case "requestUnits":
+      return `${numberText(value / seconds)} RU/s`;
+    case "requests":
+      return `${numberText(value / seconds)} requests/s`;
+    case "throttled":
+      return `${numberText(value / seconds)} refused/s`;
+  }
+}
+
+interface SegmentedProps<T extends string> {
+  label: string;
+  options: readonly { name: T; title: string }[];
+  chosen: T;
+  onChoose: (name: T) => void;
+}
+
+function Segmented<T extends string>(props: SegmentedProps<T>) {
+  return (
+    <div role="group" aria-label={props.label} class="segmented">
+      {props.options.map((one) => (
+        <button key={one.name} type="button" aria-pressed={props.chosen === one.name} onClick={() => props.onChoose(one.name)}>
+          {one.title}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Events(props: { events: Event[] }) {
+  if (props.events.length === 0) return null;
+  return (
+    <>
+      <h2>Seen while this page was open</h2>
+      <ul data-events>
+        {props.events.map((event, index) => (
+          <li key={index}>
+            {new Date(event.time * 1000).toLocaleTimeString()} {event.text}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

@@ -1,165 +1,50 @@
 // The query tab: an editor, the rows, and everything that the server can tell about how it found them.
 
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { Editor } from "../parts/Editor.tsx";
 import { sumLines, units } from "../parts/Charge.tsx";
-import { propertiesOf } from "../parts/query-language.ts";
 import { Tabs } from "../parts/Tabs.tsx";
-import { keepPastQuery, keepQueryDraft, queryDraft } from "../state/drafts.ts";
-import { explain } from "../state/notices.ts";
-import { client } from "../state/session.ts";
-import { isAbort } from "../wire/client.ts";
-import { linkOf, runQuery, type Container, type Place, type QueryPage } from "../wire/resources.ts";
+import { keepQueryDraft, queryDraft } from "../state/drafts.ts";
+import { linkOf, type Container, type Place, type QueryAsked } from "../wire/resources.ts";
 import { QueryFacts } from "./QueryFacts.tsx";
 import { QueryHistory } from "./QueryHistory.tsx";
 import { Results } from "./Results.tsx";
+import { useQuery, type Run } from "./useQuery.ts";
 
 const FIRST = "SELECT * FROM c";
-/** Rows that are kept in the page at most; whoever needs more exports by script. */
-export const ROWS_MAX = 500_000;
-const SAMPLE = "SELECT TOP 20 * FROM c";
-
-export interface Run {
-  text: string;
-  rows: string[];
-  pages: QueryPage[];
-  continuation: string | null;
-  charge: number;
-  state: "running" | "more" | "done" | "cancelled" | "failed";
-  error: string;
-}
 
 type View = "rows" | "facts" | "history";
 
+/** The settings as they are typed. */
+interface Typed {
+  parameters: string;
+  pageSize: string;
+  access: QueryAsked["access"];
+}
+
 export function Query(props: { place: Place; container: Container }) {
-  const { place } = props;
-  const name = linkOf(place);
+  const name = linkOf(props.place);
   const [text, setText] = useState(queryDraft(name) ?? FIRST);
-  const [parameters, setParameters] = useState("");
-  const [pageSize, setPageSize] = useState("100");
-  const [access, setAccess] = useState<"auto" | "scan" | "index">("auto");
-  const [run, setRun] = useState<Run | null>(null);
+  const [typed, setTyped] = useState<Typed>({ parameters: "", pageSize: "100", access: "auto" });
   const [view, setView] = useState<View>("rows");
-  const control = useRef<AbortController | null>(null);
-  const properties = useRef<Promise<string[]> | null>(null);
-  const learned = useRef<Set<string>>(new Set());
-  const running = run?.state === "running";
-
-  const ask = async (start: Run, everything: boolean) => {
-    control.current?.abort();
-    const abort = (control.current = new AbortController());
-    let now: Run = { ...start, state: "running", error: "" };
-    setRun(now);
-    // A page of the server may be short, as when one partition has no more; ours is filled from the next.
-    const wanted = everything ? ROWS_MAX : now.rows.length + Number(pageSize);
-    try {
-      do {
-        const page = await runQuery(client(), place, {
-          text: start.text,
-          parameters: readParameters(parameters),
-          pageSize: Math.min(10_000, wanted - now.rows.length),
-          access,
-          continuation: now.continuation,
-          signal: abort.signal,
-        });
-        // A page in the middle of a long result is not told about line by line.
-        const pages = now.pages.length < 1000 ? [...now.pages, page] : now.pages;
-        const rows = now.rows.concat(page.rows);
-        now = { ...now, rows, pages, continuation: page.continuation, charge: now.charge + page.charge };
-        setRun(now);
-      } while (now.continuation !== null && now.rows.length < wanted);
-      now = { ...now, state: now.continuation === null ? "done" : "more" };
-    } catch (error) {
-      now = isAbort(error) ? { ...now, state: "cancelled" } : { ...now, state: "failed", error: explain(error) };
-    }
-    setRun(now);
-    if (now.state !== "failed") {
-      learn(now.rows.slice(0, 50));
-      keepPastQuery({ container: name, text: now.text, at: Date.now(), charge: now.charge, rows: now.rows.length });
-    }
-  };
-  const start = (everything = false) => {
-    if (text.trim() === "") return;
+  const query = useQuery(props.place);
+  const { run } = query;
+  const wrong = parametersError(typed.parameters);
+  const settings = () => ({ parameters: readParameters(typed.parameters), pageSize: Number(typed.pageSize), access: typed.access });
+  const start = () => {
+    if (text.trim() === "" || wrong !== "") return;
     setView("rows");
-    void ask({ text, rows: [], pages: [], continuation: null, charge: 0, state: "running", error: "" }, everything);
+    query.start(text, settings());
   };
-  const learn = (rows: string[]) => {
-    for (const path of propertiesOf(rows.map((row) => JSON.parse(row) as unknown))) learned.current.add(path);
+  const write = (next: string) => {
+    setText(next);
+    keepQueryDraft(name, next);
   };
-  /** Names seen in results, and those of a few items the first time that somebody asks. */
-  const known = async () => {
-    properties.current ??= runQuery(client(), place, {
-      text: SAMPLE,
-      parameters: [],
-      pageSize: 20,
-      access: "auto",
-      continuation: null,
-      signal: new AbortController().signal,
-    }).then(
-      (page) => propertiesOf(page.rows.map((row) => JSON.parse(row) as unknown)),
-      () => [],
-    );
-    return [...new Set([...(await properties.current), ...learned.current])];
-  };
-  const wrongParameters = parametersError(parameters);
-
   return (
     <div class="query">
-      <Editor
-        label="Query"
-        language="sql"
-        className="query-editor"
-        text={text}
-        autoFocus
-        properties={known}
-        onRun={() => start()}
-        onChange={(next) => {
-          setText(next);
-          keepQueryDraft(name, next);
-        }}
-      />
-      <div class="row-of bar-of-query">
-        <button type="button" class="primary" disabled={running || wrongParameters !== ""} onClick={() => start()}>
-          Run
-        </button>
-        {running && (
-          <button type="button" onClick={() => control.current?.abort()}>
-            Cancel
-          </button>
-        )}
-        <label class="inline">
-          Rows a page{" "}
-          <select value={pageSize} onChange={(event) => setPageSize(event.currentTarget.value)}>
-            {["10", "100", "1000", "10000"].map((size) => (
-              <option key={size}>{size}</option>
-            ))}
-          </select>
-        </label>
-        <label class="inline">
-          Access{" "}
-          <select value={access} onChange={(event) => setAccess(event.currentTarget.value as typeof access)}>
-            <option value="auto">by cost</option>
-            <option value="index">index</option>
-            <option value="scan">scan</option>
-          </select>
-        </label>
-        <label class="inline grow">
-          Parameters{" "}
-          <input
-            name="parameters"
-            class={wrongParameters === "" ? "" : "wrong"}
-            aria-invalid={wrongParameters !== ""}
-            placeholder='{"@city": "Rome"}'
-            value={parameters}
-            spellcheck={false}
-            onInput={(event) => setParameters(event.currentTarget.value)}
-          />
-        </label>
-        <span class="soft" role="status" data-run={run?.state ?? "none"}>
-          {run === null ? "Ctrl Enter runs" : summary(run)}
-        </span>
-      </div>
-      {wrongParameters !== "" && <p class="problem">{wrongParameters}</p>}
+      <Editor label="Query" language="sql" className="query-editor" text={text} autoFocus properties={query.names} onRun={start} onChange={write} />
+      <QueryBar typed={typed} wrong={wrong} run={run} onChange={setTyped} onStart={start} onCancel={query.cancel} />
+      {wrong !== "" && <p class="problem">{wrong}</p>}
       {run !== null && run.state === "failed" && (
         <p class="problem" role="alert">
           {run.error}
@@ -176,20 +61,66 @@ export function Query(props: { place: Place; container: Container }) {
         onChoose={setView}
       />
       <div class="query-result">
-        {view === "rows" && (
-          <Results run={run} onMore={() => run !== null && void ask(run, false)} onAll={() => run !== null && void ask(run, true)} />
-        )}
+        {view === "rows" && <Results run={run} onMore={() => query.more(settings(), false)} onAll={() => query.more(settings(), true)} />}
         {view === "facts" && <QueryFacts run={run} lines={sumLines(run?.pages.map((page) => page.lines) ?? [])} />}
-        {view === "history" && (
-          <QueryHistory
-            container={name}
-            onTake={(past) => {
-              setText(past);
-              keepQueryDraft(name, past);
-            }}
-          />
-        )}
+        {view === "history" && <QueryHistory container={name} onTake={write} />}
       </div>
+    </div>
+  );
+}
+
+interface QueryBarProps {
+  typed: Typed;
+  wrong: string;
+  run: Run | null;
+  onChange: (typed: Typed) => void;
+  onStart: () => void;
+  onCancel: () => void;
+}
+
+function QueryBar(props: QueryBarProps) {
+  const { typed, wrong, run, onChange } = props;
+  const running = run?.state === "running";
+  return (
+    <div class="row-of bar-of-query">
+      <button type="button" class="primary" disabled={running || wrong !== ""} onClick={props.onStart}>
+        Run
+      </button>
+      {running && (
+        <button type="button" onClick={props.onCancel}>
+          Cancel
+        </button>
+      )}
+      <label class="inline">
+        Rows a page{" "}
+        <select value={typed.pageSize} onChange={(event) => onChange({ ...typed, pageSize: event.currentTarget.value })}>
+          {["10", "100", "1000", "10000"].map((size) => (
+            <option key={size}>{size}</option>
+          ))}
+        </select>
+      </label>
+      <label class="inline">
+        Access{" "}
+        <select value={typed.access} onChange={(event) => onChange({ ...typed, access: event.currentTarget.value as Typed["access"] })}>
+          <option value="auto">by cost</option>
+          <option value="index">index</option>
+          <option value="scan">scan</option>
+        </select>
+      </label>
+      <label class="inline grow">
+        Parameters{" "}
+        <input
+          name="parameters"
+          aria-invalid={wrong !== ""}
+          placeholder='{"@city": "Rome"}'
+          value={typed.parameters}
+          spellcheck={false}
+          onInput={(event) => onChange({ ...typed, parameters: event.currentTarget.value })}
+        />
+      </label>
+      <span class="soft" role="status" data-run={run?.state ?? "none"}>
+        {run === null ? "Ctrl Enter runs" : summary(run)}
+      </span>
     </div>
   );
 }

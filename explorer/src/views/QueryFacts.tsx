@@ -3,7 +3,7 @@
 import { ChargeTable } from "../parts/Charge.tsx";
 import { JsonTree } from "../parts/JsonTree.tsx";
 import type { ChargeLine } from "../wire/client.ts";
-import type { Run } from "./Query.tsx";
+import type { Run } from "./useQuery.ts";
 
 const METRICS: Record<string, string> = {
   totalExecutionTimeInMs: "Total time (ms)",

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { JsonTree } from "../parts/JsonTree.tsx";
 import { VirtualList } from "../parts/VirtualList.tsx";
 import { brief, columnsOf, layOut, member, toCsv } from "../text/json.ts";
-import type { Run } from "./Query.tsx";
+import type { Run } from "./useQuery.ts";
 
 /** Rows that are looked at to find the columns, and columns that are shown. */
 const SAMPLE = 200;

@@ -173,16 +173,7 @@ function ScriptEditor(props: ScriptEditorProps) {
       )}
       <Editor label="Script" language="javascript" text={script.body} onChange={(body) => setScript((old) => ({ ...old, body }))} onSave={() => void save()} />
       {open.kind === "sprocs" && !open.isNew && <RunProcedure {...props} id={script.id} unsaved={changed} />}
-      {open.kind === "udfs" && !open.isNew && (
-        <p class="help">
-          In queries: <code>SELECT VALUE udf.{script.id}(c.value) FROM c</code>
-        </p>
-      )}
-      {open.kind === "triggers" && !open.isNew && (
-        <p class="help">
-          A write names it in <code>x-ms-documentdb-{script.triggerType === "Post" ? "post" : "pre"}-trigger-include: {script.id}</code>
-        </p>
-      )}
+      {!open.isNew && <UseHint kind={open.kind} script={script} />}
       {deleting && (
         <Confirm title="Delete this script?" action="Delete script" onConfirm={remove} onClose={() => setDeleting(false)}>
           <p>
@@ -192,6 +183,28 @@ function ScriptEditor(props: ScriptEditorProps) {
       )}
     </div>
   );
+}
+
+/** How a script that is not run from here comes to be used. */
+function UseHint(props: { kind: ScriptKind; script: Script }) {
+  const { script } = props;
+  const when = script.triggerType === "Post" ? "post" : "pre";
+  switch (props.kind) {
+    case "sprocs":
+      return null;
+    case "udfs":
+      return (
+        <p class="help">
+          In queries: <code>SELECT VALUE udf.{script.id}(c.value) FROM c</code>
+        </p>
+      );
+    case "triggers":
+      return (
+        <p class="help">
+          A write names it in <code>x-ms-documentdb-{when}-trigger-include: {script.id}</code>
+        </p>
+      );
+  }
 }
 
 function TriggerFields(props: { script: Script; onChange: (script: Script) => void }) {

@@ -8,7 +8,7 @@ import { client } from "../state/session.ts";
 import { itemsOfFile } from "../text/json.ts";
 import { isAbort } from "../wire/client.ts";
 import { createItem, type Container, type Place } from "../wire/resources.ts";
-import { keyOf } from "./ItemEditor.tsx";
+import { keyOf } from "./useItem.ts";
 
 /** Requests at the same time. */
 const LANES = 8;
@@ -23,6 +23,50 @@ interface Progress {
   state: "running" | "done" | "cancelled";
 }
 
+/** The items of all files, and what is wrong with files that have none. */
+async function readFiles(files: File[], problem: (text: string) => void): Promise<{ text: string; from: string }[]> {
+  const found: { text: string; from: string }[] = [];
+  for (const file of files) {
+    try {
+      for (const [index, text] of itemsOfFile(await file.text()).entries()) found.push({ text, from: `${file.name}, item ${index + 1}` });
+    } catch (error) {
+      problem(`${file.name}: ${explain(error)}`);
+    }
+  }
+  return found;
+}
+
+async function uploadAll(place: Place, container: Container, files: File[], upsert: boolean, signal: AbortSignal, show: (progress: Progress) => void) {
+  const now: Progress = { total: 0, written: 0, failed: 0, charge: 0, problems: [], state: "running" };
+  const problem = (text: string) => {
+    now.failed += 1;
+    if (now.problems.length < PROBLEMS_SHOWN) now.problems.push(text);
+  };
+  const waiting = (await readFiles(files, problem)).reverse();
+  now.total = waiting.length;
+  show({ ...now });
+  let shownAt = performance.now();
+  const lane = async () => {
+    for (let next = waiting.pop(); next !== undefined && !signal.aborted; next = waiting.pop()) {
+      try {
+        const key = keyOf(JSON.parse(next.text), container);
+        const item = await createItem(client(), place, key, next.text, { upsert, minimal: true, signal });
+        now.written += 1;
+        now.charge += item.charge;
+      } catch (error) {
+        if (isAbort(error)) return;
+        problem(`${next.from}: ${explain(error)}`);
+      }
+      if (performance.now() - shownAt > 100) {
+        shownAt = performance.now();
+        show({ ...now });
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  show({ ...now, state: signal.aborted ? "cancelled" : "done" });
+}
+
 export function Upload(props: { place: Place; container: Container; onClose: () => void }) {
   const { place, container } = props;
   const [files, setFiles] = useState<File[]>([]);
@@ -31,47 +75,9 @@ export function Upload(props: { place: Place; container: Container; onClose: () 
   const control = useRef<AbortController | null>(null);
   const running = progress?.state === "running";
 
-  const start = async () => {
+  const start = () => {
     const abort = (control.current = new AbortController());
-    const now: Progress = { total: 0, written: 0, failed: 0, charge: 0, problems: [], state: "running" };
-    const show = () => setProgress({ ...now });
-    const problem = (text: string) => {
-      now.failed += 1;
-      if (now.problems.length < PROBLEMS_SHOWN) now.problems.push(text);
-    };
-    const waiting: { text: string; from: string }[] = [];
-    for (const file of files) {
-      try {
-        const texts = itemsOfFile(await file.text());
-        for (const [index, text] of texts.entries()) waiting.push({ text, from: `${file.name}, item ${index + 1}` });
-      } catch (error) {
-        problem(`${file.name}: ${explain(error)}`);
-      }
-    }
-    now.total = waiting.length;
-    show();
-    let shownAt = performance.now();
-    const lane = async () => {
-      for (let next = waiting.pop(); next !== undefined && !abort.signal.aborted; next = waiting.pop()) {
-        try {
-          const key = keyOf(JSON.parse(next.text), container);
-          const item = await createItem(client(), place, key, next.text, { upsert, minimal: true, signal: abort.signal });
-          now.written += 1;
-          now.charge += item.charge;
-        } catch (error) {
-          if (isAbort(error)) return;
-          problem(`${next.from}: ${explain(error)}`);
-        }
-        if (performance.now() - shownAt > 100) {
-          shownAt = performance.now();
-          show();
-        }
-      }
-    };
-    waiting.reverse();
-    await Promise.all(Array.from({ length: LANES }, lane));
-    now.state = abort.signal.aborted ? "cancelled" : "done";
-    show();
+    void uploadAll(place, container, files, upsert, abort.signal, setProgress);
   };
 
   return (
@@ -95,7 +101,7 @@ export function Upload(props: { place: Place; container: Container; onClose: () 
             Close
           </button>
         )}
-        <button type="button" class="primary" disabled={running || files.length === 0} onClick={() => void start()}>
+        <button type="button" class="primary" disabled={running || files.length === 0} onClick={start}>
           Upload
         </button>
       </div>

@@ -13,13 +13,14 @@ use orrery_store::{Lifetimes, Schema, Target, View};
 
 use super::changes::{dropped, new_container, new_index, removed_ids};
 use super::load::{Builder, make_offer};
-use super::record::{ChildRecord, Counters, OfferRecord, Record, to_json};
+use super::record::{ChildRecord, Counters, OfferRecord, Record, ThroughputRecord, to_json};
 use super::{Catalog, ChildKind, Container, ContainerDefinition, children};
 use crate::copy::{JobKind, JobRecord, JobState};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, QuotaKind, Result};
 use crate::resource::ResourceKind;
 use crate::rid::Rid;
+use crate::throughput::Settings;
 
 /// What hangs below containers.
 const BELOW_CONTAINERS: [ChildKind; 3] = [ChildKind::Procedure, ChildKind::Trigger, ChildKind::Function];
@@ -197,9 +198,13 @@ impl Db {
         let offer = self.stored_offer(&catalog, job.source)?;
         let offer = offer.map(|offer| OfferRecord { target: job.target, ..offer });
         let children = moved_children(&catalog, job.source, job.target)?;
+        let settings = carried_settings(&old);
         let mut records = vec![Record::Job(Box::new(job.clone())), Record::Dropped(dropped(&old))];
         records.extend(offer.clone().map(Record::Offer));
         records.extend(children.iter().cloned().map(Record::Child));
+        records.extend(settings.clone().map(|settings| {
+            Record::Throughput(ThroughputRecord { rid: job.target, settings })
+        }));
         let kept = offer.as_ref().map(|offer| Record::Offer(offer.clone()).id());
         let mut gone = removed_ids(&old, &catalog);
         gone.retain(|id| Some(id) != kept.as_ref());
@@ -208,8 +213,9 @@ impl Db {
         catalog.remove_container(job.source);
         let job = catalog.put_job(job);
         let shared_budget = old.shared_budget.clone();
-        let new =
-            catalog.put_container(Container { is_hidden: false, shared_budget, ..Container::clone(&new) });
+        let throughput = Arc::new(settings.unwrap_or_default());
+        let seen = Container { is_hidden: false, shared_budget, throughput, ..Container::clone(&new) };
+        let new = catalog.put_container(seen);
         if let Some(offer) = &offer {
             catalog.put_offer(make_offer(offer, &written[2], &catalog));
             new.set_budgets(Some(offer.throughput), &self.inner.options, Instant::now());
@@ -270,6 +276,12 @@ impl Catalog {
         job.id = format!("job-{:06}", next.child);
         Ok(())
     }
+}
+
+/// What of a container's throughput settings another can have: shares belong to its own partitions.
+fn carried_settings(container: &Container) -> Option<Settings> {
+    let settings = Settings { shares: Vec::new(), ..Settings::clone(&container.throughput) };
+    (settings != Settings::default()).then_some(settings)
 }
 
 /// The scripts of a container, made those of another.

@@ -61,6 +61,8 @@ pub struct ContainerName {
 #[serde(rename_all = "camelCase")]
 pub struct JobRecord {
     pub id: String,
+    /// All records of the catalog have a kind, so this is stored under another name.
+    #[serde(rename = "job")]
     pub kind: JobKind,
     pub mode: JobMode,
     pub state: JobState,

@@ -213,7 +213,8 @@ impl Runner {
         let page = source::changes(&pair.db, &pair.source, &self.progress.intervals[place])?;
         let count = page.changes.len();
         let parked = std::mem::take(&mut self.progress.parked);
-        let aligned = match pair.wishes_of_changes(page.changes, &parked) {
+        let wishes = tokio::task::block_in_place(|| pair.wishes_of_changes(page.changes, &parked));
+        let aligned = match wishes {
             Ok(wishes) => pair.align(wishes).await,
             Err(error) => Err(error),
         };

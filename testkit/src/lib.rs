@@ -4,12 +4,14 @@
 //! must be sent with little work of the client's own.
 
 mod client;
+mod crowd;
 mod random;
 pub mod sample;
 mod server;
 mod sign;
 
 pub use client::{Client, Reply};
+pub use crowd::{Crowd, Field, Model};
 pub use random::Random;
 pub use server::Server;
 pub use sign::{EMULATOR_KEY, Signer};

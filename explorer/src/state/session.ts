@@ -1,7 +1,7 @@
 // Who is signed in, and what the whole page knows: the account and the tree of databases and containers.
 
 import { computed, signal } from "@preact/signals";
-import { Client } from "../wire/client.ts";
+import { Client, Refused } from "../wire/client.ts";
 import {
   listContainers,
   listDatabases,
@@ -74,6 +74,9 @@ export async function refreshTree(): Promise<void> {
   await Promise.all(eager.map((database) => refreshBranch(database.id)));
 }
 
+/** A database that was deleted since it was listed is no error; it leaves the tree. */
+const isGone = (error: unknown) => error instanceof Refused && error.status === 404;
+
 /** Makes sure that the containers of a database are known, or will be. */
 export function openBranch(db: string, failed: (error: unknown) => void): void {
   const branch = tree.value?.find((one) => one.database.id === db);
@@ -87,7 +90,14 @@ export async function openAllBranches(): Promise<void> {
 }
 
 export async function refreshBranch(db: string): Promise<void> {
-  const containers = await listContainers(client(), db);
+  let containers: Container[];
+  try {
+    containers = await listContainers(client(), db);
+  } catch (error) {
+    if (!isGone(error)) throw error;
+    tree.value = (tree.value ?? []).filter((branch) => branch.database.id !== db);
+    return;
+  }
   tree.value = (tree.value ?? []).map((branch) => (branch.database.id === db ? { ...branch, containers } : branch));
 }
 

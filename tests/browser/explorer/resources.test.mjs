@@ -1,23 +1,14 @@
-// Every flow of the explorer's data pages, as a person would go through them.
+// Signing in, databases, containers and scripts, as a person would go through them.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { call, Desk, endpoint, key, launch, makeContainer, upsert } from "./desk.mjs";
 
 let browser;
 before(async () => (browser = await launch()));
 after(async () => browser.close());
-
-const folder = mkdtempSync(join(tmpdir(), "orrery-explorer-"));
-const file = (name, text) => {
-  const path = join(folder, name);
-  writeFileSync(path, text);
-  return path;
-};
 
 test("signing in is prefilled on loopback, refuses a wrong key, and offers what clients need", async (t) => {
   const desk = await Desk.open(t, browser);
@@ -158,219 +149,6 @@ test("a database shares its throughput with its containers", async (t) => {
   await desk.close();
 });
 
-test("items are listed by page, filtered, opened, edited, made and deleted; numbers keep all their digits", async (t) => {
-  const place = await makeContainer("/city", { throughput: 24_000 });
-  for (let number = 0; number < 12; number += 1) {
-    await upsert(place, [`city ${number % 5}`], { id: `item ${number}`, city: `city ${number % 5}`, number });
-  }
-  await upsert(place, ["Rome"], '{"id":"exact","city":"Rome","big":12345678901234567890,"tiny":1.50}');
-  const desk = await Desk.open(t, browser);
-  const { page } = desk;
-  await desk.signIn(`${place.hash}/items`);
-  await page.locator("[data-count='13'][data-done=true]").waitFor();
-  await page.getByLabel("Filter").fill("c.number >= 10 ORDER BY c.number DESC");
-  await page.keyboard.press("Enter");
-  await page.locator("[data-count='2']").waitFor();
-  assert.deepEqual(await page.getByRole("option").locator(".item-id").allInnerTexts(), ["item 11", "item 10"]);
-  await page.getByLabel("Filter").fill("c.number >");
-  await page.keyboard.press("Enter");
-  desk.expected.add(400);
-  await page.getByRole("alert").waitFor();
-  await page.getByLabel("Filter").fill("c.id = 'exact'");
-  await page.keyboard.press("Enter");
-  await page.locator("[data-count='1']").waitFor();
-  await page.getByRole("option").first().click();
-  await page.locator("[data-editor=Item] .cm-content").waitFor();
-  const shown = await desk.read("Item");
-  assert.match(shown, /"big": 12345678901234567[0-9]+/);
-  await desk.picture("item");
-  await desk.accessible("items");
-
-  const text = '{"id":"exact","city":"Rome","note":';
-  await desk.write("Item", text);
-  await page.locator("[data-invalid]").waitFor();
-  assert.ok(await page.getByRole("button", { name: "Save", exact: true }).isDisabled());
-  await desk.write("Item", `${text}"edited"}`);
-  // What is typed survives a look at another tab.
-  await page.getByRole("tab", { name: "Settings" }).click();
-  await page.getByRole("tab", { name: "Items" }).click();
-  await page.getByLabel("Filter").fill("c.id = 'exact'");
-  await page.keyboard.press("Enter");
-  await page.locator("[data-count='1']").waitFor();
-  await page.getByRole("option").first().click();
-  await page.locator("[data-editor=Item] .cm-content").getByText("edited").waitFor();
-  await page.locator("[data-editor=Item] .cm-content").click();
-  await page.keyboard.press("Control+s");
-  await page.getByText("Saved exact").waitFor();
-  await page.locator("details.charge summary").click();
-  await page.getByRole("rowheader", { name: "Total" }).waitFor();
-
-  await page.getByRole("button", { name: "New item" }).click();
-  await desk.write("Item", '{"id":"exact","city":"Rome"}');
-  desk.expected.add(409);
-  await page.getByRole("button", { name: "Create", exact: true }).click();
-  await page.getByText("exists already").waitFor();
-  await desk.write("Item", '{"id":"fresh","city":"Oslo"}');
-  await page.getByRole("button", { name: "Create", exact: true }).click();
-  await page.getByText("Saved fresh").waitFor();
-  await page.getByRole("button", { name: "Delete", exact: true }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Delete item" }).click();
-  await page.getByText("Deleted fresh").waitFor();
-  await desk.close();
-});
-
-test("a conflict is shown as a difference and nothing is lost", async (t) => {
-  const place = await makeContainer("/id");
-  await upsert(place, ["1"], { id: "1", colour: "red", size: 1 });
-  const desk = await Desk.open(t, browser);
-  const { page } = desk;
-  desk.expected.add(412);
-  await desk.signIn(`${place.hash}/items`);
-  await page.getByRole("option").first().click();
-  await page.locator("[data-editor=Item] .cm-content").getByText("red").waitFor();
-  await upsert(place, ["1"], { id: "1", colour: "blue", size: 1 });
-  await desk.write("Item", '{"id":"1","colour":"red","size":2}');
-  await page.getByRole("button", { name: "Save", exact: true }).click();
-  await page.locator("[data-conflict]").waitFor();
-  await page.getByLabel("The server's version").getByText("blue").waitFor();
-  await page.getByLabel("Your version").getByText("2").waitFor();
-  await desk.picture("conflict");
-  await desk.accessible("conflict");
-  await page.getByRole("button", { name: "Save mine over it" }).click();
-  await page.getByText("Saved 1").waitFor();
-  const kept = await call("GET", "docs", `dbs/${place.db}/colls/things/docs/1`, `dbs/${place.db}/colls/things/docs/1`, undefined, {
-    "x-ms-documentdb-partitionkey": '["1"]',
-  });
-  assert.equal(kept.size, 2);
-  await desk.close();
-});
-
-test("files are uploaded with progress, and what is refused is told", async (t) => {
-  const place = await makeContainer("/tenant");
-  const many = Array.from({ length: 300 }, (_, number) => ({ id: `u${number}`, tenant: `t${number % 7}` }));
-  const files = [
-    file("many.json", JSON.stringify(many)),
-    file("lines.jsonl", '{"id":"l1","tenant":"x"}\n{"id":"l2","tenant":"é 😀"}\n{"id":7}\n'),
-    file("broken.json", '[{"id":'),
-  ];
-  const desk = await Desk.open(t, browser);
-  const { page } = desk;
-  desk.expected.add(400);
-  await desk.signIn(`${place.hash}/items`);
-  await page.getByRole("button", { name: "Upload" }).click();
-  await page.getByLabel("Files").setInputFiles(files);
-  await page.getByRole("dialog").getByRole("button", { name: "Upload" }).click();
-  await page.locator("[data-upload=done]").waitFor({ timeout: 20_000 });
-  await page.getByText("302 of 303 written, 2 failed").waitFor();
-  await page.getByText("lines.jsonl, item 3").waitFor();
-  await desk.accessible("upload");
-  await desk.picture("upload");
-  await page.getByRole("button", { name: "Close" }).click();
-  // The list goes on by itself as its end comes into sight.
-  await page.locator("[data-count='100'][data-done=false]").waitFor();
-  await page.getByRole("listbox", { name: "Items" }).focus();
-  const done = page.locator("[data-count='302'][data-done=true]");
-  for (let step = 0; step < 50 && (await done.count()) === 0; step += 1) {
-    await page.keyboard.press("End");
-    await page.waitForTimeout(100);
-  }
-  await done.waitFor();
-  await desk.close();
-});
-
-test("queries complete names, show rows in three forms, tell their price and plan, page, export and are remembered", async (t) => {
-  const place = await makeContainer("/city", { throughput: 24_000 });
-  for (let number = 0; number < 30; number += 1) {
-    const city = `city ${number % 6}`;
-    await upsert(place, [city], { id: `q${number}`, city, customer: { name: `n, "${number}"` }, total: number });
-  }
-  const desk = await Desk.open(t, browser);
-  const { page } = desk;
-  await desk.signIn(`${place.hash}/query`);
-  await desk.write("Query", "");
-  await page.keyboard.type("SELECT c.cust");
-  await page.locator(".cm-tooltip-autocomplete").getByText("customer").waitFor();
-  await desk.picture("completion");
-  // Editors ignore keys that come too soon after the list appears.
-  await page.waitForTimeout(150);
-  await page.keyboard.press("Enter");
-  await page.locator("[data-editor=Query] .cm-content").getByText("SELECT c.customer").waitFor();
-  await desk.write("Query", "SELECT c.id, c.total, c.customer FROM c WHERE c.total >= @least ORDER BY c.total DESC");
-  await page.getByLabel("Parameters").fill('{"@least": 10}');
-  await page.getByLabel("Rows a page").selectOption("10");
-  await page.getByRole("button", { name: "Run", exact: true }).click();
-  await page.locator("[data-run=more]").waitFor();
-  assert.equal(await page.getByRole("gridcell", { name: "q29" }).count(), 1);
-  await page.getByRole("button", { name: "Next page" }).click();
-  await page.locator("[data-run=more], [data-run=done]").getByText("20 rows").waitFor();
-  await desk.accessible("query rows");
-  await desk.picture("query-table");
-  await page.getByRole("gridcell", { name: "q29" }).click();
-  await page.getByLabel("Chosen row").getByText("customer").waitFor();
-  await page.getByLabel("Close the row").click();
-  await page.getByRole("button", { name: "Tree" }).click();
-  await page.getByLabel("Rows as trees").getByText("total").first().waitFor();
-  await page.getByRole("button", { name: "JSON", exact: true }).click();
-  await page.getByLabel("Rows as JSON").getByText('"q29"').waitFor();
-
-  const [csv] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export CSV" }).click()]);
-  const lines = readFileSync(await csv.path(), "utf8").split("\r\n");
-  assert.equal(lines[0], "id,total,customer");
-  assert.equal(lines[1], 'q29,29,"{""name"":""n, \\""29\\""""}"');
-  const [json] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export JSON" }).click()]);
-  assert.equal(JSON.parse(readFileSync(await json.path(), "utf8")).length, 20);
-
-  await page.getByRole("tab", { name: "Charge, metrics, plan" }).click();
-  await page.getByRole("rowheader", { name: "Total", exact: true }).waitFor();
-  await page.locator("[data-plan]").getByText("method:").waitFor();
-  assert.ok((await page.locator("[data-metrics] tr").count()) > 5);
-  await desk.accessible("query facts");
-  await desk.picture("query-facts");
-
-  await desk.write("Query", "SELECT VALUE c.id FROM c WHERE CONTAINS(c.city, 'city')");
-  await page.getByLabel("Parameters").fill("");
-  await page.getByLabel("Access").selectOption("index");
-  await page.locator("[data-editor=Query] .cm-content").click();
-  await page.keyboard.press("Control+Enter");
-  await page.getByRole("tab", { name: /1 advice/ }).click();
-  await page.locator("[data-advice]").getByText("STARTSWITH").waitFor();
-  assert.equal(await page.locator("[data-access]").innerText(), "index");
-
-  desk.expected.add(400);
-  await desk.write("Query", "SELEC nonsense");
-  await page.getByRole("button", { name: "Run", exact: true }).click();
-  await page.locator("[data-run=failed]").waitFor();
-  await page.getByRole("alert").waitFor();
-  await page.getByRole("tab", { name: "History" }).click();
-  await page.getByRole("button", { name: /ORDER BY c.total DESC/ }).click();
-  await page.locator("[data-editor=Query] .cm-content").getByText("ORDER BY c.total DESC").waitFor();
-  await desk.accessible("history");
-  await desk.close();
-});
-
-test("a query that runs is cancelled at once", async (t) => {
-  const place = await makeContainer("/id");
-  await upsert(place, ["1"], { id: "1" });
-  const desk = await Desk.open(t, browser);
-  const { page } = desk;
-  await desk.signIn(`${place.hash}/query`);
-  // The answer is held back, as by a long query.
-  let release = () => undefined;
-  await page.route("**/docs", async (route) => {
-    await new Promise((resolve) => (release = resolve));
-    await route.continue().catch(() => undefined);
-  });
-  await page.getByRole("button", { name: "Run", exact: true }).click();
-  await page.locator("[data-run=running]").waitFor();
-  await page.getByRole("button", { name: "Cancel" }).click();
-  await page.locator("[data-run=cancelled]").waitFor();
-  release();
-  await page.unrouteAll({ behavior: "ignoreErrors" });
-  await page.getByRole("button", { name: "Run", exact: true }).click();
-  await page.locator("[data-run=done]").waitFor();
-  await desk.close();
-});
-
 test("procedures, triggers and functions are made, run with arguments, and deleted", async (t) => {
   const place = await makeContainer("/city");
   const desk = await Desk.open(t, browser);
@@ -411,23 +189,6 @@ test("procedures, triggers and functions are made, run with arguments, and delet
   await page.getByText("Deleted double").waitFor();
   const triggers = await call("GET", "triggers", `dbs/${place.db}/colls/things`, `dbs/${place.db}/colls/things/triggers`);
   assert.deepEqual(triggers.Triggers.map((one) => [one.id, one.triggerType, one.triggerOperation]), [["stamp", "Pre", "Create"]]);
-  await desk.close();
-});
-
-test("when the server does not answer, nothing that was typed is lost", async (t) => {
-  const place = await makeContainer("/id");
-  const desk = await Desk.open(t, browser);
-  const { page } = desk;
-  await desk.signIn(`${place.hash}/items`);
-  await page.getByRole("button", { name: "New item" }).click();
-  await desk.write("Item", '{"id":"precious"}');
-  await page.route("**/docs", (route) => route.abort());
-  await page.getByRole("button", { name: "Create", exact: true }).click();
-  await page.getByText("The server did not answer. Is it running?").waitFor();
-  await page.unroute("**/docs");
-  await page.getByRole("button", { name: "Create", exact: true }).click();
-  await page.getByText("Saved precious").waitFor();
-  desk.problems = desk.problems.filter((problem) => !problem.includes("net::ERR_FAILED"));
   await desk.close();
 });
 

@@ -9,6 +9,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::config::Config;
 
 mod admin;
+mod advise;
 mod client;
 mod config;
 mod entra;
@@ -61,6 +62,8 @@ enum Command {
     Export(transfer::Export),
     /// Write the items of files into a container.
     Import(transfer::Import),
+    /// Compare partition keys for a workload.
+    Advise(Box<advise::Advise>),
     /// Print the version.
     Version,
 }
@@ -88,6 +91,7 @@ fn run(started: Instant) -> anyhow::Result<()> {
         Command::Rekey(rekey) => job::rekey(rekey),
         Command::Export(export) => transfer::export(export),
         Command::Import(import) => transfer::import(import),
+        Command::Advise(question) => advise::run(*question),
         Command::Version => {
             println!("orrery {}", env!("CARGO_PKG_VERSION"));
             Ok(())

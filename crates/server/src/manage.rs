@@ -17,6 +17,7 @@ use orrery_cluster::Db;
 use orrery_cluster::limits::REQUEST_BYTES_MAX;
 use orrery_nosql::{Denial, Gateway, discard_body, read_body};
 
+mod advice;
 mod call;
 mod heat;
 mod jobs;
@@ -99,6 +100,7 @@ async fn route(call: &Call<'_>) -> Result<Answer, Denial> {
                 ["throughput"] => Box::pin(throughput::serve(call, &container)).await,
                 ["heat"] => heat::serve(call, &container),
                 ["workload"] => workload::serve(call, &container),
+                ["advice"] => Box::pin(advice::serve(call, &container)).await,
                 _ => Err(no_such_path()),
             }
         }

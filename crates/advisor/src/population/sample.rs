@@ -31,8 +31,10 @@ pub struct Sample {
 struct Facts {
     /// Values that the column really has, or none when every item has its own.
     distinct: Option<f64>,
-    /// Values that the sample shows.
-    shown: usize,
+    /// Values that were met often enough to be taken as they are.
+    common: BTreeSet<String>,
+    /// For how many values each of the others stands.
+    variants: u64,
 }
 
 impl Sample {
@@ -90,11 +92,12 @@ impl Sample {
             }
             let variant = match facts.distinct {
                 None => chance.next(),
-                // Each value that was seen stands for several that were not.
-                Some(distinct) => chance.below((distinct / facts.shown.max(1) as f64).round() as u64),
+                // Each rare value that was seen stands for several that were not.
+                Some(_) => chance.below(facts.variants),
             };
-            if variant > 0 {
-                *value = KeyComponent::Str(format!("{}~{variant}", text_of(value)));
+            let text = text_of(value);
+            if variant > 0 && !facts.common.contains(&text) {
+                *value = KeyComponent::Str(format!("{text}~{variant}"));
             }
         }
         values
@@ -148,17 +151,20 @@ fn facts_of(items: &Items, column: &Column, values: &[KeyComponent]) -> Facts {
     }
     let shown = counts.len();
     let declared = items.distinct.iter().find(|(path, _)| normal(path) == column.path);
-    if let Some((_, distinct)) = declared {
-        return Facts { distinct: Some(distinct.max(shown as f64)), shown };
-    }
     let present: usize = counts.values().sum();
-    if shown == present && present >= UNIQUE_NEEDS {
-        return Facts { distinct: None, shown };
+    if declared.is_none() && shown == present && present >= UNIQUE_NEEDS {
+        return Facts { distinct: None, common: BTreeSet::new(), variants: 1 };
     }
     // The more values were met only once, the more were not met at all (Chao's lower bound).
     let met = |times: usize| counts.values().filter(|count| **count == times).count() as f64;
     let unseen = met(1) * met(1) / (2.0 * met(2)).max(1.0);
-    Facts { distinct: Some((shown as f64 + unseen).round().max(1.0)), shown }
+    let distinct = declared.map_or(shown as f64 + unseen, |(_, distinct)| *distinct);
+    let distinct = distinct.max(shown as f64).max(1.0).round();
+    let often = counts.into_iter().filter(|(_, times)| *times >= SEEN_ENOUGH);
+    let common: BTreeSet<String> = often.map(|(value, _)| value).collect();
+    let rare = (shown - common.len()).max(1) as f64;
+    let variants = ((distinct - common.len() as f64) / rare).round() as u64;
+    Facts { distinct: Some(distinct), common, variants: variants.max(1) }
 }
 
 /// The period of a column that tells when its item was written: it lies close to the time that the server noted.
@@ -298,16 +304,19 @@ mod tests {
 
     #[test]
     fn what_is_said_about_a_sample_beats_what_it_shows() {
-        let items = json!({"distinct": {"/device": 1_000_000, "/id": 50}, "times": {"/born": "year"}});
+        let items = json!({"distinct": {"/id": 1_000_000}, "times": {"/born": "year"}});
         let population = population(&items, &readings());
         let column = |path: &str| population.column(path).expect(path);
-        assert_eq!(population.distinct_of(column("/device")), Some(1e6));
+        assert_eq!(population.distinct_of(column("/id")), Some(1e6));
         assert_eq!(population.columns[column("/born")].period, Some(Period::Year));
         let mut chance = Chance::new(1);
-        let devices: BTreeSet<String> = (0..1000)
-            .map(|_| text_of(&population.draw(&mut chance, 20_470.0).values[column("/device")]))
-            .collect();
-        assert!(devices.len() > 950, "only {} of 1000 draws were different", devices.len());
+        let mut drawn = |path: &str| -> BTreeSet<String> {
+            let draw = |_| text_of(&population.draw(&mut chance, 20_470.0).values[column(path)]);
+            (0..1000).map(draw).collect()
+        };
+        let ids = drawn("/id").len();
+        assert!(ids > 950, "only {ids} of 1000 draws were different");
+        assert_eq!(drawn("/device").len(), 20, "what is met often stands for itself");
     }
 
     #[test]

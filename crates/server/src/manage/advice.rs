@@ -1,0 +1,114 @@
+//! Which partition key a container should have: its own items as the sample, a workload from the request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use orrery_advisor::{AdviceError, Settings, Workload, limits::SAMPLE_ITEMS_MAX};
+use orrery_cluster::limits::PAGE_BYTES_MAX;
+use orrery_cluster::store::{FeedCursor, Item, Lsn};
+use orrery_cluster::{AccessChoice, ChangesFrom, Consistency, Container, PageOptions, Scope};
+use orrery_nosql::Denial;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::call::{Answer, Call, bad_request};
+use crate::advise::{Format, render, sampling, today};
+
+/// How long one place of the feed may be looked at.
+const PAGE_TIME_MAX: Duration = Duration::from_secs(1);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Question {
+    workload: Workload,
+    #[serde(default)]
+    candidates: Vec<String>,
+    /// Items to take from the container.
+    #[serde(default = "sample_default")]
+    sample: usize,
+    partitions: Option<u32>,
+    #[serde(default)]
+    format: Format,
+}
+
+fn sample_default() -> usize {
+    sampling::ITEMS_DEFAULT
+}
+
+pub async fn serve(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer, Denial> {
+    call.only(&[Method::POST])?;
+    let question: Question = call.json()?;
+    let format = question.format;
+    let mut workload = question.workload;
+    let sample = match workload.items.fields.is_empty() {
+        true => take_sample(call, container, question.sample.clamp(1, SAMPLE_ITEMS_MAX)).await?,
+        false => Vec::new(),
+    };
+    let usage = container.usage();
+    workload.items.stored.get_or_insert(usage.items as f64);
+    let settings = Settings {
+        today: today(),
+        partitions: question.partitions,
+        candidates: question.candidates,
+        limits: call.db.options().limits,
+    };
+    // It computes for seconds if it is asked to; that must not hold up those who serve requests.
+    let work = move || orrery_advisor::advise(&workload, &sample, &settings);
+    let report = tokio::task::spawn_blocking(work).await.map_err(|_| broken())?.map_err(refuse)?;
+    let text = render(&report, format).map_err(|_| broken())?;
+    Ok(match format {
+        Format::Html => Answer::html(text),
+        Format::Table => Answer { kind: "text/plain; charset=utf-8", ..Answer::html(text) },
+        Format::Json => Answer { kind: "application/json", ..Answer::html(text) },
+    })
+}
+
+async fn take_sample(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    wanted: usize,
+) -> Result<Vec<Value>, Denial> {
+    let ranges: Vec<u32> = container.ranges().iter().map(|range| range.id).collect();
+    let each = wanted.div_ceil(ranges.len().max(1));
+    let page = PageOptions {
+        items_max: sampling::PAGE_ITEMS,
+        bytes_max: PAGE_BYTES_MAX,
+        time_max: PAGE_TIME_MAX,
+        continuation: None,
+        consistency: Consistency::Session,
+        session: None,
+        access: AccessChoice::Auto,
+    };
+    let mut items = Vec::new();
+    for range_id in ranges {
+        let scope = Scope::Range { range_id, epk: None };
+        let now = call.db.changes(container, &scope, ChangesFrom::Now, &page).await?;
+        for after in sampling::places(now.seen.lsn.0, each) {
+            let from = ChangesFrom::After(FeedCursor::after(Lsn(after)));
+            let found = call.db.changes(container, &scope, from, &page).await?;
+            items.extend(found.changes.iter().map(json));
+        }
+    }
+    items.truncate(wanted);
+    Ok(items)
+}
+
+/// An item as clients see it, as far as the advisor looks.
+fn json(item: &Item) -> Value {
+    let mut text = Vec::with_capacity(item.header.json_bytes as usize);
+    orrery_doc::json::write(item.root().root(), &mut text);
+    let mut value: Value = serde_json::from_slice(&text).unwrap_or_default();
+    if let Some(members) = value.as_object_mut() {
+        members.insert("_ts".to_owned(), item.header.ts().into());
+    }
+    value
+}
+
+fn refuse(error: AdviceError) -> Denial {
+    bad_request(format!("{error}."))
+}
+
+fn broken() -> Denial {
+    Denial::new(StatusCode::INTERNAL_SERVER_ERROR, "The advice could not be computed.")
+}

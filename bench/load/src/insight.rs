@@ -36,7 +36,9 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             rounds[side].add(&sites[side].measure(plan, Reads::of_loaded(container, ITEMS, ITEMS))?);
         }
     }
-    sites.into_iter().for_each(|site| drop(site.stop()));
+    for site in sites {
+        site.stop();
+    }
     let [mut without, mut with] = rounds;
     let ratio = with.ratio_to(&without);
     let processor = without.server_micros() / with.server_micros();

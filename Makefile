@@ -7,7 +7,7 @@
 .NOTPARALLEL:
 
 .DEFAULT_GOAL := help
-.PHONY: help run build explorer test check tidy unit sdk conformance-quick conformance bench \
+.PHONY: help run build explorer test check tidy unit sdk browser conformance-quick conformance bench \
         tools-build tools-test
 
 # The SDK scenarios and the outside suites run against one binary: the one that users run.
@@ -27,7 +27,7 @@ build: tools-build explorer ## Build the server that users run
 	@echo "make: building target/release/orrery; crates come from crates.io on the first run"
 	cargo build --release --locked --package orrery
 
-test: tools-test explorer check unit build sdk conformance-quick ## Check everything that CI checks
+test: tools-test explorer check unit build sdk browser conformance-quick ## Check everything that CI checks
 	@echo "make: all checks passed"
 
 explorer: ## Build the explorer's page where Node is installed
@@ -46,6 +46,9 @@ unit: tools-build ## Run the Rust tests, those with a real server included
 
 sdk: tools-test build ## Run a scenario with each official SDK
 	tests/sdk/run.sh
+
+browser: tools-test build ## Open our pages in a real browser
+	tests/browser/run.sh
 
 conformance-quick: tools-test build ## Run the part of the outside suites that fits into CI
 	conformance/run.sh quick

@@ -1,0 +1,92 @@
+#!/bin/sh
+# Opens our pages in a real browser. Usage: tests/browser/run.sh [advisor] [explorer]      (default: all there are)
+# ORRERY_BIN names another server binary, ORRERY_CHROMIUM another browser. What is installed lands in .cache/browser.
+set -eu
+
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+root=$(CDPATH= cd -- "$here/../.." && pwd)
+work=$root/.cache/browser
+binary=${ORRERY_BIN:-$root/target/release/orrery}
+browser=${ORRERY_CHROMIUM:-$(command -v chromium || command -v chromium-browser || true)}
+# The key that every emulator of this database shares; it is public and opens nothing else.
+key='C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=='
+server=
+
+say() { printf 'browser tests: %s\n' "$*"; }
+
+stop_server() {
+    if [ -n "$server" ]; then
+        kill "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+        server=
+    fi
+}
+trap stop_server EXIT
+trap 'exit 130' INT TERM
+
+# Starts a server on a free port and sets `port`.
+start_server() {
+    log=$work/server.log
+    "$binary" serve --in-memory --nosql-port 0 >"$log" 2>"$work/server.err" &
+    server=$!
+    port=
+    waited=0
+    while [ -z "$port" ]; do
+        port=$(sed -n 's/^ORRERY READY.* port=\([0-9][0-9]*\).*/\1/p' "$log" | head -n 1)
+        if ! kill -0 "$server" 2>/dev/null || [ "$waited" -ge 200 ]; then
+            say "the server did not become ready:"
+            cat "$log" "$work/server.err"
+            exit 2
+        fi
+        waited=$((waited + 1))
+        [ -n "$port" ] || sleep 0.1
+    done
+}
+
+# Copies the tests beside what they import, so that nothing is installed into the sources.
+lay_out() {
+    mkdir -p "$work"
+    if ! cmp -s "$here/package-lock.json" "$work/installed.json"; then
+        say "installing $(sed -n 's/.*"dependencies": { \(.*\) }.*/\1/p' "$here/package.json" | tr -d '"') with npm into .cache/browser"
+        cp "$here/package.json" "$here/package-lock.json" "$work/"
+        (cd "$work" && npm ci --no-audit --no-fund --silent)
+        cp "$here/package-lock.json" "$work/installed.json"
+    fi
+    for suite in "$here"/*/; do
+        suite=$(basename "$suite")
+        [ "$suite" != node_modules ] || continue
+        rm -rf "${work:?}/$suite"
+        cp -r "$here/$suite" "$work/$suite"
+    done
+}
+
+# The pages of the advisor, one for each workload of the guides.
+make_advice() {
+    mkdir -p "$work/pages"
+    for workload in "$root"/docs/guides/workloads/*.json; do
+        "$binary" advise --workload "$workload" --format html --out "$work/pages/$(basename "$workload" .json).html"
+    done
+}
+
+if [ ! -x "$binary" ] || [ -z "$browser" ]; then
+    say "needed are a server (cargo build --release, or ORRERY_BIN) and a browser (apt-get install chromium, or ORRERY_CHROMIUM)"
+    exit 2
+fi
+lay_out
+[ $# -gt 0 ] || set -- $(cd "$here" && for suite in */; do [ "$suite" = node_modules/ ] || printf '%s ' "${suite%/}"; done)
+for suite in "$@"; do
+    [ "$suite" != advisor ] || make_advice
+done
+start_server
+say "$* in $("$browser" --version 2>/dev/null), against port $port"
+mkdir -p "$work/pictures"
+cd "$work"
+ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" ORRERY_CHROMIUM="$browser" ORRERY_BIN="$binary" \
+    ORRERY_SCREENSHOTS="$work/pictures" ORRERY_ADVICE="$work/pages" \
+    node --test --test-reporter=tap $(for suite in "$@"; do printf '%s/*.test.mjs ' "$suite"; done) >"$work/log" 2>&1 || {
+    tail -n 120 "$work/log"
+    say "failed; all of the output is in .cache/browser/log"
+    exit 1
+}
+sed -n 's/^# \(tests\|pass\|fail\|skipped\) /\1 /p' "$work/log" | tr '\n' ' '
+echo

@@ -136,7 +136,9 @@ async fn keys_are_told_by_heat_and_by_size() {
     world.query(Scope::Key(key("k3")), "SELECT * FROM c").await;
     world.end_second();
     let hottest = world.db.hottest_keys(&world.container(), Window::Minute, 3);
-    assert_eq!((hottest[0].key.as_str(), hottest[0].requests), ("[\"k3\"]", 33.0), "{hottest:?}");
+    assert_eq!(hottest[0].key, "[\"k3\"]");
+    // 33, less a part of those in the minute before if that has just ended.
+    assert!((30.0..=33.0).contains(&hottest[0].requests), "{hottest:?}");
     let listed = world.db.largest_keys(&world.container(), 2);
     let (looked_up, cut) = world.db.look_up_largest_keys(&world.container(), 2).await.expect("sizes");
     assert!(!cut);

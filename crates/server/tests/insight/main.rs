@@ -90,7 +90,8 @@ fn partitions_keys_and_heat_tell_what_was_done() {
     }
     let keys = world.get(&format!("{at}/keys"));
     assert_eq!(keys["hottest"][0]["partitionKey"], json!(["k7"]), "{keys}");
-    assert!(keys["hottest"][0]["requests"].as_f64() >= Some(51.0), "{keys}");
+    // 51, less a part of those in the minute before if that has just ended.
+    assert!(keys["hottest"][0]["requests"].as_f64() > Some(40.0), "{keys}");
     assert_eq!(keys["largest"].as_array().map(Vec::len), Some(20));
     assert!(keys["largest"][0]["bytes"].as_u64() > Some(100), "{keys}");
     for window in ["minute", "hour"] {
@@ -281,13 +282,14 @@ fn partitions_split_and_merge_on_request() {
     let (done, said) = run(&world, &["partition", "merge", "--left", &left, "--right", &right]);
     assert!(done && said.starts_with(&format!("partitions {left} and {right} are now ")), "{said}");
     assert_eq!(ids(&world.get(at)).len(), 2);
-    let (done, said) = run(&world, &["partition", "split", "--range", &ids(&world.get(at))[0]]);
+    let first = ids(&world.get(at))[0].clone();
+    let (done, said) = run(&world, &["partition", "split", "--range", &first]);
     assert!(done, "{said}");
     assert_eq!(ids(&world.get(at)).len(), 3);
     let (done, said) = run(&world, &["partition", "split", "--range", "99"]);
     assert!(!done && said.contains("410"), "{said}");
-    let items =
-        world.get(at)["partitions"].as_array().expect("partitions").iter().map(|one| one["items"].clone());
+    let list = world.get(at);
+    let items = list["partitions"].as_array().expect("partitions").iter().map(|one| one["items"].clone());
     assert_eq!(sum(&items.collect()), 200.0, "nothing is lost");
 }
 

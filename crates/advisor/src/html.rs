@@ -66,8 +66,9 @@ fn page(out: &mut String, report: &Report) -> fmt::Result {
 
 fn comparison(out: &mut String, report: &Report) -> fmt::Result {
     out.write_str("<div class=\"scroll\"><table class=\"comparison\">\n<thead><tr>")?;
-    for column in COLUMNS {
-        write!(out, "<th scope=\"col\">{column}</th>")?;
+    for (index, column) in COLUMNS.into_iter().enumerate() {
+        let class = if (1..=2).contains(&index) { "" } else { " class=\"figure\"" };
+        write!(out, "<th scope=\"col\"{class}>{column}</th>")?;
     }
     out.write_str("</tr></thead>\n<tbody>\n")?;
     for (index, candidate) in report.candidates.iter().enumerate() {
@@ -113,7 +114,7 @@ fn section(out: &mut String, report: &Report, candidate: &CandidateReport, index
     }
     out.write_str("<div class=\"charts\">\n")?;
     loads(out, candidate)?;
-    storage(out, report, candidate)?;
+    storage(out, candidate)?;
     growth(out, report, candidate)?;
     out.write_str("</div>\n")?;
     operations(out, candidate)?;
@@ -138,18 +139,16 @@ fn loads(out: &mut String, candidate: &CandidateReport) -> fmt::Result {
     chart.write(out)
 }
 
-fn storage(out: &mut String, report: &Report, candidate: &CandidateReport) -> fmt::Result {
+fn storage(out: &mut String, candidate: &CandidateReport) -> fmt::Result {
     let bar = |(index, partition): (usize, &crate::PartitionReport)| chart::Bar {
         amount: partition.bytes_at_horizon,
         words: format!("partition {index}, {}", units::bytes(partition.bytes_at_horizon)),
     };
-    let limit = report.partition_limit;
     let chart = chart::Bars {
-        title: "Bytes of each physical partition at the horizon",
+        title: "Bytes at the horizon, by the partitions of today",
         bars: candidate.partitions.iter().enumerate().map(bar).collect(),
-        // Partitions split at their limit, so it is only drawn where it is near.
-        limit: (report.bytes_at_horizon > limit / 4.0)
-            .then(|| (limit, format!("splits at {}", units::bytes(limit)))),
+        // There are more partitions by then, so no limit is drawn: what counts is how even it is.
+        limit: None,
         render: &units::bytes,
     };
     chart.write(out)
@@ -174,8 +173,9 @@ fn operations(out: &mut String, candidate: &CandidateReport) -> fmt::Result {
     }
     out.write_str(
         "<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">operation</th><th scope=\"col\">kind</th>\
-         <th scope=\"col\">per second</th><th scope=\"col\">RU each</th><th scope=\"col\">partitions asked</th>\
-         <th scope=\"col\">keys named</th></tr></thead>\n<tbody>\n",
+         <th scope=\"col\" class=\"figure\">per second</th><th scope=\"col\" class=\"figure\">RU each</th>\
+         <th scope=\"col\" class=\"figure\">partitions asked</th>\
+         <th scope=\"col\" class=\"figure\">keys named</th></tr></thead>\n<tbody>\n",
     )?;
     for operation in &candidate.operations {
         let keys = operation.keys.map_or_else(|| "none".to_owned(), units::short);

@@ -10,6 +10,7 @@ const HEIGHT: f64 = 170.0;
 const LEFT: f64 = 64.0;
 const BOTTOM: f64 = 22.0;
 const TOP: f64 = 16.0;
+const LABEL_HEIGHT: f64 = 12.0;
 
 pub struct Bar {
     pub amount: f64,
@@ -115,7 +116,8 @@ fn close(out: &mut String) -> fmt::Result {
 fn axes(out: &mut String, scale: &Scale, most: f64, render: &dyn Fn(f64) -> String) -> fmt::Result {
     let bottom = HEIGHT - BOTTOM;
     writeln!(out, "<path class=\"axis\" d=\"M{LEFT} {TOP}V{bottom}H{WIDTH}\"/>")?;
-    let marks = if most > 0.0 { vec![0.0, most] } else { vec![0.0] };
+    // Two labels in the same place would be one that nobody can read.
+    let marks = if scale.up(0.0) - scale.up(most) > LABEL_HEIGHT { vec![0.0, most] } else { vec![most] };
     for amount in marks {
         writeln!(
             out,

@@ -63,8 +63,8 @@ fn workload(call: &Call<'_>, container: &Arc<Container>, recording: &Recording) 
         "items": { "stored": usage.items },
         "operations": recording.operations.iter().map(|one| operation(one, seconds, &keys)).collect::<Vec<_>>(),
     });
-    if usage.items > 0 {
-        workload["items"]["bytes"] = (usage.bytes / usage.items).into();
+    if let Some(bytes) = usage.bytes.checked_div(usage.items) {
+        workload["items"]["bytes"] = bytes.into();
     }
     let insight = call.db.container_insight(container, orrery_cluster::insight::Window::Minute);
     let throughput: f64 = insight.partitions.iter().map(|one| one.throughput).sum();

@@ -24,28 +24,17 @@ const WRITTEN = `{
 
 /** A recording of what the container is asked to do. */
 function useRecording(place: Place, onRecorded: () => void) {
-  const [recorded, setRecorded] = useState<object | undefined>(undefined);
   const [recording, setRecording] = useState<Recording | null>(null);
-  useEffect(() => {
-    readWorkload(client(), place).then(
-      (found) => {
-        setRecorded(found);
-        if (found !== undefined) onRecorded();
-      },
-      (error: unknown) => fail("Cannot read the recorded workload", error),
-    );
-  }, []);
   const order = async (action: "start" | "stop") => {
     try {
       setRecording(await orderRecording(client(), place, action));
-      setRecorded(await readWorkload(client(), place));
       if (action === "stop") onRecorded();
       say(action === "start" ? "Recording; let the application run" : "Recorded");
     } catch (error) {
       fail("Cannot record the workload", error);
     }
   };
-  return { recorded, recording, order: (action: "start" | "stop") => void order(action) };
+  return { recording, order: (action: "start" | "stop") => void order(action) };
 }
 
 /** Asks the advisor; what it said last stays until it says something else. */
@@ -79,8 +68,8 @@ export function Advisor(props: { place: Place; container: Container }) {
   const { advice, problem, busy, ask, cancel } = useAdvice(place);
   const wrong = source === "written" ? workloadError(written) : "";
   const workload = async (): Promise<object> => {
-    if (source === "written") return JSON.parse(written) as object;
-    return (source === "recorded" ? await readWorkload(client(), place) : undefined) ?? {};
+    if (source === "none") return {};
+    return source === "written" ? (JSON.parse(written) as object) : readWorkload(client(), place);
   };
   const submit = (event: Event) => {
     event.preventDefault();
@@ -124,13 +113,12 @@ export function Advisor(props: { place: Place; container: Container }) {
 interface WorkloadFieldsProps {
   source: Source;
   onSource: (source: Source) => void;
-  recorded: object | undefined;
   recording: Recording | null;
   order: (action: "start" | "stop") => void;
 }
 
 function WorkloadFields(props: WorkloadFieldsProps) {
-  const { recorded, recording } = props;
+  const { recording } = props;
   const running = recording?.state === "recording";
   const words = recording === null ? "" : `${recording.operations.toLocaleString("en")} operations in ${Math.round(recording.seconds)} s`;
   return (
@@ -139,7 +127,7 @@ function WorkloadFields(props: WorkloadFieldsProps) {
         label="Workload"
         help="Storage is judged by the items that are here; throughput needs to know what is done with them."
         options={[
-          { name: "recorded", title: "Recorded", note: recorded === undefined ? "Nothing recorded yet." : "What the server saw." },
+          { name: "recorded", title: "Recorded", note: "What the server saw while it recorded." },
           { name: "written", title: "Written", note: "As JSON, for what is to come." },
           { name: "none", title: "Storage only", note: "Just how items spread." },
         ]}

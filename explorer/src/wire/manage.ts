@@ -1,6 +1,6 @@
 // The server's management API, as docs/management-api.md describes it.
 
-import { Refused, type Client } from "./client.ts";
+import type { Client } from "./client.ts";
 import type { Place } from "./resources.ts";
 
 export type Window = "minute" | "hour" | "day";
@@ -114,9 +114,6 @@ export const splitPartition = (client: Client, place: Place, id: string, childre
 export const mergePartitions = (client: Client, place: Place, left: string, right: string) =>
   post<{ child: string }>(client, `${containerPath(place)}/partitions/merge`, { left, right });
 
-/** Whether a server simply does not have what was asked for. */
-export const isMissing = (error: unknown) => error instanceof Refused && (error.status === 404 || error.status === 501);
-
 // Recorded workloads and advice.
 
 export interface Recording {
@@ -129,15 +126,8 @@ export interface Recording {
 export const orderRecording = (client: Client, place: Place, action: "start" | "stop") =>
   post<Recording>(client, `${containerPath(place)}/workload`, { action });
 
-/** The recorded workload, or undefined where nothing was recorded. */
-export async function readWorkload(client: Client, place: Place): Promise<object | undefined> {
-  try {
-    return await get<object>(client, `${containerPath(place)}/workload`);
-  } catch (error) {
-    if (isMissing(error)) return undefined;
-    throw error;
-  }
-}
+/** The recorded workload, in the form that the advisor reads. */
+export const readWorkload = (client: Client, place: Place) => get<object>(client, `${containerPath(place)}/workload`);
 
 export interface Advice {
   summary: string;

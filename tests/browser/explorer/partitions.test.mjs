@@ -116,7 +116,7 @@ test("candidate keys are compared on live data, with a recorded and a written wo
   await desk.write("Workload", '{"operations":[{"name":"w","kind":"create","perSecond":');
   assert.ok(await page.getByRole("button", { name: "Compare keys" }).isDisabled());
   await desk.write("Workload", '{"operations":[{"name":"w","kind":"create","perSecond":50}]}');
-  await page.getByLabel("Candidate keys").fill("/nothing(");
+  await page.getByLabel("Candidate keys").fill("nothing");
   desk.expected.add(400);
   await page.getByRole("button", { name: "Compare keys" }).click();
   await page.getByRole("alert").waitFor();
@@ -146,7 +146,7 @@ test("a container is given another key while the page watches", async (t) => {
   assert.deepEqual(rekeyed.partitionKey.paths, ["/customer"]);
   await desk.goTo(`${place.hash}/items`);
   await page.getByText("key /customer").waitFor();
-  await page.locator("[data-count='100']").waitFor();
+  await page.locator("[data-count]:not([data-count='0'])").waitFor();
   await desk.close();
 });
 

@@ -83,7 +83,7 @@ mkdir -p "$work/pictures"
 cd "$work"
 ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" ORRERY_CHROMIUM="$browser" ORRERY_BIN="$binary" \
     ORRERY_SCREENSHOTS="$work/pictures" ORRERY_ADVICE="$work/pages" \
-    node --test --test-reporter=tap $(for suite in "$@"; do printf '%s/*.test.mjs ' "$suite"; done) >"$work/log" 2>&1 || {
+    node --test --test-concurrency=2 --test-reporter=tap $(for suite in "$@"; do printf '%s/*.test.mjs ' "$suite"; done) >"$work/log" 2>&1 || {
     tail -n 120 "$work/log"
     say "failed; all of the output is in .cache/browser/log"
     exit 1

@@ -37,6 +37,7 @@ check: tools-build ## Check format, lints and the rules of the house
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo xtask tidy
+	explorer/check.sh
 
 tidy: tools-build ## Check the rules of the house only
 	cargo xtask tidy

@@ -25,8 +25,8 @@ export function TimeChart(props: TimeChartProps) {
   );
 }
 
-/** Part of a whole, with the figures beside it. */
-export function Meter(props: { label: string; value: number; most: number; text: string }) {
+/** Part of a whole, with the figures beside it. Where the whole is a limit, coming close to it is a warning. */
+export function Meter(props: { label: string; value: number; most: number; text: string; isLimit?: boolean }) {
   const share = props.most > 0 ? Math.min(1, props.value / props.most) : 0;
   return (
     <span class="meter">
@@ -37,7 +37,7 @@ export function Meter(props: { label: string; value: number; most: number; text:
         aria-valuemin={0}
         aria-valuemax={100}
         aria-valuetext={props.text}
-        class={share >= 0.8 ? "high" : ""}
+        class={props.isLimit !== false && share >= 0.8 ? "high" : ""}
       >
         <i style={{ width: `${share * 100}%` }} />
       </span>

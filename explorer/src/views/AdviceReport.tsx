@@ -72,7 +72,7 @@ function CandidateCard(props: CandidateCardProps) {
         </h3>
         <span class="verdict">{candidate.verdict.replaceAll("-", " ")}</span>
       </header>
-      <Meter label={`Score of ${candidate.key}`} value={candidate.score} most={100} text={`${numberText(candidate.score)} of 100`} />
+      <Meter label={`Score of ${candidate.key}`} value={candidate.score} most={100} isLimit={false} text={`${numberText(candidate.score)} of 100`} />
       <p>{candidate.words}</p>
       <h4>Storage of each partition</h4>
       <Bars label={`Storage of each partition with ${candidate.key}`} values={candidate.partitions.map((one) => one.bytesAtHorizon)} most={most.bytes} limit={0} text={bytesText} />

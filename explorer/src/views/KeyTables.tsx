@@ -37,7 +37,7 @@ export function HottestKeys(props: { keys: HotKey[]; window: Window; container: 
                   <bdi>{keyText(key.partitionKey)}</bdi> <span class="soft">in {key.partition}</span>
                 </th>
                 <td>
-                  <Meter label="Request units" value={key.requestUnits} most={most} text={numberText(key.requestUnits)} />
+                  <Meter label="Request units" value={key.requestUnits} most={most} isLimit={false} text={numberText(key.requestUnits)} />
                 </td>
                 <td class="number">{numberText(key.requests)}</td>
                 <td class="number">{numberText(key.throttled)}</td>

@@ -7,7 +7,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { Desk, launch } from "./desk.mjs";
+import { Desk, endpoint, key, launch, makeContainer } from "./desk.mjs";
 
 let browser;
 before(async () => (browser = await launch()));
@@ -69,5 +69,27 @@ test("with keys of its own an account refuses the public one, and a read-only ke
   await page.getByLabel("Account key").fill(primary);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByText("No database yet").waitFor();
+  await desk.close();
+});
+
+test("over plain HTTP from another machine, where browsers offer less, everything works too", async (t) => {
+  const place = await makeContainer("/id");
+  // A name that is not loopback's makes the page an insecure one; it is this machine all the same.
+  const elsewhere = await launch("--host-resolver-rules=MAP orrery.test 127.0.0.1");
+  t.after(() => elsewhere.close());
+  const desk = await Desk.open(t, elsewhere, { endpoint: endpoint.replace("localhost", "orrery.test") });
+  const { page } = desk;
+  await page.goto(`${desk.endpoint}/_explorer`);
+  assert.equal(await page.evaluate(() => isSecureContext), false);
+  assert.equal(await page.getByLabel("Account key").inputValue(), "", "the public key is not offered here");
+  await page.getByLabel("Account key").fill(key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "Copy the connection string" }).click();
+  await page.getByText("Copied the connection string").waitFor();
+  await desk.goTo(`${place.hash}/items`);
+  await page.getByRole("button", { name: "New item" }).click();
+  await page.locator("[data-editor=Item] .cm-content").waitFor();
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await page.locator("[data-count='1']").waitFor();
   await desk.close();
 });

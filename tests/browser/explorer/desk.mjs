@@ -18,10 +18,10 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const DOCUMENTED = /^\/(|_explorer|_explorer\/.*|_orrery\/.*|dbs|dbs\/.*|offers|offers\/.*)$/;
 
 /** A browser for the tests of one file. */
-export function launch() {
+export function launch(...more) {
   const executablePath = process.env.ORRERY_CHROMIUM ?? "/usr/bin/chromium";
   // The tests may run as root in a container, where the browser's sandbox is not available.
-  return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", ...more] });
 }
 
 /** A page that notes everything that must not happen: errors on the console, and requests to other hosts. */

@@ -38,7 +38,9 @@ pub use alerts::{Alert, AlertEvent, AlertKind, AlertSettings};
 pub use counters::RangeInsight;
 pub use place::BUCKETS;
 pub use recorder::{KnownPath, Operations, Recorded, Recording};
-pub use report::{ContainerInsight, HeatRows, HotPartitionKey, LargePartitionKey, PartitionInsight, Use};
+pub use report::{
+    ContainerInsight, HeatRows, HotBy, HotPartitionKey, LargePartitionKey, PartitionInsight, Use,
+};
 pub use sketch::Window;
 pub use windows::{Cell, Slot};
 

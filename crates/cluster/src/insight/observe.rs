@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::report::{ContainerInsight, HeatRows, HotPartitionKey, LargePartitionKey, PartitionInsight, Use};
+use super::report::{
+    ContainerInsight, HeatRows, HotBy, HotPartitionKey, LargePartitionKey, PartitionInsight, Use,
+};
 use super::sketch::Window;
 use super::windows::{Heat, SECONDS, Slot, Windows};
 use crate::catalog::Container;
@@ -53,11 +55,12 @@ impl Db {
         (until, container.ranges.iter().map(rows).collect())
     }
 
-    /// The logical partitions that used the most request units, hottest first.
+    /// The logical partitions that did the most, hottest first.
     pub fn hottest_keys(
         &self,
         container: &Arc<Container>,
         window: Window,
+        by: HotBy,
         count: usize,
     ) -> Vec<HotPartitionKey> {
         let until = self.insight_second();
@@ -73,7 +76,12 @@ impl Db {
                 error: entry.error,
             }));
         }
-        let weight = |key: &HotPartitionKey| key.units + key.throttled;
+        let weight = |key: &HotPartitionKey| match by {
+            // Refused requests cost nothing, but say as much as those that did.
+            HotBy::Units => key.units + key.throttled,
+            HotBy::Requests => key.requests,
+            HotBy::Throttled => key.throttled,
+        };
         keys.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
         keys.truncate(count);
         keys

@@ -55,6 +55,14 @@ pub struct HeatRows {
     pub rows: Vec<Vec<Cell>>,
 }
 
+/// What makes a logical partition hot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HotBy {
+    Units,
+    Requests,
+    Throttled,
+}
+
 /// A logical partition that did much.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HotPartitionKey {

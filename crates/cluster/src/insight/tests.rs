@@ -135,7 +135,7 @@ async fn keys_are_told_by_heat_and_by_size() {
     }
     world.query(Scope::Key(key("k3")), "SELECT * FROM c").await;
     world.end_second();
-    let hottest = world.db.hottest_keys(&world.container(), Window::Minute, 3);
+    let hottest = world.db.hottest_keys(&world.container(), Window::Minute, HotBy::Requests, 3);
     assert_eq!(hottest[0].key, "[\"k3\"]");
     // 33, less a part of those in the minute before if that has just ended.
     assert!((30.0..=33.0).contains(&hottest[0].requests), "{hottest:?}");

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use http::Method;
 use orrery_cluster::Container;
-use orrery_cluster::insight::{HotPartitionKey, LargePartitionKey};
+use orrery_cluster::insight::{HotBy, HotPartitionKey, LargePartitionKey};
 use orrery_nosql::Denial;
 use serde_json::{Value, json};
 
-use super::call::{Answer, Call};
+use super::call::{Answer, Call, bad_request};
 use super::partitions::window;
 
 const COUNT_DEFAULT: usize = 20;
@@ -24,7 +24,13 @@ pub async fn serve(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer
         false => (call.db.largest_keys(container, count), false),
     };
     let limit = call.db.options().limits.logical_partition_bytes;
-    let hottest = call.db.hottest_keys(container, window, count);
+    let by = match call.parameter("by").as_deref() {
+        None | Some("requestUnits") => HotBy::Units,
+        Some("requests") => HotBy::Requests,
+        Some("throttled") => HotBy::Throttled,
+        Some(_) => return Err(bad_request("by must be requestUnits, requests or throttled.")),
+    };
+    let hottest = call.db.hottest_keys(container, window, by, count);
     Ok(Answer::json(json!({
         "database": container.database_id,
         "container": container.resource.id,

@@ -51,6 +51,7 @@ impl Samples {
         let mut requests = item_requests();
         requests.extend(resource_requests(&offer));
         requests.extend(access_requests());
+        requests.extend(management_requests());
         let queries = query_requests();
         requests.extend(queries.iter().cloned());
         let with_body = requests.iter().filter(|request| !request.body.is_empty()).cloned().collect();
@@ -191,6 +192,22 @@ fn resource_requests(offer: &Value) -> Vec<Request> {
         Request::new("GET", "/offers", &[], ""),
         Request::new("GET", &offer_path, &[], ""),
         Request::new("PUT", &offer_path, &[], &offer.to_string()),
+    ]
+}
+
+/// What lies beside the API.
+fn management_requests() -> Vec<Request> {
+    let plain = "/_orrery/dbs/fixed/colls/plain";
+    vec![
+        Request::new("GET", "/_orrery/containers", &[], ""),
+        Request::new("GET", "/_orrery/alerts", &[], ""),
+        Request::new("GET", &format!("{plain}/partitions?window=hour"), &[], ""),
+        Request::new("GET", &format!("{plain}/keys?window=day&by=requests&count=7&lookUp=true"), &[], ""),
+        Request::new("GET", &format!("{plain}/heat?window=minute"), &[], ""),
+        Request::new("POST", &format!("{plain}/workload"), &[], "{\"action\":\"start\"}"),
+        Request::new("GET", &format!("{plain}/workload"), &[], ""),
+        Request::new("POST", &format!("{plain}/partitions/9/split"), &[], "{\"children\":2}"),
+        Request::new("POST", &format!("{plain}/partitions/merge"), &[], "{\"left\":\"8\",\"right\":\"9\"}"),
     ]
 }
 

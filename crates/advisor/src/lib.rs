@@ -145,6 +145,7 @@ impl<'a> World<'a> {
         });
         let partitions = partitions.clamp(1, limits::PARTITIONS_MAX);
         let rows = limits::ROWS_MIN.max(limits::DRAWS_PER_PARTITION * partitions as usize);
+        let rows = rows.min(limits::ROW_VALUES_MAX / population.columns.len().max(1));
         World {
             workload,
             population,

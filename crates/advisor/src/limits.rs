@@ -8,8 +8,14 @@ pub const CANDIDATES_MAX: usize = 32;
 pub const PROPOSALS_MAX: usize = 10;
 /// Values that a field may list one by one.
 pub const CHOICES_MAX: usize = 10_000;
-/// Items of a sample; further ones are left out.
-pub const SAMPLE_ITEMS_MAX: usize = 100_000;
+/// Groups of values of a field, and bytes of a name or prefix.
+pub const GROUPS_MAX: usize = 100;
+pub const NAME_BYTES_MAX: usize = 256;
+/// Items of a sample, and bytes of their JSON; further ones are left out.
+pub const SAMPLE_ITEMS_MAX: usize = 20_000;
+pub const SAMPLE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a sampled value that are looked at; the rest only tells it from others.
+pub const SAMPLE_VALUE_BYTES_MAX: usize = 256;
 /// Paths of a sample that are looked at, and how deep they may lie.
 pub const SAMPLE_PATHS_MAX: usize = 100;
 pub const SAMPLE_DEPTH_MAX: usize = 4;
@@ -22,6 +28,8 @@ pub const PARTITIONS_MAX: u32 = 256;
 /// Items that stand for all those stored, and requests that stand for those of one operation.
 /// A partition should meet so many of each that chance alone does not make it look hot.
 pub const ROWS_MIN: usize = 20_000;
+/// Values of all those items together, so that items with many paths do not fill the memory.
+pub const ROW_VALUES_MAX: usize = 2_000_000;
 pub const DRAWS_MIN: usize = 4_000;
 pub const DRAWS_PER_PARTITION: usize = 400;
 /// Keys that one query may name before it is taken to ask every partition.

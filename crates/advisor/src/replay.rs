@@ -19,6 +19,8 @@ use crate::workload::{Filter, Kind, Operation, Workload};
 const DRAWS_MAX: usize = 1_000_000;
 /// Requests of one operation at least.
 const DRAWS_LEAST: usize = 200;
+/// Draws that may bring nothing new when several values are wanted.
+const VAIN_TRIES_MAX: usize = 16;
 /// Keys whose load is kept.
 const KEYS_KEPT: usize = 200_000;
 /// Index terms that an update changes when nobody says how many.
@@ -132,10 +134,12 @@ impl Sender<'_> {
             return draws;
         }
         let row = self.draw(operation);
-        match self.place(operation, &row) {
-            Place::Keys(keys) => (draws / keys.len()).max(DRAWS_LEAST.min(draws)),
-            Place::Everywhere => DRAWS_LEAST.min(draws),
-        }
+        let keys = match self.place(operation, &row) {
+            Place::Keys(keys) => keys.len(),
+            Place::Everywhere => return DRAWS_LEAST.min(draws),
+        };
+        let affordable = DRAWS_MAX / self.world.workload.operations.len() / keys;
+        (draws / keys).max(DRAWS_LEAST).min(draws).min(affordable.max(1))
     }
 
     /// An item that the operation touches.
@@ -311,13 +315,13 @@ impl Sender<'_> {
         let filter =
             operation.filters.iter().find(|filter| population.column(filter.path()) == Some(column))?;
         let mut values = vec![row.values[column].clone()];
-        // Further values are those of other items; a few tries are enough where there are few.
-        for _ in 0..4 * filter.values() {
-            if values.len() >= filter.values() {
-                break;
-            }
+        // Further values are those of other items; where there are few, some tries in vain are enough.
+        let mut vain = 0;
+        while values.len() < filter.values() && vain < VAIN_TRIES_MAX {
             let other = self.draw(operation).values[column].clone();
-            if !values.contains(&other) {
+            if values.contains(&other) {
+                vain += 1;
+            } else {
                 values.push(other);
             }
         }

@@ -290,11 +290,19 @@ impl Items {
 impl Field {
     fn check(&self, place: &str) -> Result<(), AdviceError> {
         let weights: Vec<f64> = match self {
-            Field::Unique { .. } | Field::Time { .. } => return Ok(()),
+            Field::Time { .. } => return Ok(()),
+            Field::Unique { prefix } => return check_name(place, prefix),
+            Field::Values { groups } if groups.len() > limits::GROUPS_MAX => {
+                return Err(AdviceError::TooMany { what: "groups of a field", limit: limits::GROUPS_MAX });
+            }
             Field::Values { groups } => {
+                groups.iter().try_for_each(|group| check_name(place, &group.prefix))?;
                 groups.iter().map(|group| group.weight * group.count as f64).collect()
             }
-            Field::Choice { values } | Field::Per { values, .. } => values.values().copied().collect(),
+            Field::Choice { values } | Field::Per { values, .. } => {
+                values.keys().try_for_each(|value| check_name(place, value))?;
+                values.values().copied().collect()
+            }
         };
         if weights.len() > limits::CHOICES_MAX {
             return Err(AdviceError::TooMany { what: "values of a field", limit: limits::CHOICES_MAX });
@@ -336,6 +344,14 @@ impl Operation {
 
 fn check_amount(place: &str, amount: Option<f64>, most: f64) -> Result<(), AdviceError> {
     self::amount(amount, most).map_err(|why| AdviceError::Workload { place: place.to_owned(), why })
+}
+
+fn check_name(place: &str, text: &str) -> Result<(), AdviceError> {
+    if text.len() <= limits::NAME_BYTES_MAX {
+        return Ok(());
+    }
+    let why = format!("values and prefixes have at most {} bytes", limits::NAME_BYTES_MAX);
+    Err(AdviceError::Workload { place: place.to_owned(), why })
 }
 
 fn check_path(place: &str, text: &str) -> Result<(), AdviceError> {

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use orrery_advisor::limits::{SAMPLE_BYTES_MAX, SAMPLE_ITEMS_MAX};
 use orrery_advisor::{Report, Settings, Workload, html, table};
 use serde_json::Value;
 
@@ -119,7 +120,7 @@ fn sample(advise: &Advise) -> anyhow::Result<Vec<Value>> {
     let (Some(database), Some(container)) = (&advise.database, &advise.container) else {
         return Ok(Vec::new());
     };
-    let wanted = advise.sample.clamp(1, orrery_advisor::limits::SAMPLE_ITEMS_MAX);
+    let wanted = advise.sample.clamp(1, SAMPLE_ITEMS_MAX);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(live::sample(&advise.endpoint, database, container, wanted))
 }
@@ -127,12 +128,13 @@ fn sample(advise: &Advise) -> anyhow::Result<Vec<Value>> {
 fn read_items(path: &Path) -> anyhow::Result<Vec<Value>> {
     let file = std::fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut reader = BufReader::new(file);
-    let mut items = Vec::new();
+    let (mut items, mut bytes) = (Vec::new(), 0);
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
         let read = std::io::Read::take(&mut reader, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
-        if read == 0 || items.len() == orrery_advisor::limits::SAMPLE_ITEMS_MAX {
+        bytes += read;
+        if read == 0 || items.len() == SAMPLE_ITEMS_MAX || bytes > SAMPLE_BYTES_MAX {
             break;
         }
         if line.trim_ascii().is_empty() {

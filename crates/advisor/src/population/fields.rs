@@ -28,8 +28,10 @@ enum Maker {
 }
 
 struct Choice {
-    values: Vec<(String, f64)>,
-    total: f64,
+    values: Vec<String>,
+    /// The sum of the weights up to and with each value.
+    sums: Vec<f64>,
+    peak: f64,
 }
 
 impl Fields {
@@ -79,7 +81,7 @@ impl Fields {
                 Maker::Values { groups, total } => {
                     share *= groups.iter().map(|group| group.weight).fold(0.0, f64::max) / total;
                 }
-                Maker::Choice(choice) => share *= choice.peak(),
+                Maker::Choice(choice) => share *= choice.peak,
                 Maker::Per { .. } if self.decides(&others, column) => {}
                 Maker::Per { .. } => counted.push(column),
                 Maker::Time(_) => {}
@@ -131,25 +133,20 @@ impl Maker {
 
 impl Choice {
     fn new(values: &BTreeMap<String, f64>) -> Choice {
-        let values: Vec<(String, f64)> =
-            values.iter().map(|(value, weight)| (value.clone(), *weight)).collect();
-        let total = values.iter().map(|(_, weight)| weight).sum();
-        Choice { values, total }
+        let mut total = 0.0;
+        let sum = |weight: &f64| {
+            total += weight;
+            total
+        };
+        let sums: Vec<f64> = values.values().map(sum).collect();
+        let most = values.values().copied().fold(0.0, f64::max);
+        Choice { values: values.keys().cloned().collect(), sums, peak: most / total }
     }
 
     fn at(&self, unit: f64) -> &str {
-        let mut left = unit * self.total;
-        for (value, weight) in &self.values {
-            left -= weight;
-            if left < 0.0 {
-                return value;
-            }
-        }
-        self.values.last().map_or("", |(value, _)| value)
-    }
-
-    fn peak(&self) -> f64 {
-        self.values.iter().map(|(_, weight)| *weight).fold(0.0, f64::max) / self.total
+        let wanted = unit * self.sums.last().copied().unwrap_or(0.0);
+        let at = self.sums.partition_point(|sum| *sum <= wanted);
+        self.values.get(at).or(self.values.last()).map_or("", String::as_str)
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Column, Population, Sampled, Source, normal, text_of};
 use crate::calendar::{self, Period};
-use crate::chance::Chance;
+use crate::chance::{self, Chance};
 use crate::limits;
 use crate::workload::Items;
 
@@ -229,12 +229,21 @@ fn value_at(item: &Value, path: &str) -> KeyComponent {
         };
     }
     match at {
-        Some(Value::String(text)) => KeyComponent::Str(text.clone()),
+        Some(Value::String(text)) => KeyComponent::Str(cut(text)),
         Some(Value::Number(number)) => KeyComponent::Number(number.as_f64().unwrap_or(0.0)),
         Some(Value::Bool(truth)) => KeyComponent::Bool(*truth),
         Some(Value::Null) => KeyComponent::Null,
         _ => KeyComponent::Undefined,
     }
+}
+
+/// A text that is short enough to be kept thousands of times, and still different from all others.
+fn cut(text: &str) -> String {
+    if text.len() <= limits::SAMPLE_VALUE_BYTES_MAX {
+        return text.to_owned();
+    }
+    let end = (0..=limits::SAMPLE_VALUE_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{}…{:016x}", &text[..end], chance::hash(text))
 }
 
 fn written(item: &Value) -> Option<f64> {

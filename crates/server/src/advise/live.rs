@@ -6,6 +6,7 @@ use http::header::{AUTHORIZATION, ETAG, HOST, IF_NONE_MATCH};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::SendRequest;
+use orrery_advisor::limits::SAMPLE_BYTES_MAX;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
@@ -37,19 +38,24 @@ pub async fn sample(
     };
     let ranges = source.ranges().await?;
     let each = wanted.div_ceil(ranges.len());
-    let mut items = Vec::new();
+    let (mut items, mut bytes) = (Vec::new(), 0);
     for range in ranges {
         let now = source.changes(&range, "*", 1).await?.1;
         let last = now.and_then(|etag| etag.trim_matches('"').parse().ok()).unwrap_or(0);
         for after in sampling::places(last, each) {
             let after = if after == 0 { String::new() } else { format!("\"{after}\"") };
-            items.extend(source.changes(&range, &after, sampling::PAGE_ITEMS).await?.0);
+            for item in source.changes(&range, &after, each.min(sampling::PAGE_ITEMS)).await?.0 {
+                bytes += item.to_string().len();
+                if bytes > SAMPLE_BYTES_MAX || items.len() == wanted {
+                    return Ok(items);
+                }
+                items.push(item);
+            }
         }
     }
     if items.is_empty() {
         bail!("{database}/{container} has no items");
     }
-    items.truncate(wanted);
     Ok(items)
 }
 

@@ -4,17 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use orrery_advisor::{AdviceError, Settings, Workload, limits::SAMPLE_ITEMS_MAX};
+use orrery_advisor::limits::{SAMPLE_BYTES_MAX, SAMPLE_ITEMS_MAX};
+use orrery_advisor::{AdviceError, Settings, Workload};
 use orrery_cluster::limits::PAGE_BYTES_MAX;
 use orrery_cluster::store::{FeedCursor, Item, Lsn};
 use orrery_cluster::{AccessChoice, ChangesFrom, Consistency, Container, PageOptions, Scope};
 use orrery_nosql::Denial;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::call::{Answer, Call, bad_request};
 use crate::advise::{Format, render, sampling, today};
 
+/// Questions that are worked on at once: each keeps a core busy.
+static AT_ONCE: Semaphore = Semaphore::const_new(1);
 /// How long one place of the feed may be looked at.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -39,6 +43,10 @@ fn sample_default() -> usize {
 pub async fn serve(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer, Denial> {
     call.only(&[Method::POST])?;
     let question: Question = call.json()?;
+    let _turn = AT_ONCE.try_acquire().map_err(|_| {
+        let message = "Another question is being worked on; ask again in a few seconds.";
+        Denial::new(StatusCode::TOO_MANY_REQUESTS, message)
+    })?;
     let format = question.format;
     let mut workload = question.workload;
     let sample = match workload.items.fields.is_empty() {
@@ -72,7 +80,7 @@ async fn take_sample(
     let ranges: Vec<u32> = container.ranges().iter().map(|range| range.id).collect();
     let each = wanted.div_ceil(ranges.len().max(1));
     let page = PageOptions {
-        items_max: sampling::PAGE_ITEMS,
+        items_max: each.min(sampling::PAGE_ITEMS),
         bytes_max: PAGE_BYTES_MAX,
         time_max: PAGE_TIME_MAX,
         continuation: None,
@@ -80,17 +88,22 @@ async fn take_sample(
         session: None,
         access: AccessChoice::Auto,
     };
-    let mut items = Vec::new();
+    let (mut items, mut bytes) = (Vec::new(), 0);
     for range_id in ranges {
         let scope = Scope::Range { range_id, epk: None };
         let now = call.db.changes(container, &scope, ChangesFrom::Now, &page).await?;
         for after in sampling::places(now.seen.lsn.0, each) {
             let from = ChangesFrom::After(FeedCursor::after(Lsn(after)));
             let found = call.db.changes(container, &scope, from, &page).await?;
-            items.extend(found.changes.iter().map(json));
+            for item in &found.changes {
+                bytes += item.header.json_bytes as usize;
+                if bytes > SAMPLE_BYTES_MAX || items.len() == wanted {
+                    return Ok(items);
+                }
+                items.push(json(item));
+            }
         }
     }
-    items.truncate(wanted);
     Ok(items)
 }
 

@@ -212,7 +212,11 @@ impl Db {
     /// One round over all offers; answers whether an hour has ended.
     fn note_hours(&self) -> bool {
         let catalog = self.catalog();
-        catalog.offers().fold(false, |ended, offer| self.note_use(&catalog, offer) || ended)
+        let mut has_ended = false;
+        for offer in catalog.offers() {
+            has_ended |= self.note_use(&catalog, offer);
+        }
+        has_ended
     }
 
     fn note_use(&self, catalog: &Catalog, offer: &Offer) -> bool {

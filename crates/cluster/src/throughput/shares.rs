@@ -105,7 +105,10 @@ impl Redistribution {
 mod tests {
     use super::*;
 
-    fn members(ids: &'static [(u32, &'static [u32])]) -> Vec<Member<'static>> {
+    /// Ids of partitions and of those that they came from.
+    type Family = &'static [(u32, &'static [u32])];
+
+    fn members(ids: Family) -> Vec<Member<'static>> {
         ids.iter().map(|(id, parents)| Member { id: *id, parents }).collect()
     }
 
@@ -125,7 +128,7 @@ mod tests {
     #[test]
     fn children_share_what_their_parent_had_and_merges_add_up() {
         let shares = [share(0, 0.7), share(1, 0.2), share(2, 0.1)];
-        let table: [(&'static [(u32, &'static [u32])], Vec<f64>); 4] = [
+        let table: [(Family, Vec<f64>); 4] = [
             (&[(0, &[]), (1, &[]), (2, &[])], vec![0.7, 0.2, 0.1]),
             (&[(3, &[0]), (4, &[0]), (1, &[]), (2, &[])], vec![0.35, 0.35, 0.2, 0.1]),
             (&[(0, &[]), (5, &[1, 2])], vec![0.7, 0.3]),

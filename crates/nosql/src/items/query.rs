@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use orrery_cluster::{Container, Error, ErrorKind, QueryPage, Scope, shorten_continuation};
-use orrery_doc::{EpkRange, prefix_range};
+use orrery_doc::prefix_range;
 use orrery_query::ast::{Direction, OrderBy, Query, SelectSpec};
 use orrery_query::{
     Features, Program, QueryPlan, compile_with, describe_with, needs_plan, partition_key_filter,

@@ -306,13 +306,22 @@ fn a_workload_is_recorded_between_start_and_stop() {
         if state == "recording" {
             assert_eq!(world.create("c", "k", "a", 10).status, 201);
             assert_eq!(world.read("c", "k", "a").status, 200);
+            let query =
+                [("x-ms-documentdb-isquery", "true"), ("x-ms-documentdb-query-enablecrosspartition", "true")];
+            let text = br#"{"query":"SELECT * FROM c WHERE c.city IN ('a','b')"}"#;
+            let reply = world.client.send("POST", "/dbs/db/colls/c/docs", &query, text).expect("an answer");
+            assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
         }
     }
     let workload = world.get(at);
+    let read =
+        orrery_advisor::Workload::from_json(workload.to_string().as_bytes()).expect("the advisor reads it");
+    read.check().expect("the advisor takes it");
     let kinds: Vec<_> =
         workload["operations"].as_array().expect("operations").iter().map(|one| &one["kind"]).collect();
-    assert_eq!(kinds, [&json!("create"), &json!("read")], "{workload}");
+    assert_eq!(kinds, [&json!("create"), &json!("read"), &json!("query")], "{workload}");
     assert_eq!(workload["operations"][1]["filters"], json!(["/pk", "/id"]));
+    assert_eq!(workload["operations"][2]["filters"], json!([{"path": "/city", "values": 2}]));
     assert!(workload["operations"][1]["perSecond"].as_f64() > Some(0.0));
     let wrong = world.client.send("POST", at, &[], br#"{"action":"dance"}"#).expect("an answer");
     assert_eq!(wrong.status, 400);

@@ -1,9 +1,11 @@
 // How to connect: the connection string, and the first lines for each SDK.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Tabs } from "../parts/Tabs.tsx";
 import { fail, say } from "../state/notices.ts";
-import { session } from "../state/session.ts";
+import { hrefOf } from "../state/route.ts";
+import { client, session } from "../state/session.ts";
+import { readAlerts, type Alert } from "../wire/manage.ts";
 
 const LANGUAGES = [".NET", "Java", "JavaScript", "Python", "Go", "Rust"] as const;
 type Language = (typeof LANGUAGES)[number];
@@ -42,6 +44,7 @@ export function Home() {
         Account <strong>{current.account.id}</strong>, {current.account.consistency} consistency, region {current.account.region}.
         Any Cosmos DB SDK in gateway mode works.
       </p>
+      <AlertList />
       <div class="row-of">
         <label class="check">
           <input type="checkbox" checked={secure} onChange={(event) => setSecure(event.currentTarget.checked)} /> HTTPS
@@ -65,6 +68,38 @@ export function Home() {
         </p>
       )}
     </section>
+  );
+}
+
+/** What needs somebody's attention, of all containers. */
+function AlertList() {
+  const [alerts, setAlerts] = useState<Alert[]>([]);
+  useEffect(() => {
+    const control = new AbortController();
+    const look = () =>
+      readAlerts(client(), control.signal).then(setAlerts, (error: unknown) => fail("Cannot read the alerts", error));
+    void look();
+    const timer = setInterval(() => void look(), 10_000);
+    return () => {
+      control.abort();
+      clearInterval(timer);
+    };
+  }, []);
+  if (alerts.length === 0) return null;
+  return (
+    <>
+      <h2>Alerts</h2>
+      <ul class="alerts">
+        {alerts.map((alert) => (
+          <li key={`${alert.kind} ${alert.database} ${alert.container} ${alert.partition} ${JSON.stringify(alert.partitionKey)}`}>
+            <a href={hrefOf({ page: "container", db: alert.database, coll: alert.container, tab: "partitions" })}>
+              <bdi>{alert.database}</bdi> / <bdi>{alert.container}</bdi>
+            </a>{" "}
+            {alert.message}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

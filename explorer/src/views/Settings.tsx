@@ -9,6 +9,7 @@ import { go } from "../state/route.ts";
 import { client, findOffer, refreshBranch, serverless } from "../state/session.ts";
 import { deleteContainer, readContainer, readRanges, replaceContainer, type Container, type ContainerState, type Place } from "../wire/resources.ts";
 import { policyError, TtlFields, ttlError, ttlValue, type TtlDraft } from "./NewContainer.tsx";
+import { ThroughputNow } from "./ThroughputNow.tsx";
 import { ThroughputSettings } from "./ThroughputSettings.tsx";
 
 export function Settings(props: { place: Place; container: Container }) {
@@ -50,6 +51,7 @@ export function Settings(props: { place: Place; container: Container }) {
       <h2>Throughput</h2>
       {serverless.value && <p class="soft">This account is serverless: nothing is provisioned.</p>}
       {!serverless.value && offer === undefined && <p class="soft">Shared with the database; change it there.</p>}
+      {offer !== undefined && <ThroughputNow place={place} />}
       {offer !== undefined && <ThroughputSettings key={String(offer["_etag"])} offer={offer} partitions={partitions} onSaved={() => void refresh()} />}
       <DefinitionSettings key={state.container._etag} place={place} container={state.container} onSaved={() => void refresh()} />
       <h2>Delete</h2>

@@ -114,6 +114,15 @@ export const splitPartition = (client: Client, place: Place, id: string, childre
 export const mergePartitions = (client: Client, place: Place, left: string, right: string) =>
   post<{ child: string }>(client, `${containerPath(place)}/partitions/merge`, { left, right });
 
+/** Throughput as it is now: autoscale moves, and a raise may wait for splits. */
+export interface ThroughputState {
+  offer: { kind: string; throughput: number; current: number; minimum: number; highest: number; pending: boolean } | null;
+  throughputPolicy: string;
+}
+
+export const readThroughput = (client: Client, place: Place, signal?: AbortSignal) =>
+  get<ThroughputState>(client, `${containerPath(place)}/throughput?hours=1`, signal);
+
 // Recorded workloads and advice.
 
 export interface Recording {

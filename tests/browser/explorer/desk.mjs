@@ -112,6 +112,18 @@ export class Desk {
   }
 }
 
+/** Waits until a check holds: pages draw what they know a moment later. */
+export async function eventually(check) {
+  for (let tries = 100; ; tries -= 1) {
+    try {
+      return await check();
+    } catch (error) {
+      if (tries === 0) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
 /** One signed request, as a script would make it. `link` is what the signature names. */
 export async function call(verb, type, link, path, body, headers = {}) {
   const date = new Date().toUTCString();

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { call, Desk, fill, launch, makeContainer, upsert } from "./desk.mjs";
+import { call, Desk, eventually, fill, launch, makeContainer, upsert } from "./desk.mjs";
 
 let browser;
 before(async () => (browser = await launch()));
@@ -42,7 +42,7 @@ test("the key space is a heat map; a hot key, its budget and a split are seen as
   await desk.picture("partitions-hot");
   for (const metric of ["Requests", "429s", "Storage", "Request units"]) {
     await page.getByRole("button", { name: metric, exact: true }).click();
-    const coloured = await page.locator(".heat canvas").evaluate((canvas) => {
+    const colours = () => page.locator(".heat canvas").evaluate((canvas) => {
       const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
       copy.drawImage(canvas, 0, 0);
       const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
@@ -50,7 +50,7 @@ test("the key space is a heat map; a hot key, its budget and a split are seen as
       for (let at = 0; at < data.length; at += 4 * 97) seen.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
       return seen.size;
     });
-    assert.ok(coloured > 1, `${metric} has more than one colour`);
+    await eventually(async () => assert.ok((await colours()) > 1, `${metric} has more than one colour`));
   }
   for (const time of ["Minutes", "Hours", "Seconds"]) {
     await page.getByRole("button", { name: time, exact: true }).click();
@@ -71,6 +71,11 @@ test("the key space is a heat map; a hot key, its budget and a split are seen as
   await page.getByRole("dialog").getByRole("button", { name: "Merge", exact: true }).click();
   await page.locator("[data-partitions='1']").waitFor();
   await page.locator("[data-events]").getByText("merged into").waitFor();
+  await desk.goTo("#/");
+  await page.locator(".alerts").getByText(place.db).first().waitFor();
+  await desk.accessible("home with alerts");
+  await desk.goTo(`${place.hash}/partitions`);
+  await page.locator("[data-partitions='1']").waitFor();
   await page.setViewportSize({ width: 800, height: 600 });
   await page.getByRole("button", { name: "Dark" }).click();
   await desk.picture("800-dark-partitions");
@@ -92,8 +97,9 @@ test("candidate keys are compared on live data, with a recorded and a written wo
   const { page } = desk;
   await desk.signIn(`${place.hash}/advisor`);
   await page.getByRole("button", { name: "/customer", exact: true }).click();
+  await eventually(async () => assert.equal(await page.getByLabel("Candidate keys").inputValue(), "/customer"));
   await page.getByRole("button", { name: "/region", exact: true }).click();
-  assert.equal(await page.getByLabel("Candidate keys").inputValue(), "/customer\n/region");
+  await eventually(async () => assert.equal(await page.getByLabel("Candidate keys").inputValue(), "/customer\n/region"));
   await page.getByRole("button", { name: "Compare keys" }).click();
   await page.locator("[data-candidate='/customer']").waitFor();
   await page.locator("[data-candidate='/region']").getByText("now", { exact: true }).waitFor();
@@ -103,18 +109,18 @@ test("candidate keys are compared on live data, with a recorded and a written wo
   for (const item of items.slice(0, 40)) await upsert(place, [item.region], item);
   await page.getByRole("button", { name: "Stop recording" }).click();
   await page.locator("[data-recording=stopped]").getByText("operations in").waitFor();
-  assert.ok(await page.getByRole("radio", { name: /^Recorded/ }).isChecked());
+  await eventually(async () => assert.ok(await page.getByRole("radio", { name: /^Recorded/ }).isChecked()));
   await page.getByRole("button", { name: "Compare keys" }).click();
   const advised = page.locator("[data-advice-for]");
   await advised.waitFor();
-  assert.equal(await advised.getAttribute("data-advice-for"), "/customer");
+  await eventually(async () => assert.equal(await advised.getAttribute("data-advice-for"), "/customer"));
   await page.getByRole("img", { name: /Storage of each partition with \/region/ }).waitFor();
   await desk.accessible("advisor");
   await desk.picture("advisor");
 
   await page.getByRole("radio", { name: /^Written/ }).check();
   await desk.write("Workload", '{"operations":[{"name":"w","kind":"create","perSecond":');
-  assert.ok(await page.getByRole("button", { name: "Compare keys" }).isDisabled());
+  await eventually(async () => assert.ok(await page.getByRole("button", { name: "Compare keys" }).isDisabled()));
   await desk.write("Workload", '{"operations":[{"name":"w","kind":"create","perSecond":50}]}');
   await page.getByLabel("Candidate keys").fill("nothing");
   desk.expected.add(400);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { call, Desk, endpoint, key, launch, makeContainer, upsert } from "./desk.mjs";
+import { call, Desk, endpoint, eventually, key, launch, makeContainer, upsert } from "./desk.mjs";
 
 let browser;
 before(async () => (browser = await launch()));
@@ -95,11 +95,12 @@ test("a container is made with everything it can have, checked while typed, chan
 
   await page.getByRole("tab", { name: "Settings" }).click();
   await page.locator("dt", { hasText: "Physical partitions" }).waitFor();
-  assert.equal(await page.locator("dt:has-text('Physical partitions') + dd").innerText(), "4");
+  await eventually(async () => assert.equal(await page.locator("dt:has-text('Physical partitions') + dd").innerText(), "4"));
   await page.getByRole("radio", { name: /^Autoscale/ }).check();
   await page.getByLabel("Maximum RU/s").fill("30000");
   await page.getByRole("button", { name: "Save throughput" }).click();
   await page.getByText("Changed the throughput").waitFor();
+  await page.locator("[data-throughput-now='3000'][data-pending=false]").waitFor();
   await page.getByRole("radio", { name: /^Off/ }).check();
   await desk.write("Indexing policy", '{"includedPaths":[{"path":"/*"}],"excludedPaths":[]}');
   await page.getByRole("button", { name: "Save settings" }).click();
@@ -123,7 +124,7 @@ test("a container is made with everything it can have, checked while typed, chan
   await page.getByLabel("Type its name to confirm").fill(db);
   await page.getByRole("dialog").getByRole("button", { name: "Delete database" }).click();
   await page.getByText(`Deleted the database ${db}`).waitFor();
-  assert.equal(await page.getByRole("treeitem", { name: db }).count(), 0);
+  await page.getByRole("treeitem", { name: db }).waitFor({ state: "detached" });
   await desk.close();
 });
 
@@ -139,7 +140,7 @@ test("a database shares its throughput with its containers", async (t) => {
   await page.getByRole("heading", { name: `New container in ${db}` }).waitFor();
   await page.getByLabel("Name", { exact: true }).fill("small");
   await page.getByLabel("Partition key", { exact: true }).fill("/id");
-  assert.ok(await page.getByRole("radio", { name: /^Shared/ }).isChecked());
+  await eventually(async () => assert.ok(await page.getByRole("radio", { name: /^Shared/ }).isChecked()));
   await page.getByRole("button", { name: "Create container" }).click();
   await page.getByText("No items yet").waitFor();
   await page.getByRole("treeitem", { name: db }).click();
@@ -230,7 +231,7 @@ test("everything works by keyboard, dark, and at 800 pixels", async (t) => {
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   assert.equal(overflow, 0, "the page does not scroll sideways");
   await page.getByRole("button", { name: "Light" }).click();
-  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light");
+  await eventually(async () => assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light"));
   await page.reload();
   await page.locator(".desk").waitFor();
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light");

@@ -49,8 +49,9 @@ test("files hold an array, an item, or lines", () => {
 test("paths reach values, and CSV quotes what it must", () => {
   assert.equal(json.valueAt({ a: { "b/c": 7 } }, '/a/"b/c"'), 7);
   assert.equal(json.valueAt({ a: [1] }, "/a/0"), undefined);
-  const csv = json.toCsv([{ a: 'x,"y"', b: { c: 1 } }, { a: "line\nbreak" }, 5]);
-  assert.equal(csv, 'a,b,value\r\n"x,""y""","{""c"":1}",\r\n"line\nbreak",,\r\n,,5\r\n');
+  const rows = [{ a: 'x,"y"', b: { c: 1 } }, { a: "line\nbreak" }, 5].map((row) => JSON.stringify(row));
+  const csv = json.toCsv([...rows, '{"a":9007199254740993}']);
+  assert.equal(csv, 'a,b,value\r\n"x,""y""","{""c"":1}",\r\n"line\nbreak",,\r\n,,5\r\n9007199254740993,,\r\n');
 });
 
 test("a signature is that of the documented example", () => {

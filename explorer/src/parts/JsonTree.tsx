@@ -1,27 +1,41 @@
 // A value as a tree whose branches open and close. Long texts and long lists are shown in parts.
 
 import { useState } from "preact/hooks";
+import { elements, members } from "../text/json.ts";
 
 /** Children shown before "more" is asked for, and characters of a text. */
 const CHILDREN = 100;
 const CHARACTERS = 2000;
 const DEPTH_MAX = 130;
 
-export function JsonTree(props: { value: unknown; name?: string; depth?: number; open?: boolean }) {
-  const { value, depth = 0 } = props;
+interface JsonTreeProps {
+  /** The value as its JSON text, so that numbers are shown with all their digits. */
+  json: string;
+  name?: string;
+  depth?: number;
+  open?: boolean;
+}
+
+function entriesOf(json: string): [string, string][] | undefined {
+  if (json.startsWith("{")) return [...members(json)];
+  return json.startsWith("[") ? elements(json).map((inner, index) => [String(index), inner]) : undefined;
+}
+
+export function JsonTree(props: JsonTreeProps) {
+  const { json, depth = 0 } = props;
   const [open, setOpen] = useState(props.open ?? depth < 1);
   const [children, setChildren] = useState(CHILDREN);
   const name = props.name === undefined ? null : <span class="tree-name">{props.name}: </span>;
-  if (typeof value !== "object" || value === null) {
+  const entries = entriesOf(json);
+  if (entries === undefined) {
     return (
       <div class="tree-leaf">
         {name}
-        <Leaf value={value} />
+        <Leaf json={json} />
       </div>
     );
   }
-  const entries = Array.isArray(value) ? value.map((inner, index) => [String(index), inner] as const) : Object.entries(value);
-  const summary = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
+  const summary = json.startsWith("[") ? `[${entries.length}]` : `{${entries.length}}`;
   if (entries.length === 0 || depth > DEPTH_MAX) {
     return (
       <div class="tree-leaf">
@@ -39,7 +53,7 @@ export function JsonTree(props: { value: unknown; name?: string; depth?: number;
       {open && (
         <div class="tree-children">
           {entries.slice(0, children).map(([key, inner]) => (
-            <JsonTree key={key} name={key} value={inner} depth={depth + 1} />
+            <JsonTree key={key} name={key} json={inner} depth={depth + 1} />
           ))}
           {entries.length > children && (
             <button type="button" class="link" onClick={() => setChildren(children + 10 * CHILDREN)}>
@@ -52,16 +66,17 @@ export function JsonTree(props: { value: unknown; name?: string; depth?: number;
   );
 }
 
-function Leaf(props: { value: unknown }) {
+function Leaf(props: { json: string }) {
   const [whole, setWhole] = useState(false);
-  const { value } = props;
-  if (typeof value !== "string") return <span class="tree-number">{String(value)}</span>;
-  if (value.length <= CHARACTERS || whole) return <span class="tree-string">{JSON.stringify(value)}</span>;
+  const { json } = props;
+  if (!json.startsWith('"')) return <span class="tree-number">{json}</span>;
+  if (json.length <= CHARACTERS || whole) return <span class="tree-string">{json}</span>;
+  const characters = (JSON.parse(json) as string).length;
   return (
     <span class="tree-string">
-      {JSON.stringify(value.slice(0, CHARACTERS))}{" "}
+      {json.slice(0, CHARACTERS)}…{" "}
       <button type="button" class="link" onClick={() => setWhole(true)}>
-        all {value.length.toLocaleString("en")} characters
+        all {characters.toLocaleString("en")} characters
       </button>
     </span>
   );

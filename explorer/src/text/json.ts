@@ -173,37 +173,37 @@ export function pathNames(path: string): string[] {
 }
 
 /** Rows as CSV. The columns are those that any row has, in the order in which they are met. */
-export function toCsv(rows: unknown[]): string {
-  const columns = columnsOf(rows);
-  const cell = (value: unknown): string => {
-    if (value === undefined) return "";
-    const text = typeof value === "string" ? value : JSON.stringify(value);
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  const lines = rows.map((row) => columns.map((name) => cell(member(row, name))).join(","));
-  return [columns.map((name) => cell(name)).join(","), ...lines].join("\r\n") + "\r\n";
+export function toCsv(rows: string[]): string {
+  const columns = columnsOf(rows, Infinity);
+  const cell = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const lines = rows.map((row) => {
+    const found = cellsOf(row);
+    return columns.map((name) => cell(plainText(found.get(name)))).join(",");
+  });
+  return [columns.map(cell).join(","), ...lines].join("\r\n") + "\r\n";
 }
 
 /** The name of the one column for rows that are not objects. */
 export const WHOLE = "value";
 
-export function columnsOf(rows: unknown[], most = 200): string[] {
+/** The cells of a row, each as its JSON text. */
+export function cellsOf(row: string): Map<string, string> {
+  return row.trimStart().startsWith("{") ? members(row) : new Map([[WHOLE, row]]);
+}
+
+export function columnsOf(rows: string[], most = 200): string[] {
   const names = new Set<string>();
   for (const row of rows) {
-    if (isPlain(row)) for (const name of Object.keys(row)) names.add(name);
-    else names.add(WHOLE);
+    for (const name of cellsOf(row).keys()) names.add(name);
     if (names.size >= most) break;
   }
   return [...names];
 }
 
-export function member(row: unknown, name: string): unknown {
-  if (!isPlain(row)) return name === WHOLE ? row : undefined;
-  return Object.hasOwn(row, name) ? row[name] : undefined;
-}
-
-function isPlain(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+/** A value as people write it: strings without quotes, all else as its JSON text. */
+export function plainText(json: string | undefined): string {
+  if (json === undefined) return "";
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }
 
 /** A value in one short line. */

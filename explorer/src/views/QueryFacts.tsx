@@ -66,7 +66,7 @@ export function QueryFacts(props: { run: Run | null; lines: ChargeLine[] }) {
       </section>
       <section>
         <h3>Indexes</h3>
-        {first.indexes === undefined ? <p class="soft">Nothing is known.</p> : <JsonTree value={first.indexes} open />}
+        {first.indexes === undefined ? <p class="soft">Nothing is known.</p> : <JsonTree json={JSON.stringify(first.indexes)} open />}
       </section>
       <section>
         <h3>Metrics of the last page</h3>

@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { JsonTree } from "../parts/JsonTree.tsx";
 import { VirtualList } from "../parts/VirtualList.tsx";
-import { brief, columnsOf, layOut, member, toCsv } from "../text/json.ts";
+import { brief, cellsOf, columnsOf, layOut, plainText, toCsv } from "../text/json.ts";
 import type { Run } from "./useQuery.ts";
 
 /** Rows that are looked at to find the columns, and columns that are shown. */
@@ -44,7 +44,7 @@ export function Results(props: { run: Run | null; onMore: () => void; onAll: () 
         <button type="button" onClick={() => download("rows.json", "application/json", jsonOf(run.rows))}>
           Export JSON
         </button>
-        <button type="button" onClick={() => download("rows.csv", "text/csv", toCsv(run.rows.map((row) => JSON.parse(row) as unknown)))}>
+        <button type="button" onClick={() => download("rows.csv", "text/csv", toCsv(run.rows))}>
           Export CSV
         </button>
       </div>
@@ -56,7 +56,7 @@ export function Results(props: { run: Run | null; onMore: () => void; onAll: () 
           <button type="button" class="quiet close" aria-label="Close the row" onClick={() => setActive(-1)}>
             ×
           </button>
-          <JsonTree key={active} value={JSON.parse(chosen) as unknown} open />
+          <JsonTree key={active} json={chosen} open />
         </section>
       )}
     </div>
@@ -81,7 +81,7 @@ function TableOf(props: { rows: string[]; active: number; onActive: (index: numb
   const { rows } = props;
   const sampled = Math.min(rows.length, SAMPLE);
   const columns = useMemo(() => {
-    const found = columnsOf(rows.slice(0, sampled).map((row) => JSON.parse(row) as unknown), COLUMNS_SHOWN);
+    const found = columnsOf(rows.slice(0, sampled), COLUMNS_SHOWN);
     // What the server adds is of less interest than what the user wrote.
     return [...found.filter((name) => !name.startsWith("_")), ...found.filter((name) => name.startsWith("_"))];
   }, [rows[0], sampled]);
@@ -108,7 +108,7 @@ function TableOf(props: { rows: string[]; active: number; onActive: (index: numb
         </div>
       }
       row={(index) => {
-        const row = JSON.parse(rows[index] ?? "null") as unknown;
+        const cells = cellsOf(rows[index] ?? "null");
         return (
           <div class="cells" role="presentation" style={template}>
             <span role="rowheader" class="number soft">
@@ -116,7 +116,7 @@ function TableOf(props: { rows: string[]; active: number; onActive: (index: numb
             </span>
             {columns.map((name) => (
               <span key={name} role="gridcell">
-                <bdi>{brief(member(row, name))}</bdi>
+                <bdi>{brief(plainText(cells.get(name)))}</bdi>
               </span>
             ))}
           </div>
@@ -133,7 +133,7 @@ function TreesOf(props: { rows: string[] }) {
   return (
     <div class="scroll pad" tabIndex={0} role="region" aria-label="Rows as trees">
       {props.rows.slice(0, shown).map((row, index) => (
-        <JsonTree key={index} name={String(index + 1)} value={JSON.parse(row) as unknown} />
+        <JsonTree key={index} name={String(index + 1)} json={row} />
       ))}
       {props.rows.length > shown && (
         <button type="button" class="link" onClick={() => setShown(shown + TREES * 10)}>

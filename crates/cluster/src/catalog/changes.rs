@@ -169,7 +169,10 @@ impl Db {
         let current = catalog.container_by_rid(rid).cloned();
         let current = current.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
         check_version(if_match, current.resource.etag)?;
-        let definition = ContainerDefinition { is_followed: current.definition.is_followed, ..definition };
+        // These depend on jobs, which may have come or gone since the client's definition was read.
+        let is_followed = current.definition.is_followed;
+        let previous_key = current.definition.previous_key.clone();
+        let definition = ContainerDefinition { is_followed, previous_key, ..definition };
         let record = ContainerRecord {
             rid,
             number: current.number,

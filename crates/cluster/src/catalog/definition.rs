@@ -38,6 +38,9 @@ pub struct ContainerDefinition {
     /// A job copies the container elsewhere while it changes, so every change is recorded, whatever its policy says.
     /// The jobs of the catalog decide this; it is no part of the body.
     pub is_followed: bool,
+    /// The key that the container had before it got this one in place; clients may still think so. As above, no part of
+    /// the body.
+    pub previous_key: Option<PartitionKeyDef>,
 }
 
 /// What the server itself adds to a container; clients send it back.
@@ -132,7 +135,7 @@ impl ContainerDefinition {
         refuse_unsupported(&object)?;
         let body = to_doc(&Value::Object(ordered(object))).map_err(Error::invalid)?;
         let indexing = index_paths::compile(&body)?;
-        Ok(ContainerDefinition { id, body, key, indexing, is_followed: false })
+        Ok(ContainerDefinition { id, body, key, indexing, is_followed: false, previous_key: None })
     }
 }
 

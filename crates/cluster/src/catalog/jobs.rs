@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use orrery_doc::Epk;
+use orrery_doc::{Epk, PartitionKeyDef};
 use orrery_store::limits::JOBS_MAX;
 use orrery_store::{Lifetimes, Schema, Target, View};
 
 use super::changes::{dropped, new_container, new_index, removed_ids};
 use super::load::{Builder, make_offer};
-use super::record::{ChildRecord, Counters, OfferRecord, Record, ThroughputRecord, to_json};
+use super::record::{ChildRecord, Counters, OfferRecord, Record, ThroughputRecord, to_doc, to_json};
 use super::{Catalog, ChildKind, Container, ContainerDefinition, children};
 use crate::copy::{JobKind, JobRecord, JobState};
 use crate::db::Db;
@@ -55,14 +55,24 @@ impl Catalog {
         self.jobs().any(|job| job.target == container && job.kind == JobKind::Rekey && !job.state.is_over())
     }
 
+    /// The key that a container had before it was given another in place.
+    pub(super) fn previous_key(&self, container: Rid) -> Option<PartitionKeyDef> {
+        let is_done = |job: &&Arc<JobRecord>| job.target == container && job.state == JobState::Completed;
+        let key = self.jobs().filter(is_done).find_map(|job| job.previous_key.as_ref())?;
+        let body = serde_json::json!({"id": "key", "partitionKey": key});
+        let body = to_doc(&body).ok()?;
+        ContainerDefinition::parse(&body).ok().map(|definition| definition.key)
+    }
+
     /// Brings what depends on jobs in line with them. Groups that are under way may not know it yet.
-    fn refresh_followed(&mut self, rid: Rid) {
-        let is_followed = self.is_followed(rid);
+    fn refresh(&mut self, rid: Rid) {
+        let (is_followed, previous_key) = (self.is_followed(rid), self.previous_key(rid));
         let Some(current) = self.container_by_rid(rid).cloned() else { return };
-        if current.definition.is_followed == is_followed {
+        let definition = &current.definition;
+        if definition.is_followed == is_followed && definition.previous_key == previous_key {
             return;
         }
-        let definition = ContainerDefinition { is_followed, ..current.definition.clone() };
+        let definition = ContainerDefinition { is_followed, previous_key, ..definition.clone() };
         for range in &current.ranges {
             let schema = Schema::clone(&range.schema.load());
             let keeps_history = is_followed || definition.retention().is_some();
@@ -82,7 +92,7 @@ impl Db {
         self.store(&next, vec![Record::Job(Box::new(job.clone()))], vec![]).await?;
         let source = job.source;
         let job = catalog.put_job(job);
-        catalog.refresh_followed(source);
+        catalog.refresh(source);
         self.publish(&mut counters, next, catalog);
         Ok(job)
     }
@@ -121,7 +131,7 @@ impl Db {
             .container(record, (ranges, index), &written[0], None, &catalog)
             .map_err(|error| Error::invalid(error.to_string()))?;
         catalog.put_container(hidden);
-        catalog.refresh_followed(job.source);
+        catalog.refresh(job.source);
         self.publish(&mut counters, next, catalog);
         Ok(job)
     }
@@ -165,7 +175,7 @@ impl Db {
             catalog.remove_container(job.target);
         }
         let job = catalog.put_job(job);
-        catalog.refresh_followed(job.source);
+        catalog.refresh(job.source);
         self.publish(counters, next, catalog);
         if let Some(container) = &abandoned {
             self.purge_later(container);
@@ -183,7 +193,9 @@ impl Db {
         }
         let next = counters.clone();
         self.store(&next, vec![], vec![record_id(id)]).await?;
+        let target = job.target;
         catalog.jobs.remove(id);
+        catalog.refresh(target);
         self.publish(&mut counters, next, catalog);
         Ok(())
     }
@@ -202,9 +214,11 @@ impl Db {
         let mut records = vec![Record::Job(Box::new(job.clone())), Record::Dropped(dropped(&old))];
         records.extend(offer.clone().map(Record::Offer));
         records.extend(children.iter().cloned().map(Record::Child));
-        records.extend(settings.clone().map(|settings| {
-            Record::Throughput(ThroughputRecord { rid: job.target, settings })
-        }));
+        records.extend(
+            settings
+                .clone()
+                .map(|settings| Record::Throughput(ThroughputRecord { rid: job.target, settings })),
+        );
         let kept = offer.as_ref().map(|offer| Record::Offer(offer.clone()).id());
         let mut gone = removed_ids(&old, &catalog);
         gone.retain(|id| Some(id) != kept.as_ref());
@@ -224,6 +238,7 @@ impl Db {
         for (child, header) in children.iter().zip(&written[first_child..]) {
             catalog.put_child(children::load_child(child, header).map_err(Error::invalid)?);
         }
+        catalog.refresh(job.target);
         self.publish(counters, next, catalog);
         // Who waited to write there must ask again; nothing of it may be done by a container that is going.
         for range in &old.ranges {

@@ -37,6 +37,9 @@ pub(super) struct Wish {
     source: ItemKey,
     /// Places in the target where an older version may lie.
     stale: Vec<ItemKey>,
+    /// The copy of the item goes before it comes again: two items may have exchanged the values of a unique key, and
+    /// then neither can be overwritten first.
+    afresh: bool,
     wanted: Option<Wanted>,
 }
 
@@ -84,18 +87,18 @@ impl Pair {
     /// A wish for an item that the walk has met.
     fn wish_for(&self, source: ItemKey, stale: Vec<ItemKey>, item: Option<Item>, out: &mut Wishes) {
         let Some(item) = item else {
-            out.wishes.push(Wish { source, stale, wanted: None });
+            out.wishes.push(Wish { source, stale, afresh: false, wanted: None });
             return;
         };
         match self.place(&item.doc, &source.id) {
             Some(place) => {
                 let indexed = item.header.flags & FLAG_UNINDEXED == 0;
                 let wanted = Some(Wanted { place, doc: item.doc, indexed });
-                out.wishes.push(Wish { source, stale, wanted });
+                out.wishes.push(Wish { source, stale, afresh: false, wanted });
             }
             None => {
                 out.collisions.push(self.collision(CollisionCause::KeyTooLong, &item.doc, &source.id, None));
-                out.wishes.push(Wish { source, stale, wanted: None });
+                out.wishes.push(Wish { source, stale, afresh: false, wanted: None });
             }
         }
     }
@@ -135,7 +138,11 @@ impl Pair {
         for ((epk, id), places) in stale {
             let key = ItemKey { epk, id };
             let item = self.read(&self.source, &snapshot, &key)?;
+            let afresh = parked.iter().any(|place| place.epk == key.epk && place.id == key.id);
             self.wish_for(key, places, item, &mut out);
+            if let Some(wish) = out.wishes.last_mut() {
+                wish.afresh = afresh;
+            }
         }
         Ok(out)
     }
@@ -158,7 +165,8 @@ impl Pair {
         let mut plan = Plan::new();
         for wish in wishes {
             let wanted = wish.wanted.as_ref().map(|wanted| &wanted.place);
-            for place in wish.stale.iter().filter(|place| Some(*place) != wanted) {
+            let stale = wish.stale.iter().filter(|place| Some(*place) != wanted);
+            for place in stale.chain(wanted.filter(|_| wish.afresh)) {
                 let Some(copy) = self.read(&self.target, &snapshot, place)? else { continue };
                 if self.origin(&copy) != wish.source {
                     continue;

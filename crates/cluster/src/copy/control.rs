@@ -20,6 +20,8 @@ use crate::resource::ResourceKind;
 
 /// Over how long the rate of a job is taken.
 const RATE_WINDOW: Duration = Duration::from_secs(5);
+/// Writes that may be left to follow when the cut-over begins, however slow the job is.
+const CUT_OVER_LAG: u64 = 500;
 
 /// Copying one container into another.
 #[derive(Clone, Debug, Deserialize)]
@@ -98,6 +100,8 @@ pub(super) struct Pulse {
     pub items_copied: u64,
     pub changes_applied: u64,
     pub is_walked: bool,
+    /// What was left to follow at the last look.
+    pending: Option<u64>,
     samples: std::collections::VecDeque<(Instant, u64)>,
 }
 
@@ -110,6 +114,12 @@ impl Pulse {
         while self.samples.len() > 2 && self.samples[1].0 + RATE_WINDOW < now {
             self.samples.pop_front();
         }
+    }
+
+    /// Notes what is left to follow; says whether half a second is enough for it.
+    pub fn is_near(&mut self, pending: u64) -> bool {
+        self.pending = Some(pending);
+        pending <= CUT_OVER_LAG.max(self.rate() as u64 / 2)
     }
 
     fn rate(&self) -> f64 {
@@ -145,6 +155,7 @@ impl Db {
             target: target.resource.rid,
             source_name: request.source,
             target_name: request.target,
+            previous_key: None,
             rate: check_rate(request.rate)?,
             completes_itself: request.completes_itself || request.mode == JobMode::Offline,
             created: now() / TICKS_PER_SECOND,
@@ -175,6 +186,7 @@ impl Db {
             target: rid,
             source_name: request.container.clone(),
             target_name: request.container,
+            previous_key: Some(key_of(&source.definition)?),
             rate: check_rate(request.rate)?,
             completes_itself: request.completes_itself,
             created: now() / TICKS_PER_SECOND,
@@ -284,17 +296,19 @@ impl Db {
         let live = self.inner.jobs.live.lock().get(&job.id).cloned();
         let (mut items_copied, mut changes_applied) =
             (job.progress.items_copied, job.progress.changes_applied);
-        let (mut is_walked, mut rate) = (job.progress.is_walked(), 0.0);
+        let (mut is_walked, mut rate, mut pending) = (job.progress.is_walked(), 0.0, None);
         if let Some(live) = live.filter(|_| !job.state.is_over()) {
             let pulse = live.pulse.lock();
             items_copied = items_copied.max(pulse.items_copied);
             changes_applied = changes_applied.max(pulse.changes_applied);
-            (is_walked, rate) = (is_walked || pulse.is_walked, pulse.rate());
+            (is_walked, rate, pending) = (is_walked || pulse.is_walked, pulse.rate(), pulse.pending);
         }
         let source = self.catalog().container_by_rid(job.source).cloned();
         let items_total = source.as_ref().map_or(items_copied, |source| source.usage().items);
         let changes_pending = match (&source, job.follows()) {
-            (Some(source), true) => super::source::pending(source, &job.progress.intervals).0,
+            (Some(source), true) => {
+                pending.unwrap_or_else(|| super::source::pending(source, &job.progress.intervals).0)
+            }
             _ => 0,
         };
         let phase = match (job.state.is_over(), is_walked) {

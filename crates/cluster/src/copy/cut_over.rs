@@ -90,7 +90,7 @@ impl Runner {
                 break;
             }
             for place in behind {
-                self.follow(pair, place).await?;
+                self.follow(pair, place, u32::MAX).await?;
             }
         }
         self.settle_parked(pair).await

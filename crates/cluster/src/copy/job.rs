@@ -72,6 +72,9 @@ pub struct JobRecord {
     pub target: Rid,
     pub source_name: ContainerName,
     pub target_name: ContainerName,
+    /// What the definition of a re-keyed container had as its key. For as long as the job is remembered, clients may
+    /// name this key in writes that bring the item along.
+    pub previous_key: Option<serde_json::Value>,
     /// Items and changes that are copied in a second at most.
     pub rate: u32,
     /// Whether the cut-over comes by itself.

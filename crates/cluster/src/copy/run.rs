@@ -24,8 +24,6 @@ const IDLE: Duration = Duration::from_millis(25);
 const PAUSED: Duration = Duration::from_secs(1);
 /// Before trying again what was refused for now.
 const REFUSED: Duration = Duration::from_millis(250);
-/// Writes that may be left to follow when the cut-over begins; a moment is enough for them.
-const CUT_OVER_LAG: u64 = 500;
 
 pub(super) struct Runner {
     inner: Weak<Inner>,
@@ -118,10 +116,17 @@ impl Runner {
                 }
                 Ok(Some(PAUSED))
             }
-            JobState::Running | JobState::Completing => match self.step(db, &job).await? {
-                Step::Done => Ok(None),
-                Step::Idle => Ok(Some(IDLE)),
-            },
+            JobState::Running | JobState::Completing => {
+                let early = self.due.saturating_duration_since(Instant::now());
+                if !early.is_zero() {
+                    self.pair(db, &job)?;
+                    return Ok(Some(early.min(PAUSED)));
+                }
+                match self.step(db, &job).await? {
+                    Step::Done => Ok(None),
+                    Step::Idle => Ok(Some(IDLE)),
+                }
+            }
             JobState::Completed | JobState::Failed | JobState::Cancelled => Err(Stop::Over),
         }
     }
@@ -143,7 +148,7 @@ impl Runner {
         }
         self.cut_at_ranges(&pair);
         if let Some(place) = self.progress.intervals.iter().position(|interval| !interval.is_walked) {
-            self.walk(&pair, place).await?;
+            self.walk(&pair, place, job.rate).await?;
             self.pace(db, job).await?;
             return Ok(Step::Done);
         }
@@ -152,11 +157,12 @@ impl Runner {
             return self.finish_offline(db, &pair).await;
         }
         let (pending, behind) = source::pending(&pair.source, &self.progress.intervals);
+        let is_near = self.live.pulse.lock().is_near(pending);
         for place in &behind {
-            self.follow(&pair, *place).await?;
+            self.follow(&pair, *place, job.rate).await?;
             self.pace(db, job).await?;
         }
-        if pending <= CUT_OVER_LAG && job.state == JobState::Completing {
+        if is_near && job.state == JobState::Completing {
             self.keep_definition(db, job, &pair).await?;
             self.save(db).await?;
             self.cut_over(db, job).await?;
@@ -194,8 +200,8 @@ impl Runner {
         }
     }
 
-    async fn walk(&mut self, pair: &Pair, place: usize) -> Stopped<()> {
-        let page = source::walk(&pair.db, &pair.source, &self.progress.intervals[place])?;
+    async fn walk(&mut self, pair: &Pair, place: usize, rate: u32) -> Stopped<()> {
+        let page = source::walk(&pair.db, &pair.source, &self.progress.intervals[place], rate)?;
         let count = page.items.len();
         let last = page.items.last().map(|(key, _)| Place::from(key.clone()));
         let aligned = pair.align(pair.wishes_of_items(page.items)).await?;
@@ -209,8 +215,8 @@ impl Runner {
     }
 
     /// Follows one page of changes; says whether it was the last for now.
-    pub async fn follow(&mut self, pair: &Pair, place: usize) -> Stopped<bool> {
-        let page = source::changes(&pair.db, &pair.source, &self.progress.intervals[place])?;
+    pub async fn follow(&mut self, pair: &Pair, place: usize, rate: u32) -> Stopped<bool> {
+        let page = source::changes(&pair.db, &pair.source, &self.progress.intervals[place], rate)?;
         let count = page.changes.len();
         let parked = std::mem::take(&mut self.progress.parked);
         let wishes = tokio::task::block_in_place(|| pair.wishes_of_changes(page.changes, &parked));
@@ -296,7 +302,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Stores progress when there is much of it, and waits as long as the rate asks for.
+    /// Stores progress when there is much of it, and notes when the rate allows to go on.
     async fn pace(&mut self, db: &Db, job: &JobRecord) -> Stopped<()> {
         self.live.pulse.lock().note(&self.progress);
         let before = self.saved;
@@ -307,10 +313,6 @@ impl Runner {
         let done = total.saturating_sub(std::mem::replace(&mut self.paced, total));
         let now = Instant::now();
         self.due = self.due.max(now - REFUSED) + Duration::from_secs_f64(done as f64 / f64::from(job.rate));
-        if self.due > now {
-            let changed = self.live.changed.notified();
-            let _ = tokio::time::timeout(self.due - now, changed).await;
-        }
         Ok(())
     }
 

@@ -25,15 +25,20 @@ pub(super) struct ChangedPage {
 }
 
 /// Counts what a page holds.
-#[derive(Default)]
 struct Fill {
     items: usize,
     bytes: usize,
+    items_max: usize,
 }
 
 impl Fill {
+    /// A page is never more than what the job may copy in a second.
+    fn new(rate: u32) -> Fill {
+        Fill { items: 0, bytes: 0, items_max: JOB_PAGE_ITEMS.min(rate as usize) }
+    }
+
     fn is_full(&self) -> bool {
-        self.items >= JOB_PAGE_ITEMS || self.bytes >= JOB_PAGE_BYTES
+        self.items >= self.items_max || self.bytes >= JOB_PAGE_BYTES
     }
 
     fn add(&mut self, bytes: u32) {
@@ -52,13 +57,13 @@ fn range_of<'c>(container: &'c Container, interval: &Interval) -> Result<&'c Arc
     }
 }
 
-pub(super) fn walk(db: &Db, source: &Container, interval: &Interval) -> Result<WalkedPage> {
+pub(super) fn walk(db: &Db, source: &Container, interval: &Interval, rate: u32) -> Result<WalkedPage> {
     tokio::task::block_in_place(|| {
         let range = range_of(source, interval)?;
         let lsn = range.partition.lsn();
         let snapshot = db.inner.committer.snapshot_owned();
         let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
-        let (mut items, mut fill, mut is_last) = (Vec::new(), Fill::default(), true);
+        let (mut items, mut fill, mut is_last) = (Vec::new(), Fill::new(rate), true);
         let after = interval.after.as_ref().map(|place| place.key());
         let scanned = view.scan(&interval.epk(), after.as_ref(), |key, item| {
             if fill.is_full() {
@@ -75,13 +80,13 @@ pub(super) fn walk(db: &Db, source: &Container, interval: &Interval) -> Result<W
 }
 
 /// The changes of an interval behind its cursor. The source has recorded them since before the cursor was set.
-pub(super) fn changes(db: &Db, source: &Container, interval: &Interval) -> Result<ChangedPage> {
+pub(super) fn changes(db: &Db, source: &Container, interval: &Interval, rate: u32) -> Result<ChangedPage> {
     tokio::task::block_in_place(|| {
         let range = range_of(source, interval)?;
         let lsn = range.partition.lsn();
         let snapshot = db.inner.committer.snapshot_owned();
         let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
-        let (mut changes, mut fill, mut is_last) = (Vec::new(), Fill::default(), true);
+        let (mut changes, mut fill, mut is_last) = (Vec::new(), Fill::new(rate), true);
         let (start, mut last) = (interval.cursor(), interval.cursor());
         let read = view.history(&interval.epk(), start, |at, entry| {
             // After a merge two entries may have the same cursor, so a page never ends between such.

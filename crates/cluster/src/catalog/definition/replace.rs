@@ -39,7 +39,8 @@ pub(super) fn replace(current: &ContainerDefinition, body: &Doc) -> Result<Conta
     }
     unmodified(embeddings(&old)?, embeddings(&new)?, "embedding policy")?;
     unmodified(indexes(&old)?, indexes(&new)?, "vector indexing policy")?;
-    Ok(ContainerDefinition { is_followed: current.is_followed, ..replaced })
+    let (is_followed, previous_key) = (current.is_followed, current.previous_key.clone());
+    Ok(ContainerDefinition { is_followed, previous_key, ..replaced })
 }
 
 /// No policy and an empty one say the same.

@@ -11,10 +11,11 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Body;
-use orrery_cluster::{Db, Lane, limits};
+use orrery_cluster::{Catalog, Db, ErrorKind, Lane, limits};
 
 use crate::access::{self, Act, Asked, Grant};
 use crate::activity::ActivityId;
+use crate::address::ContainerAddress;
 use crate::audit::Entry;
 use crate::auth::{self, Entra, Identity, Keys};
 use crate::call::{Call, Trace};
@@ -262,6 +263,21 @@ impl Gateway {
     }
 }
 
+/// The catalog as it is by now, when a request found its container gone because another has just taken its place.
+/// Clients do not repeat requests that their partition has left, so the gateway asks the new one.
+fn exchanged(
+    call: &Call<'_>,
+    at: &ContainerAddress,
+    answer: &Result<Reply, Refusal>,
+) -> Option<Arc<Catalog>> {
+    let Err(Refusal::Db(error)) = answer else { return None };
+    if !matches!(error.kind, ErrorKind::RangeGone) {
+        return None;
+    }
+    let catalog = call.db.catalog();
+    catalog.container_by_rid(at.container.resource.rid).is_none().then_some(catalog)
+}
+
 /// All but point operations are boxed: a future is as large as the largest it may await, and is copied
 /// on its way into the connection, so a read would pay for the state of queries and batches.
 async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Result<Reply, Refusal> {
@@ -280,11 +296,25 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
         }
         Endpoint::Items { database, container } => {
             let at = address::owner_container(catalog, &database, &container)?;
-            Box::pin(items::feed(call, &at, body)).await
+            let answer = Box::pin(items::feed(call, &at, body.clone())).await;
+            match exchanged(call, &at, &answer) {
+                None => answer,
+                Some(catalog) => {
+                    let at = address::owner_container(&catalog, &database, &container)?;
+                    Box::pin(items::feed(call, &at, body)).await
+                }
+            }
         }
         Endpoint::Item { database, container, item } => {
             let at = address::owner_container(catalog, &database, &container)?;
-            items::one(call, &at, &item, body).await
+            let answer = items::one(call, &at, &item, body.clone()).await;
+            match exchanged(call, &at, &answer) {
+                None => answer,
+                Some(catalog) => {
+                    let at = address::owner_container(&catalog, &database, &container)?;
+                    Box::pin(items::one(call, &at, &item, body)).await
+                }
+            }
         }
         Endpoint::KeyDelete { .. } if *call.trace.method != Method::POST => Err(Own::MethodNotAllowed.into()),
         Endpoint::KeyDelete { database, container } => {

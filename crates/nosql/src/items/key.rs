@@ -4,6 +4,7 @@
 //! `[{}]` is a key whose property is not there, `[null]` one whose property is null, and `[]` what clients
 //! of containers without a key of their own send, which means the same as all properties missing.
 
+use orrery_cluster::ContainerDefinition;
 use orrery_doc::{Doc, KeyComponent, PartitionKey, PartitionKeyDef, PartitionKeyError, PartitionKeyKind};
 
 use crate::errors::{Own, Refusal};
@@ -25,6 +26,23 @@ pub(crate) fn of_document(
     let key = of_request(def, header)?;
     check_document(def, &key, doc)?;
     Ok(key)
+}
+
+/// The same for a container that may have been given another key while clients knew the old one: they name the old one
+/// for a while, but the document says where it belongs.
+pub(crate) fn of_written(
+    definition: &ContainerDefinition,
+    header: Option<&str>,
+    doc: &Doc,
+) -> Result<PartitionKey, Refusal> {
+    let named = of_document(&definition.key, header, doc);
+    let previous = definition.previous_key.as_ref().filter(|_| named.is_err());
+    match previous {
+        Some(previous) if of_document(previous, header, doc).is_ok() => {
+            full(&definition.key, PartitionKey::extract(&definition.key, doc.as_ref()))
+        }
+        _ => named,
+    }
 }
 
 /// Refuses a document that belongs to another logical partition.
@@ -161,6 +179,27 @@ mod tests {
         ] {
             let doc = json::parse(body.as_bytes(), 128).expect("a body");
             assert_eq!(outcome(of_document(def, Some(header), &doc)), wanted, "{header} {body}");
+        }
+    }
+
+    #[test]
+    fn documents_may_name_the_key_that_their_container_had_before() {
+        let body = br#"{"id":"c","partitionKey":{"paths":["/a","/b"],"kind":"MultiHash","version":2}}"#;
+        let body = json::parse(body, 128).expect("a body");
+        let mut definition = ContainerDefinition::parse(&body).expect("a definition");
+        let doc = json::parse(br#"{"pk":"x","a":"y","b":1}"#, 128).expect("a document");
+        let of = |definition: &ContainerDefinition, header| {
+            of_written(definition, Some(header), &doc).map(|key| key.to_json()).map_err(|_| ())
+        };
+        assert_eq!(of(&definition, r#"["x"]"#), Err(()));
+        definition.previous_key = Some(def(&["/pk"]));
+        for (header, wanted) in [
+            (r#"["x"]"#, Ok(r#"["y",1]"#.to_owned())),
+            (r#"["y",1]"#, Ok(r#"["y",1]"#.to_owned())),
+            (r#"["other"]"#, Err(())),
+            (r#"["y",2]"#, Err(())),
+        ] {
+            assert_eq!(of(&definition, header), wanted, "{header}");
         }
     }
 

@@ -37,7 +37,7 @@ pub(crate) async fn create(
     body: &[u8],
 ) -> Result<Reply, Refusal> {
     let item = ItemBody::parse(body)?;
-    let key = key::of_document(&container.definition.key, call.headers.partition_key, &item.doc)?;
+    let key = key::of_written(&container.definition, call.headers.partition_key, &item.doc)?;
     let target = Target::Id(item.id);
     let op = match call.headers.is_upsert {
         true => op(call, container, target, Action::Upsert(item.doc)),
@@ -58,7 +58,7 @@ pub(crate) async fn replace(
     body: &[u8],
 ) -> Result<Reply, Refusal> {
     let item = ItemBody::parse(body)?;
-    let key = key::of_document(&container.definition.key, call.headers.partition_key, &item.doc)?;
+    let key = key::of_written(&container.definition, call.headers.partition_key, &item.doc)?;
     let old_id = match &target {
         Target::Id(id) => id.clone(),
         Target::Rid(_) => stored_id(call, container, &key, &target).await?,

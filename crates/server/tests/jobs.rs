@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-const ITEMS: u64 = 4_000;
+const ITEMS: u64 = 3_000;
 
 fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_orrery"))
@@ -119,7 +119,7 @@ fn a_copy_and_a_new_key_are_exact_under_writes_and_kills() {
     world.container("t", &["/city"]);
     field.load(world.port(), 4);
     let crowd = Crowd::start(&field, world.port.clone(), 4, 1_000.0);
-    let body = json!({"kind": "copy", "rate": 4_000,
+    let body = json!({"kind": "copy", "rate": 3_000,
         "source": {"database": "d", "container": "c"}, "target": {"database": "d", "container": "t"}});
     let id = world.post("/_orrery/jobs", body)["id"].as_str().expect("an id").to_owned();
     world.wait(&id, |job| job["itemsCopied"].as_u64() > Some(ITEMS / 3));
@@ -145,7 +145,7 @@ fn a_copy_and_a_new_key_are_exact_under_writes_and_kills() {
 fn rekey(world: &mut World, field: &Field, mut model: Model) {
     let before = world.ask("GET", "/dbs/d/colls/c", &Value::Null).1;
     let crowd = Crowd::start_with(field, world.port.clone(), 4, 1_000.0, &model);
-    let body = json!({"kind": "rekey", "rate": 4_000, "completesItself": false,
+    let body = json!({"kind": "rekey", "rate": 3_000, "completesItself": false,
         "container": {"database": "d", "container": "c"},
         "partitionKey": {"paths": ["/region", "/pk"], "kind": "MultiHash", "version": 2}});
     let id = world.post("/_orrery/jobs", body)["id"].as_str().expect("an id").to_owned();

@@ -82,6 +82,22 @@ impl Ground {
 }
 
 impl Site {
+    pub fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    /// SIGKILL, and another server on the same folder.
+    pub fn kill_and_start(&mut self, ground: &Ground) -> Result<()> {
+        let id = self.id().to_string();
+        let sent = std::process::Command::new("kill").args(["-KILL", &id]).status()?;
+        ensure!(sent.success(), "SIGKILL could not be sent");
+        while self.server.is_alive() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        *self = ground.start()?;
+        Ok(())
+    }
+
     pub fn id(&self) -> u32 {
         self.server.id()
     }

@@ -59,6 +59,6 @@ export async function manage(verb, path, body) {
     headers: { "x-ms-date": date, authorization: encodeURIComponent(`type=master&ver=1.0&sig=${signature}`) },
     body: body === undefined ? undefined : JSON.stringify(body),
   });
-  if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
+  if (!answer.ok) throw new Error(`${answer.status}: ${await answer.text()}`);
   return answer.json();
 }

@@ -6,8 +6,8 @@
 use orrery_doc::EpkRange;
 
 use crate::history::{HistoryBounds, HistoryEntry, StoredEntry};
-use crate::lineage::{Entries, Sequence, Source};
 use crate::limits::{FEED_SORTED_BYTES_MAX, FEED_SORTED_ITEMS_MAX};
+use crate::lineage::{Entries, Sequence, Source};
 use crate::view::{damaged, parse_place, read_item};
 use crate::{Item, ItemKey, Lsn, OpError, Scan, View};
 

@@ -133,6 +133,8 @@ pub const THROUGHPUT_DEFAULT: u32 = 400;
 pub const SERVERLESS_THROUGHPUT: u32 = 5_000;
 /// Logical partitions that may be written to between planning a split and carrying it out; with more it is planned anew.
 pub const SPLIT_TOUCHED_MAX: usize = 200_000;
+/// Ranges that are remembered when others have succeeded them, for clients that still name them.
+pub const GONE_RANGES_MAX: usize = 256;
 /// Partitions that one split may make.
 pub const SPLIT_CHILDREN_MAX: u32 = 16;
 
@@ -182,6 +184,11 @@ pub struct PartitionLimits {
 impl Default for PartitionLimits {
     fn default() -> Self {
         const GB: u64 = 1024 * 1024 * 1024;
-        Self { logical_partition_bytes: 20 * GB, partition_bytes: 50 * GB, partition_throughput: 10_000, merge_after: Duration::from_secs(600) }
+        Self {
+            logical_partition_bytes: 20 * GB,
+            partition_bytes: 50 * GB,
+            partition_throughput: 10_000,
+            merge_after: Duration::from_secs(600),
+        }
     }
 }

@@ -72,12 +72,8 @@ impl PartitionSpec {
 
     /// Each sequence by itself, oldest first; within each, times grow with LSNs.
     pub(crate) fn sequences(&self) -> impl Iterator<Item = Source> {
-        let own = Source {
-            number: self.number,
-            range: self.range.clone(),
-            after: self.base(),
-            to: Lsn(u64::MAX),
-        };
+        let own =
+            Source { number: self.number, range: self.range.clone(), after: self.base(), to: Lsn(u64::MAX) };
         self.sources.iter().cloned().chain(std::iter::once(own))
     }
 
@@ -148,9 +144,10 @@ impl Stream {
         let (lsn, place) = after.next();
         let to = to.min(source.to).0;
         let (lower, upper) = match sequence {
-            Sequence::Latest => {
-                (keys::feed(source.number, lsn, place).to_vec(), keys::feed(source.number, to, u16::MAX).to_vec())
-            }
+            Sequence::Latest => (
+                keys::feed(source.number, lsn, place).to_vec(),
+                keys::feed(source.number, to, u16::MAX).to_vec(),
+            ),
             Sequence::History => (
                 keys::history(source.number, lsn, place).to_vec(),
                 keys::history(source.number, to, u16::MAX).to_vec(),

@@ -163,13 +163,7 @@ impl<'a> NetEffect<'a> {
         }
     }
 
-    fn change_item(
-        &mut self,
-        epk: &Epk,
-        item_key: &[u8],
-        before: Option<&Version>,
-        after: Option<&Version>,
-    ) {
+    fn change_item(&mut self, epk: &Epk, item_key: &[u8], before: Option<&Version>, after: Option<&Version>) {
         let feed_key = |version: &Version| {
             let header = &version.item().header;
             keys::feed(self.spec.number_of(epk, header.lsn), header.lsn.0, header.place).to_vec()

@@ -92,7 +92,10 @@ impl Partition {
     /// Whether there is more than one logical partition, so that a split could divide the bytes.
     pub fn holds_several(&self, snapshot: &Snapshot) -> bool {
         let (lower, upper) = keys::logical_size_range(self.spec.container, &self.spec.range);
-        snapshot.keys(Keyspace::Meta, Bound::Included(&lower), Bound::Excluded(&upper), false).nth(1).is_some()
+        snapshot
+            .keys(Keyspace::Meta, Bound::Included(&lower), Bound::Excluded(&upper), false)
+            .nth(1)
+            .is_some()
     }
 }
 

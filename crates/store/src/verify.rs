@@ -19,7 +19,8 @@ use crate::terms::Terms;
 use crate::unique::{UniqueKeys, decode_holders, entry_keys};
 use crate::view::{Scan, View, damaged};
 use crate::{
-    FeedCursor, Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Schema, keys,
+    FeedCursor, Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts,
+    Schema, keys,
 };
 
 /// Findings beyond this many are only counted.
@@ -220,14 +221,26 @@ impl Partition {
         snapshot: &Snapshot,
         schema: &'a Schema,
     ) -> Result<Vec<IndexCheck<'a>>, EngineError> {
-        let check =
-            |generation, is_shared, policy: &'a IndexingPolicy, reached| -> Result<IndexCheck<'a>, EngineError> {
-                // What is stored, not what is remembered of it.
-                let stored = PathCounts::read(snapshot, self.spec.number, generation)?;
-                Ok(IndexCheck { generation, is_shared, policy, reached, entries: 0, stored, counted: HashMap::new() })
-            };
+        let check = |generation,
+                     is_shared,
+                     policy: &'a IndexingPolicy,
+                     reached|
+         -> Result<IndexCheck<'a>, EngineError> {
+            // What is stored, not what is remembered of it.
+            let stored = PathCounts::read(snapshot, self.spec.number, generation)?;
+            Ok(IndexCheck {
+                generation,
+                is_shared,
+                policy,
+                reached,
+                entries: 0,
+                stored,
+                counted: HashMap::new(),
+            })
+        };
         let active = &schema.index;
-        let mut checks = vec![check(active.generation, active.is_borrowed, &active.policy, Reached::Everything)?];
+        let mut checks =
+            vec![check(active.generation, active.is_borrowed, &active.policy, Reached::Everything)?];
         if let Some(index) = &schema.building {
             let build = Build::read(snapshot, self.spec.number)?;
             let build = build.filter(|build| build.generation == index.generation);

@@ -19,7 +19,14 @@ struct World {
 }
 
 fn spec() -> PartitionSpec {
-    PartitionSpec { number: 7, container: 3, rid_generation: 8, range: EpkRange::full(), rid_prefix: 2, sources: vec![] }
+    PartitionSpec {
+        number: 7,
+        container: 3,
+        rid_generation: 8,
+        range: EpkRange::full(),
+        rid_prefix: 2,
+        sources: vec![],
+    }
 }
 
 fn key_def() -> PartitionKeyDef {
@@ -219,7 +226,9 @@ fn old_entries_are_erased_in_steps() {
     }
     let is_outlived = |world: &World, since: u64| {
         let bounds = world.partition.history().expect("something was recorded");
-        bounds.is_outlived(&world.engine.snapshot(), &spec(), since * TICKS_PER_SECOND).expect("entries decode")
+        bounds
+            .is_outlived(&world.engine.snapshot(), &spec(), since * TICKS_PER_SECOND)
+            .expect("entries decode")
     };
     assert!(!is_outlived(&world, 10) && is_outlived(&world, 11));
     world.erase(Some(65), 4);

@@ -24,7 +24,14 @@ struct World {
 }
 
 fn spec() -> PartitionSpec {
-    PartitionSpec { number: 7, container: 3, rid_generation: 8, range: EpkRange::full(), rid_prefix: 2, sources: vec![] }
+    PartitionSpec {
+        number: 7,
+        container: 3,
+        rid_generation: 8,
+        range: EpkRange::full(),
+        rid_prefix: 2,
+        sources: vec![],
+    }
 }
 
 fn key_def() -> PartitionKeyDef {

@@ -17,7 +17,7 @@ mod record;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use orrery_doc::Epk;
+use orrery_doc::{Epk, EpkRange};
 
 use crate::copy::JobRecord;
 use crate::offer::Offer;
@@ -31,7 +31,7 @@ pub use children::{Child, ChildKind};
 pub use definition::{ContainerDefinition, check_name};
 pub(crate) use load::{Loaded, catalog_spec};
 pub(crate) use ranges::Succession;
-pub(crate) use record::{Counters, rid_text, HoursRecord, RangeIndexRecord};
+pub(crate) use record::{Counters, HoursRecord, RangeIndexRecord, rid_text};
 
 /// Everything that exists at one moment.
 #[derive(Clone, Default)]
@@ -69,6 +69,8 @@ pub struct Container {
     /// Ordered by key space, without gaps.
     pub(crate) ranges: Vec<Arc<Range>>,
     pub(crate) next_range: u32,
+    /// Ranges that others have succeeded, and what they held; the newest last, and only so many.
+    pub(crate) gone: Arc<Vec<(u32, EpkRange)>>,
     /// The indexing policy that the active indexes were made by, while others are being built.
     pub(crate) index_made_by: Option<serde_json::Value>,
     /// Set when the container lives from its database's throughput.
@@ -221,6 +223,11 @@ impl Container {
     pub(crate) fn range_of(&self, epk: &Epk) -> &Arc<Range> {
         let place = self.ranges.partition_point(|range| range.epk().min <= *epk);
         &self.ranges[place.saturating_sub(1)]
+    }
+
+    /// What a range held that others have succeeded not long ago.
+    pub fn gone_range(&self, id: u32) -> Option<&EpkRange> {
+        self.gone.iter().find(|(gone, _)| *gone == id).map(|(_, range)| range)
     }
 
     pub(crate) fn range_by_id(&self, id: u32) -> Option<&Arc<Range>> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use orrery_store::engine::Batch;
+use orrery_store::limits::GONE_RANGES_MAX;
 use orrery_store::{Partition, PartitionSpec};
 
 use super::indexes::Policies;
@@ -177,5 +178,8 @@ fn replaced(current: &Container, old: &[Arc<Range>], new: &[Arc<Range>], next_ra
     let kept = current.ranges.iter().filter(|range| !is_old(old, range.id));
     let mut ranges: Vec<Arc<Range>> = kept.chain(new).cloned().collect();
     ranges.sort_by(|a, b| a.epk().min.cmp(&b.epk().min));
-    Container { ranges, next_range, ..current.clone() }
+    let gone = current.gone.iter().cloned().chain(old.iter().map(|range| (range.id, range.epk().clone())));
+    let mut gone: Vec<_> = gone.collect();
+    gone.drain(..gone.len().saturating_sub(GONE_RANGES_MAX));
+    Container { ranges, next_range, gone: Arc::new(gone), ..current.clone() }
 }

@@ -12,6 +12,7 @@ use super::*;
 
 mod access;
 mod children;
+mod splits;
 mod throughput;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

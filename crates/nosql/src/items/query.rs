@@ -41,13 +41,23 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let spec = QuerySpec::parse(body)?;
     let program = compile_with(&spec.text, &spec.parameters, &computed_properties(container)?)?;
     let compile_time = started.elapsed();
-    let scope = narrow(call, container, &spec, &program)?;
     let options = options::page(call.headers, call.db.account().consistency)?;
-    let found = match call.headers.merge_here && !spans_one(container, &scope) && needs_plan(program.query())
-    {
-        true => call.db.query_merged(container, &scope, &program, &options).await,
-        false => call.db.query(container, &scope, &program, &options).await,
+    let mut container = container.clone();
+    let (scope, found) = loop {
+        let Place { scope, merges } = narrow(call, &container, &spec, &program)?;
+        let found = match merges && !spans_one(&container, &scope) && needs_plan(program.query()) {
+            true => call.db.query_merged(&container, &scope, &program, &options).await,
+            false => call.db.query(&container, &scope, &program, &options).await,
+        };
+        match (&found, call.db.catalog().container_by_rid(container.resource.rid)) {
+            // The range was succeeded by others while it was asked.
+            (Err(error), Some(newer)) if is_gone(error) && knows_as_gone(newer, &scope) => {
+                container = newer.clone();
+            }
+            _ => break (scope, found),
+        }
     };
+    let container = &container;
     let mut page = match found {
         Ok(page) => page,
         Err(Error { kind: ErrorKind::NeedsQueryPlan, .. }) => {
@@ -94,6 +104,36 @@ fn describe(container: &Container, spec: &QuerySpec, features: &Features) -> orr
     describe_with(&spec.text, &spec.parameters, &container.definition.key, features, &settings)
 }
 
+/// Where a query runs.
+struct Place {
+    scope: Scope,
+    /// Whether the answers of several partitions are merged here.
+    merges: bool,
+}
+
+fn is_gone(error: &Error) -> bool {
+    matches!(error.kind, ErrorKind::RangeGone)
+}
+
+fn knows_as_gone(container: &Container, scope: &Scope) -> bool {
+    matches!(scope, Scope::Range { range_id, .. } if container.gone_range(*range_id).is_some())
+}
+
+/// A client may name a range that was split or merged since it looked. The service tells it so, and some SDKs then ask
+/// partitions twice or for ever. What the range held is known, so the question is answered as it was meant.
+fn of_gone(container: &Container, scope: Scope) -> (Scope, bool) {
+    match &scope {
+        Scope::Range { range_id, epk } => match container.gone_range(*range_id) {
+            Some(gone) => {
+                let part = epk.as_ref().map_or_else(|| gone.clone(), |epk| epk.intersection(gone));
+                (Scope::Epk(part), true)
+            }
+            None => (scope, false),
+        },
+        _ => (scope, false),
+    }
+}
+
 /// Decides where a query runs, or refuses to run it.
 ///
 /// A filter for one partition key is as good as the header. Other queries over the whole container need leave to
@@ -103,10 +143,10 @@ fn narrow(
     container: &Container,
     spec: &QuerySpec,
     program: &Program,
-) -> Result<Scope, Refusal> {
+) -> Result<Place, Refusal> {
     let def = &container.definition.key;
-    let mut scope = scope::of_request(def, call.headers)?;
-    let (crosses, merges) = (call.headers.enable_cross_partition, call.headers.merge_here);
+    let (mut scope, is_gone) = of_gone(container, scope::of_request(def, call.headers)?);
+    let (crosses, merges) = (call.headers.enable_cross_partition, call.headers.merge_here || is_gone);
     if matches!(scope, Scope::Container) && program.needs_items() {
         // Clients are to merge what they said may cross partitions, and they refuse aggregates that they
         // could not merge: they are given the chance even where a filter happens to name one partition.
@@ -121,7 +161,7 @@ fn narrow(
     }
     let is_served = merges || !needs_plan(program.query()) || !program.needs_items();
     if is_served || spans_one(container, &scope) {
-        return Ok(scope);
+        return Ok(Place { scope, merges });
     }
     Err(needs_plan_refusal(container, spec))
 }

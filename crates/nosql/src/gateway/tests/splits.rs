@@ -1,0 +1,88 @@
+//! What a client sees that does not know of a split.
+
+use super::*;
+
+const DOCS: &str = "/dbs/d/colls/c/docs";
+
+async fn with_items(count: usize) -> Server {
+    let server = Server::start(false);
+    server.post("/dbs", json!({"id": "d"})).await.expect(201);
+    let body = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+    server.post("/dbs/d/colls", body).await.expect(201);
+    for number in 0..count {
+        let key = json!([number]).to_string();
+        let headers = [("x-ms-documentdb-partitionkey", key.as_str())];
+        let body = json!({"id": number.to_string(), "pk": number, "n": number * 7 % count});
+        server.send("POST", DOCS, &headers, &body).await.expect(201);
+    }
+    server
+}
+
+impl Server {
+    async fn split(&self, range: u32, children: u32) {
+        let catalog = self.0.0.db.catalog();
+        let container =
+            catalog.database("d").and_then(|database| database.container("c")).expect("made before");
+        self.0.0.db.split(container, range, children).await.expect("it can be split");
+    }
+
+    /// All pages of a query that names a range.
+    async fn query_range(
+        &self,
+        range: &str,
+        text: &str,
+        mut after_page: impl AsyncFnMut(usize),
+    ) -> Vec<Value> {
+        let (mut rows, mut continuation, mut pages) = (Vec::new(), String::new(), 0);
+        loop {
+            let headers = [
+                ("x-ms-documentdb-isquery", "True"),
+                ("x-ms-documentdb-partitionkeyrangeid", range),
+                ("x-ms-max-item-count", "7"),
+                ("x-ms-continuation", continuation.as_str()),
+            ];
+            let answer = self.send("POST", DOCS, &headers, &json!({"query": text})).await.expect(200);
+            rows.extend(answer.body["Documents"].as_array().expect("rows").iter().cloned());
+            continuation = answer.header("x-ms-continuation").to_owned();
+            if continuation.is_empty() {
+                return rows;
+            }
+            pages += 1;
+            after_page(pages).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_of_a_range_that_was_split_are_answered_as_they_were_meant() {
+    let server = with_items(40).await;
+    let ordered: Vec<Value> = (0..40).map(Value::from).collect();
+    let text = "SELECT VALUE c.n FROM c ORDER BY c.n";
+    // The split comes between two pages.
+    let rows = server
+        .query_range("0", text, async |pages| {
+            if pages == 2 {
+                server.split(0, 3).await;
+            }
+        })
+        .await;
+    assert_eq!(rows, ordered);
+    server.split(1, 2).await;
+    assert_eq!(server.query_range("0", text, async |_| {}).await, ordered);
+    assert_eq!(server.query_range("0", "SELECT VALUE COUNT(1) FROM c", async |_| {}).await, [json!(40)]);
+    assert_eq!(server.query_range("0", "SELECT VALUE c.n FROM c", async |_| {}).await.len(), 40);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_of_changes_are_told_that_their_range_is_gone() {
+    let server = with_items(4).await;
+    server.split(0, 2).await;
+    let headers = [("a-im", "Incremental feed"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
+    let answer = server.send("GET", DOCS, &headers, &Value::Null).await.expect(410);
+    assert_eq!(answer.header("x-ms-substatus"), "1002");
+    let ranges = server.get("/dbs/d/colls/c/pkranges").await.expect(200);
+    let parents = |range: &Value| range["parents"].clone();
+    let ranges: Vec<Value> =
+        ranges.body["PartitionKeyRanges"].as_array().expect("ranges").iter().map(parents).collect();
+    assert_eq!(ranges, [json!(["0"]), json!(["0"])]);
+}

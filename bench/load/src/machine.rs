@@ -12,6 +12,12 @@ pub fn processor_seconds(process: u32) -> f64 {
     ticks_of(&format!("/proc/{process}/stat"), 11..13)
 }
 
+/// Bytes that a process has caused to be written to disk.
+pub fn written_bytes(process: u32) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
+    io.lines().find_map(|line| line.strip_prefix("write_bytes: ")?.parse().ok()).unwrap_or(0)
+}
+
 /// The sum of some fields of a process's line, counted after its name, in seconds.
 fn ticks_of(path: &str, fields: Range<usize>) -> f64 {
     let stat = fs::read_to_string(path).unwrap_or_default();

@@ -5,6 +5,7 @@
 //! to read. Everything runs on loopback, in processes and folders that the run itself makes and ends.
 
 mod bare;
+mod copy;
 mod creates;
 mod engine;
 mod growth;
@@ -23,6 +24,7 @@ mod rounds;
 mod scripts;
 mod settings;
 mod site;
+mod splits;
 mod start;
 
 use std::time::Instant;
@@ -55,7 +57,7 @@ fn main() -> Result<()> {
 
 type Run = fn(&Settings, &mut Report) -> Result<()>;
 
-const SECTIONS: [(Section, Run); 8] = [
+const SECTIONS: [(Section, Run); 10] = [
     (Section::Start, start::run),
     (Section::Reads, reads::run),
     (Section::Creates, creates::run),
@@ -64,4 +66,6 @@ const SECTIONS: [(Section, Run); 8] = [
     (Section::Queries, queries::run),
     (Section::Scripts, scripts::run),
     (Section::Insight, insight::run),
+    (Section::Copy, copy::run),
+    (Section::Splits, splits::run),
 ];

@@ -22,6 +22,10 @@ pub struct Settings {
     /// Containers of the larger start.
     #[arg(long, default_value_t = 200)]
     pub containers: u32,
+    /// GiB in the partition that is split.
+    #[arg(long, default_value_t = 1.0)]
+    pub split_gib: f64,
+
     /// Seconds of each round of load.
     #[arg(long, default_value_t = 4.0)]
     pub seconds: f64,
@@ -56,6 +60,8 @@ pub enum Section {
     Queries,
     Scripts,
     Insight,
+    Copy,
+    Splits,
 }
 
 impl Settings {

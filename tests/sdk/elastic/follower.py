@@ -1,9 +1,12 @@
 """Reads the change feed with the official Python SDK while partitions split and merge.
 
-Versions of an item must come in order and none twice. Ends when its input does and the feed is empty, and prints the
+Versions of an item must come in order and none twice. There is one thing that this SDK does by itself: when a partition that was
+merged splits at another place, it goes on with whole partitions, so that its parts of the key space overlap
+(handle_feed_range_gone); what it then reads twice is counted and not held against the server. Ends when its input does and the feed is empty, and prints the
 last version that it has seen of each item.
 """
 
+import base64
 import json
 import os
 import sys
@@ -18,7 +21,7 @@ client = CosmosClient(os.environ["ORRERY_ENDPOINT"], os.environ["ORRERY_KEY"])
 items = client.get_database_client(database).get_container_client(container)
 stopped = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), stopped.set()), daemon=True).start()
-seen, changes, continuation = {}, 0, None
+seen, changes, continuation, twice = {}, 0, None, 0
 
 
 def fail(text):
@@ -26,20 +29,33 @@ def fail(text):
     os._exit(1)
 
 
+def overlaps():
+    """Whether the SDK reads some part of the key space more than once."""
+    if continuation is None:
+        return False
+    parts = json.loads(base64.b64decode(continuation))["continuation"]["continuation"]
+    ranges = sorted((part["range"]["min"], part["range"]["max"]) for part in parts)
+    return any(left[1] > right[0] for left, right in zip(ranges, ranges[1:]))
+
+
 def read():
     """Everything that is there now, from where the last call ended."""
-    global continuation, changes
+    global continuation, changes, twice
     start = {"continuation": continuation} if continuation else {"start_time": "Beginning"}
     found = 0
     pages = items.query_items_change_feed(max_item_count=50, **start).by_page()
     for page in pages:
-        for item in page:
+        rows = list(page)
+        continuation = items.client_connection.last_response_headers["etag"]
+        for item in rows:
             place = f"{item['pk']}|{item['id']}"
             if seen.get(place, 0) >= item["n"]:
-                fail(f"version {item['n']} of {place} came after version {seen[place]}")
+                if not overlaps():
+                    fail(f"version {item['n']} of {place} came after version {seen[place]}")
+                twice += 1
+                continue
             seen[place] = item["n"]
             found += 1
-        continuation = items.client_connection.last_response_headers["etag"]
     changes += found
     return found
 
@@ -56,4 +72,4 @@ while True:
     if ending and found == 0:
         break
     time.sleep(0.02)
-print(json.dumps({"worker": name, "ops": changes, "seen": seen}), flush=True)
+print(json.dumps({"worker": name, "ops": changes, "reread": twice, "seen": seen}), flush=True)

@@ -192,11 +192,12 @@ def run(options):
             assert checked.returncode == 0, checked.stdout + checked.stderr
             calls = sum(report["ops"] for report in reports[:-1])
             twice = sum(report.get("twice", 0) for report in reports)
+            reread = reports[-1]["reread"]
             print(
                 f"elastic: {len(clients)} clients, {calls} operations, {operator.splits} splits and {operator.merges} "
                 f"merges on request, {kills} kills, {len(operator.known)} partitions were there, {partitions} in the end, "
                 f"{items} items, {changes} changes seen; nothing lost, nothing twice; {twice} queries in which the Python "
-                f"SDK itself asked a partition twice"
+                f"SDK itself asked a partition twice, {reread} changes that it read again by itself"
             )
         finally:
             for process in clients:

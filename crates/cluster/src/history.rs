@@ -40,9 +40,7 @@ impl Db {
     /// Erases what is outlived at a moment; an error means that the database is stopping.
     pub(crate) async fn erase_histories(&self, now: u64) -> Result<(), ErrorKind> {
         // What a job still follows stays, however old it is.
-        for container in
-            self.catalog().containers().filter(|container| !container.definition.is_followed)
-        {
+        for container in self.catalog().containers().filter(|container| !container.definition.is_followed) {
             let retention = container.definition.retention();
             let keep_since = retention.map(|retention| now.saturating_sub(ticks(retention)));
             for range in &container.ranges {

@@ -16,8 +16,8 @@ use orrery_store::limits::{
     PartitionLimits,
 };
 use orrery_store::{
-    Ahead, DefaultTtl, Done, Etag, Group, ItemKey, Lifetimes, Lsn, Meter, OpError, Partition,
-    Prepared, Schema, Txn, TxnError,
+    Ahead, DefaultTtl, Done, Etag, Group, ItemKey, Lifetimes, Lsn, Meter, OpError, Partition, Prepared,
+    Schema, Txn, TxnError,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};

@@ -144,7 +144,8 @@ pub fn divide(def: &PartitionKeyDef, range: &EpkRange, n: u32) -> Vec<Epk> {
             let (low, high) = (first_hash(&range.min), first_hash(&range.max));
             v1_boundary(low + (high - low) * u64::from(i) / u64::from(n))
         } else {
-            let end = if range.max.as_bytes().first() >= Some(&0x40) { MAX_V2_HASH } else { padded(&range.max) };
+            let end =
+                if range.max.as_bytes().first() >= Some(&0x40) { MAX_V2_HASH } else { padded(&range.max) };
             let low = padded(&range.min).min(end);
             Epk::from_bytes(&(low + (end - low) / u128::from(n) * u128::from(i)).to_be_bytes())
         };

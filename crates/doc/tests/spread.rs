@@ -63,7 +63,9 @@ fn a_million_keys_of_each_kind_spread_evenly_over_sixteen_partitions() {
             }
             let mean = KEYS as f64 / f64::from(PARTITIONS);
             let worst = counts.iter().copied().max().unwrap_or(0) as f64 / mean;
-            println!("{kind}, version {version:?}: the fullest of {PARTITIONS} partitions has {worst:.4} of the mean");
+            println!(
+                "{kind}, version {version:?}: the fullest of {PARTITIONS} partitions has {worst:.4} of the mean"
+            );
             assert!(worst <= WORST, "{kind}: {counts:?}");
         }
     }

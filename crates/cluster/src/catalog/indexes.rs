@@ -218,8 +218,11 @@ impl Container {
 
     /// The indexes that are in use now, and by nobody once the record has taken effect.
     pub(super) fn retired_by(&self, record: &IndexRecord) -> Vec<RetiredRecord> {
-        let used: HashSet<u32> =
-            record.ranges.iter().flat_map(|index| std::iter::once(index.active).chain(index.building)).collect();
+        let used: HashSet<u32> = record
+            .ranges
+            .iter()
+            .flat_map(|index| std::iter::once(index.active).chain(index.building))
+            .collect();
         let mut retired: Vec<RetiredRecord> = Vec::new();
         for range in &self.ranges {
             let schema = range.schema.load();

@@ -11,8 +11,8 @@ use orrery_store::{ItemHeader, Lifetimes, Partition, PartitionSpec, Scan, View};
 use super::children::load_child;
 use super::indexes::Policies;
 use super::record::{
-    ChildRecord, ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, HoursRecord, IndexRecord, OfferRecord,
-    RangesRecord, Record, RetiredRecord, to_doc,
+    ChildRecord, ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, HoursRecord, IndexRecord,
+    OfferRecord, RangesRecord, Record, RetiredRecord, to_doc,
 };
 use super::{Catalog, Container, ContainerDefinition, Database};
 use crate::copy::JobRecord;
@@ -171,6 +171,7 @@ impl Builder<'_> {
         let mut definition = ContainerDefinition::parse(&body)
             .map_err(|error| OpenError::Catalog(format!("container {}: {}", record.rid, error.kind)))?;
         definition.is_followed = catalog.is_followed(record.rid);
+        definition.previous_key = catalog.previous_key(record.rid);
         let resource =
             make_resource(ResourceKind::Container, record.rid, body, header).map_err(OpenError::Catalog)?;
         let database = record.rid.database_part().and_then(|rid| catalog.database_by_rid(rid));
@@ -188,6 +189,7 @@ impl Builder<'_> {
             definition,
             ranges,
             next_range: ranges_record.next_range,
+            gone: Arc::default(),
             index_made_by: index.made_by,
             shared_budget: if offer.is_none() { database.budget.clone() } else { None },
             throughput: Arc::default(),

@@ -75,7 +75,9 @@ impl Db {
         });
         let (plan, before) = planned.map_err(|error| ErrorKind::Op { place: 0, error })?;
         if plan.ranges(range.epk()).len() < 2 {
-            return Err(Error::invalid("The partition holds one logical partition only, which never splits."));
+            return Err(Error::invalid(
+                "The partition holds one logical partition only, which never splits.",
+            ));
         }
         Ok((plan, before))
     }

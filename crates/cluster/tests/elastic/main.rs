@@ -78,7 +78,10 @@ async fn nobody_notices_splits_and_merges() {
     }
     world.check_counts(items).await;
     world.verify();
-    println!("{splits_done} splits, {merges_done} merges, {writes} writes, {items} items, {} changes", follower.seen);
+    println!(
+        "{splits_done} splits, {merges_done} merges, {writes} writes, {items} items, {} changes",
+        follower.seen
+    );
     assert!(merges_done > 0 && writes > 1_000, "{merges_done} merges, {writes} writes");
 }
 
@@ -111,12 +114,14 @@ async fn what_was_split_or_merged_is_so_after_a_restart() {
     for number in 100..300 {
         world.put(number, 200).await;
     }
-    let before: Vec<_> = world.ranges().iter().map(|range| (range.id, range.parents.clone(), range.lsn)).collect();
+    let before: Vec<_> =
+        world.ranges().iter().map(|range| (range.id, range.parents.clone(), range.lsn)).collect();
     assert_eq!(before.len(), 2);
     world.verify();
     world.close().await;
     let world = World::on_disk(folder.path()).await;
-    let after: Vec<_> = world.ranges().iter().map(|range| (range.id, range.parents.clone(), range.lsn)).collect();
+    let after: Vec<_> =
+        world.ranges().iter().map(|range| (range.id, range.parents.clone(), range.lsn)).collect();
     assert_eq!(before, after);
     world.check_counts(300).await;
     world.verify();

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use orrery_cluster::limits::PartitionLimits;
 use orrery_cluster::store::{Action, Op, Precondition, Target};
 use orrery_cluster::{
-    AccessChoice, Account, Consistency, Container, ContainerDefinition, Db, DbOptions, Durability, PageOptions,
-    RangeInfo, Scope, Storage, Throughput, WriteOptions,
+    AccessChoice, Account, Consistency, Container, ContainerDefinition, Db, DbOptions, Durability,
+    PageOptions, RangeInfo, Scope, Storage, Throughput, WriteOptions,
 };
 use orrery_doc::{Doc, EpkRange, PartitionKey, divide, epk, json};
 use orrery_query::{Parameters, Program, compile};
@@ -80,7 +80,8 @@ impl World {
         });
         let definition = ContainerDefinition::parse(&to_doc(&definition)).expect("a definition");
         let throughput = Some(Throughput::Manual(1_000));
-        let container = db.create_container(database.resource.rid, definition, throughput).await.expect("new");
+        let container =
+            db.create_container(database.resource.rid, definition, throughput).await.expect("new");
         World { db, container }
     }
 
@@ -120,7 +121,10 @@ impl World {
         let name = format!("k{number}");
         let item = json!({"id": name, "pk": name, "n": number, "text": "x".repeat(bytes), "unique": number});
         let ops = vec![op(&name, Action::Upsert(to_doc(&item)))];
-        self.db.write(&self.container, &key(&name), ops, &WriteOptions::default()).await.expect("acknowledged");
+        self.db
+            .write(&self.container, &key(&name), ops, &WriteOptions::default())
+            .await
+            .expect("acknowledged");
     }
 
     /// Which of so many even parts of the key space a number's key lies in.
@@ -174,7 +178,10 @@ impl World {
     async fn await_indexes(&self) {
         let began = Instant::now();
         while self.now().borrows_indexes() {
-            assert!(began.elapsed() < Duration::from_secs(60), "the indexes of new partitions are never there");
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "the indexes of new partitions are never there"
+            );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

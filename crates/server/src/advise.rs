@@ -85,8 +85,11 @@ pub fn run(advise: Advise) -> anyhow::Result<()> {
     let text = render(&report, advise.format)?;
     match &advise.out {
         Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display())),
-        // Whoever closed our standard output has read enough.
-        None => Ok(drop(std::io::stdout().lock().write_all(text.as_bytes()))),
+        None => {
+            // Whoever closed our standard output has read enough.
+            let _ = std::io::stdout().lock().write_all(text.as_bytes());
+            Ok(())
+        }
     }
 }
 

@@ -152,8 +152,9 @@ impl Budget {
             return bucket.admit_to_small(claim, now);
         }
         bucket.usage.throttled += 1;
-        bucket.usage.throttled_low += u64::from(bucket.left > 0.0);
-        let cause = match bucket.is_hot(claim.key, now) {
+        let is_spent = bucket.left <= 0.0;
+        bucket.usage.throttled_low += u64::from(!is_spent);
+        let cause = match is_spent && bucket.is_hot(claim.key, now) {
             true => ThrottleCause::HotKey,
             false => ThrottleCause::Rate,
         };

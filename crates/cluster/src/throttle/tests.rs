@@ -207,6 +207,18 @@ fn only_the_key_that_fills_a_whole_partition_is_called_hot() {
 }
 
 #[test]
+fn who_waits_because_of_a_low_priority_is_not_called_hot() {
+    let start = Instant::now();
+    let budget = drained(Terms { rate: 10_000.0, ceiling: 10_000.0, ..Terms::default() }, start);
+    let later = after(start, 1_000);
+    budget.pay(of_key(7), 9_500.0, later);
+    let claim = Claim { lane: low().lane, ..of_key(7) };
+    assert_eq!(budget.admit(claim, later).unwrap_err().cause, ThrottleCause::Rate);
+    budget.pay(of_key(7), 600.0, later);
+    assert_eq!(budget.admit(claim, later).unwrap_err().cause, ThrottleCause::HotKey);
+}
+
+#[test]
 fn a_key_is_no_longer_hot_when_it_has_been_quiet() {
     let start = Instant::now();
     let terms = Terms { rate: 10_000.0, ceiling: 10_000.0, ..Terms::default() };

@@ -297,24 +297,16 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
         Endpoint::Items { database, container } => {
             let at = address::owner_container(catalog, &database, &container)?;
             let answer = Box::pin(items::feed(call, &at, body.clone())).await;
-            match exchanged(call, &at, &answer) {
-                None => answer,
-                Some(catalog) => {
-                    let at = address::owner_container(&catalog, &database, &container)?;
-                    Box::pin(items::feed(call, &at, body)).await
-                }
-            }
+            let Some(catalog) = exchanged(call, &at, &answer) else { return answer };
+            let at = address::owner_container(&catalog, &database, &container)?;
+            Box::pin(items::feed(call, &at, body)).await
         }
         Endpoint::Item { database, container, item } => {
             let at = address::owner_container(catalog, &database, &container)?;
             let answer = items::one(call, &at, &item, body.clone()).await;
-            match exchanged(call, &at, &answer) {
-                None => answer,
-                Some(catalog) => {
-                    let at = address::owner_container(&catalog, &database, &container)?;
-                    Box::pin(items::one(call, &at, &item, body)).await
-                }
-            }
+            let Some(catalog) = exchanged(call, &at, &answer) else { return answer };
+            let at = address::owner_container(&catalog, &database, &container)?;
+            Box::pin(items::one(call, &at, &item, body)).await
         }
         Endpoint::KeyDelete { .. } if *call.trace.method != Method::POST => Err(Own::MethodNotAllowed.into()),
         Endpoint::KeyDelete { database, container } => {
@@ -329,22 +321,6 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
             let at = address::owner_container(catalog, &database, &container)?;
             conflicts::serve(call, &at.container, conflict.as_deref())
         }
-        Endpoint::DatabaseChildren { kind, database } => {
-            let branch = Branch::in_database(catalog, kind, &database)?;
-            Box::pin(children::feed(call, &branch, body)).await
-        }
-        Endpoint::DatabaseChild { kind, database, child } => {
-            let branch = Branch::in_database(catalog, kind, &database)?;
-            Box::pin(children::one(call, &branch, &child, body)).await
-        }
-        Endpoint::Permissions { database, user } => {
-            let branch = Branch::of_user(catalog, &database, &user)?;
-            Box::pin(children::feed(call, &branch, body)).await
-        }
-        Endpoint::Permission { database, user, permission } => {
-            let branch = Branch::of_user(catalog, &database, &user)?;
-            Box::pin(children::one(call, &branch, &permission, body)).await
-        }
         Endpoint::Scripts { kind, database, container } => {
             let at = address::owner_container(catalog, &database, &container)?;
             Box::pin(children::feed(call, &Branch::in_container(kind, &at), body)).await
@@ -355,11 +331,30 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
         }
         Endpoint::Offers => Box::pin(offers::feed(call, body)).await,
         Endpoint::Offer { offer } => Box::pin(offers::one(call, &offer, body)).await,
-        Endpoint::Roles { kind } => Box::pin(children::feed(call, &Branch::in_account(kind), body)).await,
-        Endpoint::Role { kind, role } => {
-            Box::pin(children::one(call, &Branch::in_account(kind), &role, body)).await
-        }
         Endpoint::Unsupported { feature } => Err(Own::Unsupported(feature.into()).into()),
+        other => Box::pin(dispatch_child(call, other, body)).await,
+    }
+}
+
+/// What hangs below the account, a database or a user.
+async fn dispatch_child(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Result<Reply, Refusal> {
+    let catalog = &call.catalog;
+    match endpoint {
+        Endpoint::DatabaseChildren { kind, database } => {
+            children::feed(call, &Branch::in_database(catalog, kind, &database)?, body).await
+        }
+        Endpoint::DatabaseChild { kind, database, child } => {
+            children::one(call, &Branch::in_database(catalog, kind, &database)?, &child, body).await
+        }
+        Endpoint::Permissions { database, user } => {
+            children::feed(call, &Branch::of_user(catalog, &database, &user)?, body).await
+        }
+        Endpoint::Permission { database, user, permission } => {
+            children::one(call, &Branch::of_user(catalog, &database, &user)?, &permission, body).await
+        }
+        Endpoint::Roles { kind } => children::feed(call, &Branch::in_account(kind), body).await,
+        Endpoint::Role { kind, role } => children::one(call, &Branch::in_account(kind), &role, body).await,
+        _ => Err(Own::MethodNotAllowed.into()),
     }
 }
 

@@ -56,7 +56,11 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             .figure("ms longest gap until 5 s later", after)
             .figure("ms longest gap before", before)
             .ratio("the 250 ms that are allowed", after / GAP_MS, Wanted::AtMost(1.0))
-            .ratio("what is there, by bytes written besides the client's", written as f64 / bytes, Wanted::AtMost(WRITTEN))
+            .ratio(
+                "what is there, by bytes written besides the client's",
+                written as f64 / bytes,
+                Wanted::AtMost(WRITTEN),
+            )
             .note(format!("{written} bytes written meanwhile, about {ours} of them for the client")),
     );
     steady.join();
@@ -78,7 +82,8 @@ fn load(port: u16, items: u64) -> Result<()> {
                     if number >= items {
                         return;
                     }
-                    if put(&mut client, &format!("k{}", number % 10_000), &format!("i{number}"), &text) != 201 {
+                    if put(&mut client, &format!("k{}", number % 10_000), &format!("i{number}"), &text) != 201
+                    {
                         failed.fetch_add(1, Ordering::Relaxed);
                     }
                 }

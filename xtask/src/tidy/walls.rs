@@ -31,7 +31,11 @@ const ROOMS: &[Room] = &[
         never: &["clap"],
     },
     // The advisor asks the cluster for its prices and limits only.
-    Room { package: "orrery-advisor", may_import: &["orrery-doc", "orrery-cluster"], never: &["hyper", "clap"] },
+    Room {
+        package: "orrery-advisor",
+        may_import: &["orrery-doc", "orrery-cluster"],
+        never: &["hyper", "clap"],
+    },
     Room {
         package: "orrery",
         may_import: &[

@@ -260,7 +260,7 @@ fn request(target: &str, mode: JobMode) -> CopyRequest {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_copy_follows_writers_and_splits_and_is_exact_at_the_cut_over() {
+async fn a_copy_follows_writers_splits_and_merges_and_is_exact_at_the_cut_over() {
     let db = open();
     container(&db, "c", &["/pk"], &json!({})).await;
     container(
@@ -279,8 +279,9 @@ async fn a_copy_follows_writers_and_splits_and_is_exact_at_the_cut_over() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     let paused = db.job(&job.id).expect("the job").job.state;
     assert_eq!(paused, JobState::Paused);
-    db.split(&named(&db, "t"), 1, 2).await.expect("a split");
+    let parts = db.split(&named(&db, "t"), 1, 2).await.expect("a split");
     db.resume_job(&job.id).await.expect("to go on");
+    db.merge(&named(&db, "t"), parts[0], parts[1]).await.expect("a merge");
     stop.store(true, Ordering::Relaxed);
     for writer in writers {
         writer.await.expect("a writer ends well");

@@ -56,11 +56,16 @@ def read():
                 continue
             seen[place] = item["n"]
             found += 1
+    # Without a page the SDK has still moved on to other parts of the key space.
+    continuation = items.client_connection.last_response_headers.get("etag", continuation)
     changes += found
     return found
 
 
-while True:
+# One empty answer is not the end: the SDK stops at the first part of the key space that it comes to a second time.
+EMPTY_ANSWERS = 200
+empty = 0
+while empty < EMPTY_ANSWERS:
     ending = stopped.is_set()
     try:
         found = read()
@@ -69,7 +74,7 @@ while True:
             fail(f"{type(error).__name__}: {error}")
         time.sleep(0.05)
         continue
-    if ending and found == 0:
-        break
-    time.sleep(0.02)
+    empty = empty + 1 if ending and found == 0 else 0
+    if not ending:
+        time.sleep(0.02)
 print(json.dumps({"worker": name, "ops": changes, "reread": twice, "seen": seen}), flush=True)

@@ -27,7 +27,7 @@ import urllib.parse
 import urllib.request
 from email.utils import formatdate
 
-from azure.cosmos import CosmosClient, PartitionKey
+from azure.cosmos import CosmosClient, PartitionKey, exceptions
 
 HERE = pathlib.Path(__file__).parent
 KEY = os.environ["ORRERY_KEY"]
@@ -176,7 +176,7 @@ def run(options):
                     kill_in_a_split(server, operator, chance)
                     kills += 1
                 elif rounds % 6 == 0:
-                    container.replace_throughput(chance.choice([1000, 11000, 21000, 31000]))
+                    scale(container, chance.choice([1000, 11000, 21000, 31000]))
                 else:
                     operator.step()
                 time.sleep(chance.random() * options.pause)
@@ -205,6 +205,15 @@ def run(options):
                     process.kill()
             if server.process.poll() is None:
                 server.stop(signal.SIGKILL)
+
+
+def scale(container, throughput):
+    """Another change may be in progress, which is no fault."""
+    try:
+        container.replace_throughput(throughput)
+    except exceptions.CosmosHttpResponseError as error:
+        if error.status_code != 423:
+            raise
 
 
 def report(client):

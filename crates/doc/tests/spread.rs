@@ -9,6 +9,9 @@ const PARTITIONS: u32 = 16;
 /// The fullest partition over the mean.
 const WORST: f64 = 1.05;
 
+/// Makes the key of a number, as JSON.
+type Make = fn(u64) -> String;
+
 fn definition(version: PartitionKeyVersion) -> PartitionKeyDef {
     let paths = vec![Path::parse_property("/pk").expect("a path")];
     PartitionKeyDef { kind: PartitionKeyKind::Hash, version, paths }
@@ -44,7 +47,7 @@ fn date(number: u64) -> String {
 
 #[test]
 fn a_million_keys_of_each_kind_spread_evenly_over_sixteen_partitions() {
-    let kinds: [(&str, fn(u64) -> String); 4] = [
+    let kinds: [(&str, Make); 4] = [
         ("sequential integers", |number| number.to_string()),
         ("GUIDs", guid),
         ("e-mail addresses", email),

@@ -14,7 +14,7 @@ use orrery_store::{Partition, PartitionSpec};
 use super::indexes::Policies;
 use super::load::partition_rate;
 use super::record::{Counters, IndexRecord, RangeIndexRecord, RangeRecord, RangesRecord, Record};
-use super::{Catalog, Container};
+use super::{Catalog, Container, GoneRange};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::{Range, RangeParts};
@@ -178,8 +178,8 @@ fn replaced(current: &Container, old: &[Arc<Range>], new: &[Arc<Range>], next_ra
     let kept = current.ranges.iter().filter(|range| !is_old(old, range.id));
     let mut ranges: Vec<Arc<Range>> = kept.chain(new).cloned().collect();
     ranges.sort_by(|a, b| a.epk().min.cmp(&b.epk().min));
-    let gone = current.gone.iter().cloned().chain(old.iter().map(|range| (range.id, range.epk().clone())));
-    let mut gone: Vec<_> = gone.collect();
+    let newly = old.iter().map(|range| Arc::new(GoneRange::new(range.id, range.epk().clone())));
+    let mut gone: Vec<Arc<GoneRange>> = current.gone.iter().cloned().chain(newly).collect();
     gone.drain(..gone.len().saturating_sub(GONE_RANGES_MAX));
     Container { ranges, next_range, gone: Arc::new(gone), ..current.clone() }
 }

@@ -51,7 +51,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         };
         match (&found, call.db.catalog().container_by_rid(container.resource.rid)) {
             // The range was succeeded by others while it was asked.
-            (Err(error), Some(newer)) if is_gone(error) && knows_as_gone(newer, &scope) => {
+            (Err(error), Some(newer)) if is_gone(error) && knows_as_gone(newer, &container, &scope) => {
                 container = newer.clone();
             }
             _ => break (scope, found),
@@ -115,20 +115,24 @@ fn is_gone(error: &Error) -> bool {
     matches!(error.kind, ErrorKind::RangeGone)
 }
 
-fn knows_as_gone(container: &Container, scope: &Scope) -> bool {
-    matches!(scope, Scope::Range { range_id, .. } if container.gone_range(*range_id).is_some())
+/// Whether a range has gone since the container was looked at.
+fn knows_as_gone(newer: &Container, container: &Container, scope: &Scope) -> bool {
+    let Scope::Range { range_id, .. } = scope else { return false };
+    newer.gone_range(*range_id).is_some() && container.gone_range(*range_id).is_none()
 }
 
-/// A client may name a range that was split or merged since it looked. The service tells it so, and some SDKs then ask
-/// partitions twice or for ever. What the range held is known, so the question is answered as it was meant.
+/// A client may name a range that was split or merged since it looked. It is told so, as by the service, upon which
+/// some SDKs look again and others ask for ever. What the range held is known, so those who do not understand are
+/// answered as they meant it.
 fn of_gone(container: &Container, scope: Scope) -> (Scope, bool) {
     match &scope {
         Scope::Range { range_id, epk } => match container.gone_range(*range_id) {
-            Some(gone) => {
-                let part = epk.as_ref().map_or_else(|| gone.clone(), |epk| epk.intersection(gone));
+            Some(gone) if gone.was_told_often() => {
+                let held = &gone.range;
+                let part = epk.as_ref().map_or_else(|| held.clone(), |epk| epk.intersection(held));
                 (Scope::Epk(part), true)
             }
-            None => (scope, false),
+            _ => (scope, false),
         },
         _ => (scope, false),
     }

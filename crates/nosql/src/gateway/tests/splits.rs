@@ -41,7 +41,14 @@ impl Server {
                 ("x-ms-max-item-count", "7"),
                 ("x-ms-continuation", continuation.as_str()),
             ];
-            let answer = self.send("POST", DOCS, &headers, &json!({"query": text})).await.expect(200);
+            let mut answer = self.send("POST", DOCS, &headers, &json!({"query": text})).await;
+            // Who looks again is told; who does not understand is answered in the end.
+            let mut told = 0;
+            while answer.status == 410 && told < 16 {
+                told += 1;
+                answer = self.send("POST", DOCS, &headers, &json!({"query": text})).await;
+            }
+            let answer = answer.expect(200);
             rows.extend(answer.body["Documents"].as_array().expect("rows").iter().cloned());
             continuation = answer.header("x-ms-continuation").to_owned();
             if continuation.is_empty() {
@@ -54,7 +61,7 @@ impl Server {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn queries_of_a_range_that_was_split_are_answered_as_they_were_meant() {
+async fn queries_that_go_on_naming_a_range_which_was_split_are_answered_as_they_were_meant() {
     let server = with_items(40).await;
     let ordered: Vec<Value> = (0..40).map(Value::from).collect();
     let text = "SELECT VALUE c.n FROM c ORDER BY c.n";

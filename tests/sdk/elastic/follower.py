@@ -29,12 +29,16 @@ def fail(text):
     os._exit(1)
 
 
+def parts_of(token):
+    """The parts of the key space that the SDK reads, each with how far it is."""
+    return json.loads(base64.b64decode(token))["continuation"]["continuation"]
+
+
 def overlaps():
     """Whether the SDK reads some part of the key space more than once."""
     if continuation is None:
         return False
-    parts = json.loads(base64.b64decode(continuation))["continuation"]["continuation"]
-    ranges = sorted((part["range"]["min"], part["range"]["max"]) for part in parts)
+    ranges = sorted((part["range"]["min"], part["range"]["max"]) for part in parts_of(continuation))
     return any(left[1] > right[0] for left, right in zip(ranges, ranges[1:]))
 
 
@@ -56,8 +60,11 @@ def read():
                 continue
             seen[place] = item["n"]
             found += 1
-    # Without a page the SDK has still moved on to other parts of the key space.
-    continuation = items.client_connection.last_response_headers.get("etag", continuation)
+    # Without a page the SDK has still moved on to other parts of the key space. What it has not begun with has no
+    # token yet, and the SDK does not read that back.
+    moved = items.client_connection.last_response_headers.get("etag", continuation)
+    if moved is not None and all(part["token"] for part in parts_of(moved)):
+        continuation = moved
     changes += found
     return found
 

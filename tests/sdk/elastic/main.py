@@ -196,8 +196,8 @@ def run(options):
             print(
                 f"elastic: {len(clients)} clients, {calls} operations, {operator.splits} splits and {operator.merges} "
                 f"merges on request, {kills} kills, {len(operator.known)} partitions were there, {partitions} in the end, "
-                f"{items} items, {changes} changes seen; nothing lost, nothing twice; {twice} queries in which the Python "
-                f"SDK itself asked a partition twice, {reread} changes that it read again by itself"
+                f"{items} items, {changes} changes seen; nothing lost, nothing twice; {twice} queries that the Python "
+                f"SDK had to be asked again, {reread} changes that it read again by itself"
             )
         finally:
             for process in clients:

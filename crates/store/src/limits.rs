@@ -136,7 +136,7 @@ pub const SPLIT_TOUCHED_MAX: usize = 200_000;
 /// Ranges that are remembered when others have succeeded them, for clients that still name them.
 pub const GONE_RANGES_MAX: usize = 256;
 /// How often queries that name such a range are refused before they are answered for what it held.
-pub const GONE_RANGE_TOLD: u32 = 16;
+pub const GONE_RANGE_TOLD: u32 = 0;
 /// Partitions that one split may make.
 pub const SPLIT_CHILDREN_MAX: u32 = 16;
 

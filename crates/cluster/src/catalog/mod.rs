@@ -98,7 +98,7 @@ impl GoneRange {
 
     /// Whether clients have been told so often that it is gone that one of them does not understand.
     pub fn was_told_often(&self) -> bool {
-        self.refused.fetch_add(1, Ordering::Relaxed) >= GONE_RANGE_TOLD
+        self.refused.fetch_add(1, Ordering::Relaxed).saturating_add(1) > GONE_RANGE_TOLD
     }
 }
 

@@ -20,14 +20,16 @@ export function JobsPage() {
     const control = new AbortController();
     let timer = 0;
     let running = 0;
+    const settled = new Set<string>();
     const poll = async () => {
       clearTimeout(timer);
       try {
         const found = await listJobs(client(), control.signal);
-        const now = found.filter((job) => !OVER.has(job.state)).length;
-        // A job that is over may have put another container into the tree.
-        if (now < running) refreshTree().catch((error: unknown) => fail("Cannot refresh", error));
-        running = now;
+        const over = found.filter((job) => OVER.has(job.state)).map((job) => job.id);
+        running = found.length - over.length;
+        // A job that is over may have put another container into the tree, also before anybody looked at the job.
+        if (over.some((id) => !settled.has(id))) refreshTree().catch((error: unknown) => fail("Cannot refresh", error));
+        over.forEach((id) => settled.add(id));
         setJobs(found);
         setProblem("");
       } catch (error) {

@@ -156,6 +156,23 @@ test("a container is given another key while the page watches", async (t) => {
   await desk.close();
 });
 
+test("a key that was changed before the page looked at the job is shown too", async (t) => {
+  const place = await makeContainer("/region", { coll: "orders" });
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  await desk.signIn(`${place.hash}/items`);
+  await page.getByText("key /region").waitFor();
+  const container = { database: place.db, container: "orders" };
+  const partitionKey = { paths: ["/customer"], kind: "Hash", version: 2 };
+  const { id } = await manage("POST", "_orrery/jobs", { kind: "rekey", container, partitionKey });
+  await eventually(async () => assert.equal((await manage("GET", `_orrery/jobs/${id}`)).state, "completed"));
+  await desk.goTo("#/jobs");
+  await page.locator("[data-state=completed]", { hasText: place.db }).waitFor();
+  await desk.goTo(`${place.hash}/items`);
+  await page.getByText("key /customer").waitFor();
+  await desk.close();
+});
+
 test("a copy is started, paused, resumed, completed and forgotten", async (t) => {
   const place = await makeContainer("/region", { coll: "from" });
   const target = { ...place, coll: "to" };

@@ -1,6 +1,6 @@
 //! The facade that gateways call.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -110,6 +110,11 @@ impl Db {
 
     pub(crate) fn of(inner: Arc<Inner>) -> Db {
         Db { inner, lane: Lane::default() }
+    }
+
+    /// The database of a background task, which must not keep it open.
+    pub(crate) fn alive(inner: &Weak<Inner>) -> Option<Db> {
+        inner.upgrade().map(Db::of)
     }
 
     /// The same database, asked on behalf of requests of a priority or a throughput bucket.

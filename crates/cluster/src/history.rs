@@ -3,12 +3,12 @@
 //! One task looks at all partitions from time to time. What is too old goes in small steps, each in the queue of its
 //! partition among the writes, so erasing needs no lock and a reader sees either the entries or a floor above them.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_store::TICKS_PER_SECOND;
 
-use crate::db::{Db, Inner, now};
+use crate::db::{Db, now};
 use crate::error::ErrorKind;
 use crate::range::{Range, WriteError};
 
@@ -29,7 +29,7 @@ impl Db {
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(INTERVAL).await;
-                let Some(db) = alive(&inner) else { return };
+                let Some(db) = Db::alive(&inner) else { return };
                 if db.erase_histories(now()).await.is_err() {
                     return;
                 }
@@ -82,10 +82,6 @@ impl Db {
         }
         Ok(())
     }
-}
-
-fn alive(inner: &Weak<Inner>) -> Option<Db> {
-    inner.upgrade().map(Db::of)
 }
 
 #[cfg(test)]

@@ -7,14 +7,14 @@
 //! in between stays. Nothing is remembered across restarts, because the queues to look at are part of the data.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use orrery_store::limits::{EXPIRED_LOOKED_AT_MAX, EXPIRED_PER_STEP};
 use orrery_store::{Outcome, Overdue, View};
 
 use crate::catalog::Container;
-use crate::db::{Db, Inner};
+use crate::db::Db;
 use crate::error::ErrorKind;
 use crate::range::{Range, WriteError};
 use crate::receipt::Charge;
@@ -36,7 +36,7 @@ impl Db {
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(INTERVAL).await;
-                let Some(db) = alive(&inner) else { return };
+                let Some(db) = Db::alive(&inner) else { return };
                 let _alone = db.inner.purging.lock().await;
                 if db.purge_expired().await.is_err() {
                     return;
@@ -114,10 +114,6 @@ fn spare_units(container: &Container, range: &Range) -> f64 {
     let now = Instant::now();
     let shared = container.shared_budget.as_ref().map_or(f64::INFINITY, |budget| budget.spare(now));
     range.budget.spare(now).min(shared)
-}
-
-fn alive(inner: &Weak<Inner>) -> Option<Db> {
-    inner.upgrade().map(Db::of)
 }
 
 #[cfg(test)]

@@ -194,6 +194,11 @@ impl Partition {
         self.touched.lock().take().and_then(Touched::all)
     }
 
+    /// A split that was planned will not come.
+    pub fn forget_plan(&self) {
+        self.end_watch();
+    }
+
     /// Makes a durable group visible: the caller has committed its batch and published the snapshot.
     pub fn publish(&self, prepared: Prepared) {
         let mut state = self.state.lock();

@@ -103,7 +103,7 @@ impl Runner {
     }
 
     fn db(&self) -> Option<Db> {
-        self.inner.upgrade().map(Db::of)
+        Db::alive(&self.inner)
     }
 
     /// One step, if the job is to go on; says how long to wait until the next.

@@ -3,15 +3,17 @@
 //! A partition splits when it holds more than it may, and when its container is provisioned with more than its partitions
 //! can give. Neighbours merge when for some time they have been provisioned with a small part of what they could give.
 
-use std::sync::{Arc, Weak};
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use orrery_store::limits::SPLIT_CHILDREN_MAX;
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use crate::catalog::{Catalog, Container};
-use crate::db::{Db, Inner};
+use crate::db::Db;
 use crate::offer;
+use crate::rid::Rid;
 
 /// How long a partition may be too large before somebody looks.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -41,17 +43,17 @@ impl Db {
     pub(crate) fn balance_later(&self) {
         let (inner, balance) = (Arc::downgrade(&self.inner), self.inner.balance.clone());
         tokio::spawn(async move {
-            let mut cold_since = None;
+            let mut cold_since = HashMap::new();
             loop {
                 let _ = tokio::time::timeout(INTERVAL, balance.wake.notified()).await;
-                let Some(db) = alive(&inner) else { return };
+                let Some(db) = Db::alive(&inner) else { return };
                 db.rebalance(&mut cold_since).await;
             }
         });
     }
 
     /// Looks at every container once.
-    async fn rebalance(&self, cold_since: &mut Option<Instant>) {
+    async fn rebalance(&self, cold_since: &mut HashMap<Rid, Instant>) {
         let catalog = self.catalog();
         for container in catalog.containers() {
             while let Some((range, children)) = self.next_split(container) {
@@ -61,19 +63,21 @@ impl Db {
                 }
             }
         }
-        let Some(cold) = catalog.containers().find(|container| self.is_cold(&catalog, container)) else {
-            *cold_since = None;
-            return;
-        };
-        let since = *cold_since.get_or_insert_with(Instant::now);
-        if since.elapsed() < self.inner.options.limits.merge_after {
-            return;
-        }
-        if let Some((left, right)) = coldest_pair(cold)
-            && let Err(error) = self.merge(cold, left, right).await
-        {
-            tracing::warn!(left, right, error = %error.kind, "two partitions could not be merged");
-            *cold_since = None;
+        let cold: Vec<_> =
+            catalog.containers().filter(|container| self.is_cold(&catalog, container)).collect();
+        cold_since.retain(|rid, _| cold.iter().any(|container| container.resource.rid == *rid));
+        for container in cold {
+            let rid = container.resource.rid;
+            let since = *cold_since.entry(rid).or_insert_with(Instant::now);
+            if since.elapsed() < self.inner.options.limits.merge_after {
+                continue;
+            }
+            if let Some((left, right)) = coldest_pair(container)
+                && let Err(error) = self.merge(container, left, right).await
+            {
+                tracing::warn!(left, right, error = %error.kind, "two partitions could not be merged");
+                cold_since.remove(&rid);
+            }
         }
     }
 
@@ -131,8 +135,4 @@ fn coldest_pair(container: &Container) -> Option<(u32, u32)> {
         pair.iter().map(|range| range.partition.state().bytes).sum()
     };
     container.ranges.windows(2).min_by_key(bytes).map(|pair| (pair[0].id, pair[1].id))
-}
-
-fn alive(inner: &Weak<Inner>) -> Option<Db> {
-    inner.upgrade().map(Db::of)
 }

@@ -34,33 +34,30 @@ impl Db {
             if held_early {
                 range.hold().await;
             }
-            let planned = self.plan_split(&container, &range, children);
-            let (plan, before) = match planned {
-                Ok(planned) => planned,
-                Err(error) => {
-                    range.release(&self.inner.committer);
-                    return Err(error);
-                }
+            let split = match self.plan_split(&container, &range, children) {
+                Ok((plan, before)) => self.cut_over(&container, &range, &plan, &before).await,
+                Err(error) => Err(error),
             };
-            match self.cut_over(&container, &range, &plan, &before).await {
-                Ok(Some(ids)) => {
-                    tracing::info!(
-                        database = container.database_id,
-                        container = container.resource.id,
-                        range = range_id,
-                        children = ?ids,
-                        "a partition was split"
-                    );
-                    return Ok(ids);
-                }
-                Ok(None) => range.release(&self.inner.committer),
-                Err(error) => {
-                    range.release(&self.inner.committer);
-                    return Err(error);
-                }
-            }
+            let Some(ids) = split.inspect_err(|_| self.give_up(&range))? else {
+                self.give_up(&range);
+                continue;
+            };
+            tracing::info!(
+                database = container.database_id,
+                container = container.resource.id,
+                range = range_id,
+                children = ?ids,
+                "a partition was split"
+            );
+            return Ok(ids);
         }
         Err(ErrorKind::Overloaded.into())
+    }
+
+    /// Leaves a range as it was before somebody wanted to split it.
+    fn give_up(&self, range: &Arc<Range>) {
+        range.partition.forget_plan();
+        range.release(&self.inner.committer);
     }
 
     fn plan_split(

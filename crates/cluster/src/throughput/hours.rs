@@ -7,7 +7,7 @@
 //! has grown for a while, and when the database closes: a crash costs some minutes of the running hour.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use orrery_store::limits::THROUGHPUT_HOURS_MAX;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, HoursRecord};
-use crate::db::{Db, Inner};
+use crate::db::Db;
 use crate::error::Result;
 use crate::offer::Offer;
 use crate::request::Throughput;
@@ -199,7 +199,7 @@ impl Db {
             let mut round = 0;
             loop {
                 tokio::time::sleep(INTERVAL).await;
-                let Some(db) = alive(&inner) else { return };
+                let Some(db) = Db::alive(&inner) else { return };
                 round += 1;
                 let hour_ended = db.note_hours();
                 if (hour_ended || round % ROUNDS_UNSTORED_MAX == 0) && db.store_hours().await.is_err() {
@@ -261,10 +261,6 @@ impl Db {
 
 fn seconds_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
-}
-
-fn alive(inner: &Weak<Inner>) -> Option<Db> {
-    inner.upgrade().map(Db::of)
 }
 
 #[cfg(test)]

@@ -158,7 +158,7 @@ if [ ! -x "$binary" ]; then
     say "no server at $binary: build it (cargo build --release) or set ORRERY_BIN"
     exit 2
 fi
-[ $# -gt 0 ] || set -- python javascript rust guides
+[ $# -gt 0 ] || set -- python javascript rust elastic guides
 for language in "$@"; do
     case $language in
         python | javascript | rust | elastic | guides) "run_$language" ;;

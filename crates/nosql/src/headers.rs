@@ -166,13 +166,19 @@ impl<'a> RequestHeaders<'a> {
         Ok(headers)
     }
 
+    /// Whether the client is one that never ends a query which is told that its range is gone: @azure/cosmos 4 keeps
+    /// the error for later and asks again, whatever the service answers.
+    pub fn asks_gone_ranges_for_ever(&self) -> bool {
+        self.user_agent.is_some_and(|agent| agent.contains("azure-cosmos-js/"))
+    }
+
     fn take_http(&mut self, name: &str, raw: &'a [u8]) -> Result<(), Refusal> {
         match name {
             "authorization" => keep(&mut self.authorization, name, raw),
             "date" => keep(&mut self.date, name, raw),
             "host" => keep(&mut self.host, name, raw),
             "user-agent" => {
-                // Only shown in logs, so a strange one is no reason to refuse.
+                // It decides little, so a strange one is no reason to refuse.
                 self.user_agent = std::str::from_utf8(raw).ok();
                 Ok(())
             }

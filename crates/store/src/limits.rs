@@ -135,8 +135,8 @@ pub const SERVERLESS_THROUGHPUT: u32 = 5_000;
 pub const SPLIT_TOUCHED_MAX: usize = 200_000;
 /// Ranges that are remembered when others have succeeded them, for clients that still name them.
 pub const GONE_RANGES_MAX: usize = 256;
-/// How often queries that name such a range are refused before they are answered for what it held.
-pub const GONE_RANGE_TOLD: u32 = 0;
+/// Ranges that a range remembers to come from, for session tokens that name them.
+pub const PARENTS_MAX: usize = 256;
 /// Partitions that one split may make.
 pub const SPLIT_CHILDREN_MAX: u32 = 16;
 

@@ -154,7 +154,7 @@ impl Db {
             sources: vec![],
         };
         let ranges = edges.windows(2).enumerate().map(range).collect();
-        RangesRecord { rid: record.rid, ranges, next_range: count }
+        RangesRecord { rid: record.rid, ranges, next_range: count, gone: vec![] }
     }
 
     /// Changes what may change; the gateway has checked that the rest is as it was.

@@ -11,8 +11,8 @@ use orrery_store::{ItemHeader, Lifetimes, Partition, PartitionSpec, Scan, View};
 use super::children::load_child;
 use super::indexes::Policies;
 use super::record::{
-    ChildRecord, ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, HoursRecord, IndexRecord,
-    OfferRecord, RangesRecord, Record, RetiredRecord, to_doc,
+    ChildRecord, ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, GoneRecord, HoursRecord,
+    IndexRecord, OfferRecord, RangesRecord, Record, RetiredRecord, to_doc,
 };
 use super::{Catalog, Container, ContainerDefinition, Database};
 use crate::copy::JobRecord;
@@ -180,6 +180,8 @@ impl Builder<'_> {
         let count = ranges_record.ranges.len();
         let rate = partition_rate(offer.map(|offer| offer.throughput), count, self.options);
         let ranges = self.ranges(&record, (&ranges_record, &index), &definition, header, rate)?;
+        let gone = ranges_record.gone.iter().map(GoneRecord::range).collect::<Result<_, String>>();
+        let gone = gone.map_err(OpenError::Catalog)?;
         let container = Container {
             resource,
             database: database.resource.rid,
@@ -189,7 +191,7 @@ impl Builder<'_> {
             definition,
             ranges,
             next_range: ranges_record.next_range,
-            gone: Arc::default(),
+            gone: Arc::new(gone),
             index_made_by: index.made_by,
             shared_budget: if offer.is_none() { database.budget.clone() } else { None },
             throughput: Arc::default(),

@@ -16,10 +16,8 @@ mod record;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use orrery_doc::{Epk, EpkRange};
-use orrery_store::limits::GONE_RANGE_TOLD;
 
 use crate::copy::JobRecord;
 use crate::offer::Offer;
@@ -72,7 +70,7 @@ pub struct Container {
     pub(crate) ranges: Vec<Arc<Range>>,
     pub(crate) next_range: u32,
     /// Ranges that others have succeeded, and what they held; the newest last, and only so many.
-    pub(crate) gone: Arc<Vec<Arc<GoneRange>>>,
+    pub(crate) gone: Arc<Vec<GoneRange>>,
     /// The indexing policy that the active indexes were made by, while others are being built.
     pub(crate) index_made_by: Option<serde_json::Value>,
     /// Set when the container lives from its database's throughput.
@@ -84,22 +82,11 @@ pub struct Container {
 }
 
 /// A range that is no more.
+#[derive(Clone)]
 pub struct GoneRange {
     pub id: u32,
     /// What it held.
     pub range: EpkRange,
-    refused: AtomicU32,
-}
-
-impl GoneRange {
-    pub(crate) fn new(id: u32, range: EpkRange) -> GoneRange {
-        GoneRange { id, range, refused: AtomicU32::new(0) }
-    }
-
-    /// Whether clients have been told so often that it is gone that one of them does not understand.
-    pub fn was_told_often(&self) -> bool {
-        self.refused.fetch_add(1, Ordering::Relaxed).saturating_add(1) > GONE_RANGE_TOLD
-    }
 }
 
 /// What a container holds.
@@ -248,7 +235,7 @@ impl Container {
 
     /// A range that others have succeeded not long ago.
     pub fn gone_range(&self, id: u32) -> Option<&GoneRange> {
-        self.gone.iter().find(|gone| gone.id == id).map(Arc::as_ref)
+        self.gone.iter().find(|gone| gone.id == id)
     }
 
     pub(crate) fn range_by_id(&self, id: u32) -> Option<&Arc<Range>> {

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use orrery_store::engine::Batch;
-use orrery_store::limits::GONE_RANGES_MAX;
-use orrery_store::{Partition, PartitionSpec};
+use orrery_store::engine::{Batch, EngineError};
+use orrery_store::limits::{GONE_RANGES_MAX, PARENTS_MAX};
+use orrery_store::{OpError, Partition, PartitionSpec};
 
 use super::indexes::Policies;
 use super::load::partition_rate;
-use super::record::{Counters, IndexRecord, RangeIndexRecord, RangeRecord, RangesRecord, Record};
+use super::record::{Counters, GoneRecord, IndexRecord, RangeIndexRecord, RangeRecord, RangesRecord, Record};
 use super::{Catalog, Container, GoneRange};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
@@ -83,7 +83,8 @@ impl Db {
         let snapshot = self.inner.committer.snapshot_owned();
         let open = |(spec, _): &(PartitionSpec, RangeIndexRecord)| Partition::open(spec.clone(), &snapshot);
         let partitions: std::result::Result<Vec<Partition>, _> = succession.new.iter().map(open).collect();
-        let partitions = partitions.map_err(|error| Error::invalid(error.to_string()))?;
+        let damaged = |error: EngineError| OpError::Damaged(error.to_string());
+        let partitions = partitions.map_err(|error| ErrorKind::Op { place: 0, error: damaged(error) })?;
         let ranges = ranges_record(&current, &succession);
         let index = index_record(&current, &succession);
         let retired = current.retired_by(&index);
@@ -144,12 +145,13 @@ impl Db {
     }
 }
 
-/// All ranges that a new one comes from.
+/// The ranges that a new one comes from, as far as they are remembered.
 fn parents(old: &[Arc<Range>]) -> Vec<u32> {
     let mut parents: Vec<u32> =
         old.iter().flat_map(|old| old.parents.iter().copied().chain([old.id])).collect();
     parents.sort_unstable();
     parents.dedup();
+    parents.drain(..parents.len().saturating_sub(PARENTS_MAX));
     parents
 }
 
@@ -164,7 +166,8 @@ fn ranges_record(current: &Container, succession: &Succession) -> RangesRecord {
     let new = succession.new.iter().map(|(spec, _)| RangeRecord::new(spec.rid_prefix, spec, parents.clone()));
     ranges.extend(new);
     let next_range = current.next_range + succession.new.len() as u32;
-    RangesRecord { rid: current.resource.rid, ranges, next_range }
+    let gone = gone(current, &succession.old).iter().map(GoneRecord::of).collect();
+    RangesRecord { rid: current.resource.rid, ranges, next_range, gone }
 }
 
 fn index_record(current: &Container, succession: &Succession) -> IndexRecord {
@@ -178,8 +181,13 @@ fn replaced(current: &Container, old: &[Arc<Range>], new: &[Arc<Range>], next_ra
     let kept = current.ranges.iter().filter(|range| !is_old(old, range.id));
     let mut ranges: Vec<Arc<Range>> = kept.chain(new).cloned().collect();
     ranges.sort_by(|a, b| a.epk().min.cmp(&b.epk().min));
-    let newly = old.iter().map(|range| Arc::new(GoneRange::new(range.id, range.epk().clone())));
-    let mut gone: Vec<Arc<GoneRange>> = current.gone.iter().cloned().chain(newly).collect();
+    Container { ranges, next_range, gone: Arc::new(gone(current, old)), ..current.clone() }
+}
+
+/// The ranges that are remembered once the old ones have gone as well.
+fn gone(current: &Container, old: &[Arc<Range>]) -> Vec<GoneRange> {
+    let newly = old.iter().map(|range| GoneRange { id: range.id, range: range.epk().clone() });
+    let mut gone: Vec<GoneRange> = current.gone.iter().cloned().chain(newly).collect();
     gone.drain(..gone.len().saturating_sub(GONE_RANGES_MAX));
-    Container { ranges, next_range, gone: Arc::new(gone), ..current.clone() }
+    gone
 }

@@ -5,6 +5,7 @@ use orrery_store::limits::RESOURCE_DEPTH_MAX;
 use orrery_store::{Lsn, PartitionSpec, Source};
 use serde::{Deserialize, Serialize};
 
+use super::GoneRange;
 use super::children::{self, ChildKind};
 use crate::copy::JobRecord;
 use crate::error::Error;
@@ -82,6 +83,17 @@ pub struct RangesRecord {
     pub ranges: Vec<RangeRecord>,
     /// The next free id for a range.
     pub next_range: u32,
+    /// Ranges that clients may still name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<GoneRecord>,
+}
+
+/// A range that others have succeeded, and what it held.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GoneRecord {
+    pub id: u32,
+    pub min: String,
+    pub max: String,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -91,7 +103,7 @@ pub struct RangeRecord {
     /// EPKs in hexadecimal.
     pub min: String,
     pub max: String,
-    /// All ranges that this one comes from.
+    /// Ranges that this one comes from.
     pub parents: Vec<u32>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceRecord>,
@@ -288,6 +300,16 @@ impl RangeRecord {
             rid_prefix: self.id,
             sources: self.sources.iter().map(source).collect::<Result<_, String>>()?,
         })
+    }
+}
+
+impl GoneRecord {
+    pub fn of(gone: &GoneRange) -> GoneRecord {
+        GoneRecord { id: gone.id, min: gone.range.min.to_hex(), max: gone.range.max.to_hex() }
+    }
+
+    pub fn range(&self) -> Result<GoneRange, String> {
+        Ok(GoneRange { id: self.id, range: epk_range(&self.min, &self.max)? })
     }
 }
 

@@ -109,8 +109,8 @@ async fn what_was_split_or_merged_is_so_after_a_restart() {
         world.put(number, 100).await;
     }
     world.split(world.ranges()[0].id, 3).await;
-    let ranges = world.ranges();
-    world.merge(ranges[0].id, ranges[1].id).await;
+    let first = world.ranges()[0].clone();
+    world.merge(first.id, world.ranges()[1].id).await;
     for number in 100..300 {
         world.put(number, 200).await;
     }
@@ -123,6 +123,9 @@ async fn what_was_split_or_merged_is_so_after_a_restart() {
     let after: Vec<_> =
         world.ranges().iter().map(|range| (range.id, range.parents.clone(), range.lsn)).collect();
     assert_eq!(before, after);
+    let container = world.now();
+    let gone = container.gone_range(first.id).expect("clients may still name it");
+    assert_eq!((&gone.range.min, &gone.range.max), (&first.range.min, &first.range.max));
     world.check_counts(300).await;
     world.verify();
     world.put(7, 300).await;

@@ -122,18 +122,15 @@ fn knows_as_gone(newer: &Container, container: &Container, scope: &Scope) -> boo
 }
 
 /// A client may name a range that was split or merged since it looked. It is told so, as by the service, upon which
-/// some SDKs look again and others ask for ever. What the range held is known, so those who do not understand are
-/// answered as they meant it.
-fn of_gone(container: &Container, scope: Scope) -> (Scope, bool) {
+/// it looks again. One SDK asks for ever instead; what the range held is known, so that one is answered as it meant it.
+fn of_gone(call: &Call<'_>, container: &Container, scope: Scope) -> (Scope, bool) {
     match &scope {
-        Scope::Range { range_id, epk } => match container.gone_range(*range_id) {
-            Some(gone) if gone.was_told_often() => {
-                let held = &gone.range;
-                let part = epk.as_ref().map_or_else(|| held.clone(), |epk| epk.intersection(held));
-                (Scope::Epk(part), true)
-            }
-            _ => (scope, false),
-        },
+        Scope::Range { range_id, epk } if call.headers.asks_gone_ranges_for_ever() => {
+            let Some(gone) = container.gone_range(*range_id) else { return (scope, false) };
+            let held = &gone.range;
+            let part = epk.as_ref().map_or_else(|| held.clone(), |epk| epk.intersection(held));
+            (Scope::Epk(part), true)
+        }
         _ => (scope, false),
     }
 }
@@ -149,7 +146,7 @@ fn narrow(
     program: &Program,
 ) -> Result<Place, Refusal> {
     let def = &container.definition.key;
-    let (mut scope, is_gone) = of_gone(container, scope::of_request(def, call.headers)?);
+    let (mut scope, is_gone) = of_gone(call, container, scope::of_request(def, call.headers)?);
     let (crosses, merges) = (call.headers.enable_cross_partition, call.headers.merge_here || is_gone);
     if matches!(scope, Scope::Container) && program.needs_items() {
         // Clients are to merge what they said may cross partitions, and they refuse aggregates that they

@@ -6,8 +6,8 @@
 //! still there and still expired is decided there, in the commit that deletes it: an item that was written again
 //! in between stays. Nothing is remembered across restarts, because the queues to look at are part of the data.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use orrery_store::limits::{EXPIRED_LOOKED_AT_MAX, EXPIRED_PER_STEP};

@@ -122,10 +122,14 @@ fn knows_as_gone(newer: &Container, container: &Container, scope: &Scope) -> boo
 }
 
 /// A client may name a range that was split or merged since it looked. It is told so, as by the service, upon which
-/// it looks again. One SDK asks for ever instead; what the range held is known, so that one is answered as it meant it.
+/// it looks again. But what the range held is known, and two sorts of requests are answered as they were meant: those of
+/// an SDK that asks for ever when it is told, and further pages, because another SDK then begins the range anew and
+/// returns rows twice.
 fn of_gone(call: &Call<'_>, container: &Container, scope: Scope) -> (Scope, bool) {
     match &scope {
-        Scope::Range { range_id, epk } if call.headers.asks_gone_ranges_for_ever() => {
+        Scope::Range { range_id, epk }
+            if call.headers.continuation.is_some() || call.headers.asks_gone_ranges_for_ever() =>
+        {
             let Some(gone) = container.gone_range(*range_id) else { return (scope, false) };
             let held = &gone.range;
             let part = epk.as_ref().map_or_else(|| held.clone(), |epk| epk.intersection(held));

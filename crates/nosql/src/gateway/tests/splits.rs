@@ -85,6 +85,20 @@ async fn clients_that_look_again_are_told_by_queries_that_the_range_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn further_pages_of_a_range_that_was_split_are_answered_as_they_were_meant() {
+    let server = with_items(40).await;
+    let first = [("x-ms-documentdb-partitionkeyrangeid", "0"), ("x-ms-max-item-count", "7")];
+    let query = json!({"query": "SELECT VALUE c.n FROM c ORDER BY c.n"});
+    let headers = [&first[..], &[("x-ms-documentdb-isquery", "True")]].concat();
+    let page = server.send("POST", DOCS, &headers, &query).await.expect(200);
+    let continuation = page.header("x-ms-continuation").to_owned();
+    server.split(0, 3).await;
+    let headers = [&headers[..], &[("x-ms-continuation", continuation.as_str())]].concat();
+    let page = server.send("POST", DOCS, &headers, &query).await.expect(200);
+    assert_eq!(page.body["Documents"], json!([7, 8, 9, 10, 11, 12, 13]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_of_changes_are_told_that_their_range_is_gone() {
     let server = with_items(4).await;
     server.split(0, 2).await;

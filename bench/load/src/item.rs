@@ -27,6 +27,16 @@ pub fn created(number: u64) -> Address {
     Address { key: format!("c{:08}", mix(number) % CREATE_KEYS), id: format!("n{number:012}") }
 }
 
+/// Appends so many bytes of text that cannot be made shorter.
+pub fn write_text(seed: u64, bytes: usize, out: &mut String) {
+    let (mut filler, end) = (seed, out.len() + bytes);
+    while out.len() + 16 <= end {
+        filler = mix(filler);
+        write!(out, "{filler:016x}").expect("writing to memory does not fail");
+    }
+    out.extend(std::iter::repeat_n('.', end - out.len()));
+}
+
 /// Appends the JSON of an item.
 pub fn write_json(address: &Address, number: u64, out: &mut String) {
     let start = out.len();
@@ -50,13 +60,8 @@ pub fn write_json(address: &Address, number: u64, out: &mut String) {
         mix(seed ^ 1),
     )
     .expect("writing to memory does not fail");
-    let mut filler = seed;
     let end = start + ITEM_BYTES - 2;
-    while out.len() + 16 <= end {
-        filler = mix(filler);
-        write!(out, "{filler:016x}").expect("writing to memory does not fail");
-    }
-    out.extend(std::iter::repeat_n('.', end - out.len()));
+    write_text(seed, end - out.len(), out);
     out.push_str("\"}");
 }
 

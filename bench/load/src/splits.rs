@@ -9,10 +9,10 @@ use anyhow::{Result, ensure};
 use orrery_testkit::Client;
 use serde_json::json;
 
-use crate::machine;
 use crate::report::{Line, Report, Wanted};
 use crate::settings::Settings;
 use crate::site::{DATABASE, Ground, Site};
+use crate::{item, machine};
 
 const SECTION: &str = "Split of a large partition under a steady client";
 const LOADERS: u64 = 8;
@@ -72,7 +72,6 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
 fn load(port: u16, items: u64) -> Result<()> {
     let next = AtomicU64::new(0);
     let failed = AtomicU64::new(0);
-    let text = "x".repeat(ITEM_BYTES as usize);
     thread::scope(|scope| {
         for _ in 0..LOADERS {
             scope.spawn(|| {
@@ -82,8 +81,10 @@ fn load(port: u16, items: u64) -> Result<()> {
                     if number >= items {
                         return;
                     }
-                    if put(&mut client, &format!("k{}", number % 10_000), &format!("i{number}"), &text) != 201
-                    {
+                    let mut text = String::with_capacity(ITEM_BYTES as usize);
+                    item::write_text(number + 1, ITEM_BYTES as usize, &mut text);
+                    let place = (format!("k{}", number % 10_000), format!("i{number}"));
+                    if put(&mut client, &place.0, &place.1, &text) != 201 {
                         failed.fetch_add(1, Ordering::Relaxed);
                     }
                 }

@@ -12,6 +12,7 @@ use crate::activity::ActivityId;
 use crate::auth::Keys;
 use crate::gateway::Scheme;
 use crate::headers::RequestHeaders;
+use crate::items::told::Told;
 
 /// A request that has been parsed and authenticated; its body is handed over beside it.
 pub(crate) struct Call<'a> {
@@ -24,6 +25,8 @@ pub(crate) struct Call<'a> {
     pub keys: &'a ArcSwap<Keys>,
     /// What the operations of a batch may do.
     pub grant: &'a Grant,
+    /// Queries that know that a range is gone.
+    pub told: &'a Told,
     /// The host that clients are told to dial, when it is not the one they dialled.
     pub advertised_host: Option<&'a str>,
 }

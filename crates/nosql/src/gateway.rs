@@ -22,6 +22,7 @@ use crate::call::{Call, Trace};
 use crate::children::{self, Branch};
 use crate::errors::{Own, Refusal};
 use crate::headers::RequestHeaders;
+use crate::items::told::Told;
 use crate::respond::{Reply, Responder};
 use crate::router::{self, Endpoint, Route, Signed};
 use crate::{account, address, body, conflicts, containers, databases, items, offers, ranges, scripts};
@@ -36,6 +37,7 @@ struct Inner {
     entra: ArcSwapOption<Entra>,
     options: Options,
     responder: Responder,
+    told: Told,
 }
 
 /// What an operator may set.
@@ -98,7 +100,14 @@ impl Gateway {
     pub fn new(db: Db, keys: Keys, options: Options) -> Gateway {
         let keys = ArcSwap::from_pointee(keys);
         let entra = ArcSwapOption::new(options.entra.clone());
-        Gateway(Arc::new(Inner { db, keys, entra, options, responder: Responder::new() }))
+        Gateway(Arc::new(Inner {
+            db,
+            keys,
+            entra,
+            options,
+            responder: Responder::new(),
+            told: Told::default(),
+        }))
     }
 
     /// From the next request on, these are the account's keys.
@@ -205,6 +214,7 @@ impl Gateway {
             trace,
             keys: &inner.keys,
             grant: &grant,
+            told: &inner.told,
             advertised_host,
         };
         dispatch(&call, route.endpoint, body).await

@@ -20,6 +20,8 @@ pub(crate) struct RequestHeaders<'a> {
     pub content_length: Option<u64>,
     pub content_type: Option<&'a str>,
     pub activity_id: Option<&'a str>,
+    /// The same for all requests of one query.
+    pub correlated_activity_id: Option<&'a str>,
     pub user_agent: Option<&'a str>,
 
     /// The JSON array of the partition key.
@@ -246,6 +248,7 @@ impl<'a> RequestHeaders<'a> {
             "populateindexmetrics" => self.ask_index_metrics(IndexMetrics::V1, name, raw),
             "populateindexmetrics-v2" => self.ask_index_metrics(IndexMetrics::V2, name, raw),
             "populatequeryadvice" => flag(&mut self.populate_query_advice, name, raw),
+            "correlated-activityid" => keep(&mut self.correlated_activity_id, name, raw),
             "is-batch-request" => flag(&mut self.is_batch, name, raw),
             "batch-atomic" => flag(&mut self.batch_atomic, name, raw),
             "changefeed-wire-format-version" => keep(&mut self.change_feed_format, name, raw),

@@ -135,6 +135,8 @@ pub const SERVERLESS_THROUGHPUT: u32 = 5_000;
 pub const SPLIT_TOUCHED_MAX: usize = 200_000;
 /// Ranges that are remembered when others have succeeded them, for clients that still name them.
 pub const GONE_RANGES_MAX: usize = 256;
+/// Queries that are remembered to have been told that a range is gone.
+pub const TOLD_QUERIES_MAX: usize = 1_024;
 /// Ranges that a range remembers to come from, for session tokens that name them.
 pub const PARENTS_MAX: usize = 256;
 /// Partitions that one split may make.

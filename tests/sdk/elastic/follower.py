@@ -1,9 +1,9 @@
 """Reads the change feed with the official Python SDK while partitions split and merge.
 
-Versions of an item must come in order and none twice. There is one thing that this SDK does by itself: when a partition that was
-merged splits at another place, it goes on with whole partitions, so that its parts of the key space overlap
-(handle_feed_range_gone); what it then reads twice is counted and not held against the server. Ends when its input does and the feed is empty, and prints the
-last version that it has seen of each item.
+Versions of an item must come in order and none twice. There is one thing that this SDK does by itself: when a partition
+that was merged splits at another place, it goes on with whole partitions, so that its parts of the key space overlap
+(handle_feed_range_gone); what it then reads twice is counted and not held against the server. Ends when its input does
+and the feed is empty, and prints the last version that it has seen of each item.
 """
 
 import base64

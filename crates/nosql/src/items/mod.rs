@@ -23,6 +23,7 @@ pub(crate) mod render;
 mod scope;
 mod session;
 mod shape;
+pub(crate) mod told;
 
 use bytes::Bytes;
 use http::Method;

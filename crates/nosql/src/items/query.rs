@@ -122,21 +122,25 @@ fn knows_as_gone(newer: &Container, container: &Container, scope: &Scope) -> boo
 }
 
 /// A client may name a range that was split or merged since it looked. It is told so, as by the service, upon which
-/// it looks again. But what the range held is known, and two sorts of requests are answered as they were meant: those of
-/// an SDK that asks for ever when it is told, and further pages, because another SDK then begins the range anew and
-/// returns rows twice.
+/// it looks again. What the range held is known, though, so a query that knows is answered as it was meant.
 fn of_gone(call: &Call<'_>, container: &Container, scope: Scope) -> (Scope, bool) {
-    match &scope {
-        Scope::Range { range_id, epk }
-            if call.headers.continuation.is_some() || call.headers.asks_gone_ranges_for_ever() =>
-        {
-            let Some(gone) = container.gone_range(*range_id) else { return (scope, false) };
-            let held = &gone.range;
-            let part = epk.as_ref().map_or_else(|| held.clone(), |epk| epk.intersection(held));
+    let Scope::Range { range_id, epk } = &scope else { return (scope, false) };
+    match container.gone_range(*range_id) {
+        Some(gone) if is_answered(call, container, gone.id) => {
+            let part = epk.as_ref().map_or_else(|| gone.range.clone(), |epk| epk.intersection(&gone.range));
             (Scope::Epk(part), true)
         }
         _ => (scope, false),
     }
+}
+
+/// Whether a query over a range that is gone is answered: it was told before, its client asks for ever when it is
+/// told, or this is not its first page. Told in its middle, the Python SDK begins the range anew.
+fn is_answered(call: &Call<'_>, container: &Container, range: u32) -> bool {
+    let was_told = |query: &str| call.told.before(query, container.resource.rid, range);
+    call.headers.continuation.is_some()
+        || call.headers.asks_gone_ranges_for_ever()
+        || call.headers.correlated_activity_id.is_some_and(was_told)
 }
 
 /// Decides where a query runs, or refuses to run it.

@@ -22,6 +22,7 @@ use crate::address;
 use crate::call::Trace;
 use crate::gateway::Scheme;
 use crate::headers::RequestHeaders;
+use crate::items::told::Told;
 
 /// A database with one container.
 struct World {
@@ -113,6 +114,7 @@ impl World {
             trace: &trace,
             keys: &ArcSwap::from_pointee(Keys::new(["AAAA"], []).expect("a key")),
             grant: &Grant::Everything,
+            told: &Told::default(),
             advertised_host,
         };
         let found = address::container(&call.catalog, "db", "items").expect("the container");

@@ -80,8 +80,27 @@ async fn clients_that_look_again_are_told_by_queries_that_the_range_is_gone() {
     server.split(0, 2).await;
     let headers = [("x-ms-documentdb-isquery", "True"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
     let query = json!({"query": "SELECT * FROM c"});
-    let answer = server.send("POST", DOCS, &headers, &query).await.expect(410);
-    assert_eq!(answer.header("x-ms-substatus"), "1002");
+    for _ in 0..3 {
+        let answer = server.send("POST", DOCS, &headers, &query).await.expect(410);
+        assert_eq!(answer.header("x-ms-substatus"), "1002");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_query_is_told_twice_that_its_range_is_gone() {
+    let server = with_items(4).await;
+    server.split(0, 2).await;
+    let query = json!({"query": "SELECT * FROM c"});
+    for name in ["one", "another"] {
+        let headers = [
+            ("x-ms-documentdb-isquery", "True"),
+            ("x-ms-documentdb-partitionkeyrangeid", "0"),
+            ("x-ms-cosmos-correlated-activityid", name),
+        ];
+        server.send("POST", DOCS, &headers, &query).await.expect(410);
+        let answer = server.send("POST", DOCS, &headers, &query).await.expect(200);
+        assert_eq!(answer.body["_count"], 4);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,42 +6,10 @@ set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 root=$(CDPATH= cd -- "$here/../.." && pwd)
 work=$root/.cache/browser
-binary=${ORRERY_BIN:-$root/target/release/orrery}
 browser=${ORRERY_CHROMIUM:-$(command -v chromium || command -v chromium-browser || true)}
-# The key that every emulator of this database shares; it is public and opens nothing else.
-key='C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=='
-server=
-
 say() { printf 'browser tests: %s\n' "$*"; }
 
-stop_server() {
-    if [ -n "$server" ]; then
-        kill "$server" 2>/dev/null || true
-        wait "$server" 2>/dev/null || true
-        server=
-    fi
-}
-trap stop_server EXIT
-trap 'exit 130' INT TERM
-
-# Starts a server on a free port and sets `port`.
-start_server() {
-    log=$work/server.log
-    "$binary" serve --in-memory --nosql-port 0 >"$log" 2>"$work/server.err" &
-    server=$!
-    port=
-    waited=0
-    while [ -z "$port" ]; do
-        port=$(sed -n 's/^ORRERY READY.* port=\([0-9][0-9]*\).*/\1/p' "$log" | head -n 1)
-        if ! kill -0 "$server" 2>/dev/null || [ "$waited" -ge 200 ]; then
-            say "the server did not become ready:"
-            cat "$log" "$work/server.err"
-            exit 2
-        fi
-        waited=$((waited + 1))
-        [ -n "$port" ] || sleep 0.1
-    done
-}
+. "$root/tests/server.sh"
 
 # Copies the tests beside what they import, so that nothing is installed into the sources.
 lay_out() {
@@ -77,7 +45,7 @@ lay_out
 for suite in "$@"; do
     [ "$suite" != advisor ] || make_advice
 done
-start_server
+start_server "$work/server.log"
 say "$* in $("$browser" --version 2>/dev/null), against port $port"
 mkdir -p "$work/pictures"
 cd "$work"

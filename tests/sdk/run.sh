@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs one real scenario with each official SDK, unmodified, against a server of ours.
-# Usage: tests/sdk/run.sh [python] [javascript] [rust] [elastic] [guides]      (default: all but elastic)
+# Usage: tests/sdk/run.sh [python] [javascript] [rust] [elastic] [guides]      (default: all)
 # `guides` runs the examples of docs/guides, against a server whose logical partitions are soon full.
 # ORRERY_BIN names another server binary. What is installed lands in .cache/sdk and is announced.
 set -eu
@@ -10,46 +10,18 @@ root=$(CDPATH= cd -- "$here/../.." && pwd)
 cache=$root/.cache/sdk
 # One folder per run, so that two runs at once do not read each other's ports.
 logs=$cache/logs/run-$$
-binary=${ORRERY_BIN:-$root/target/release/orrery}
-# The key that every emulator of this database shares; it is public and opens nothing else.
-key='C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=='
-server=
 failed=0
 summary=
 
 say() { printf 'sdk scenarios: %s\n' "$*"; }
 
-stop_server() {
-    if [ -n "$server" ]; then
-        kill "$server" 2>/dev/null || true
-        wait "$server" 2>/dev/null || true
-        server=
-    fi
-}
-trap stop_server EXIT
-trap 'exit 130' INT TERM
+. "$root/tests/server.sh"
 
-# Starts a server on a free port, with throttling on and unchecked tokens of Entra ID, and sets `port`.
-# The first argument names its log, the others are further options of the server.
-start_server() {
-    log=$1
-    : >"$logs/$log.server.log"
+# A server with throttling on and unchecked tokens of Entra ID. The first argument names its log.
+start() {
+    name=$1
     shift
-    "$binary" serve --in-memory --nosql-port 0 --entra-development "$@" \
-        >"$logs/$log.server.log" 2>"$logs/$log.server.err" &
-    server=$!
-    port=
-    waited=0
-    while [ -z "$port" ]; do
-        port=$(sed -n 's/^ORRERY READY.*nosql=[^ ]*:\([0-9][0-9]*\).*/\1/p' "$logs/$log.server.log" | head -n 1)
-        if ! kill -0 "$server" 2>/dev/null || [ "$waited" -ge 200 ]; then
-            say "the server did not become ready:"
-            cat "$logs/$log.server.log" "$logs/$log.server.err"
-            exit 2
-        fi
-        waited=$((waited + 1))
-        [ -n "$port" ] || sleep 0.1
-    done
+    start_server "$logs/$name.server.log" --entra-development "$@"
 }
 
 # Runs a command, keeps its output, and notes the verdict for one language.
@@ -87,7 +59,7 @@ install_python() {
 
 run_python() {
     install_python
-    start_server python
+    start python
     say "python: azure-cosmos over https on port $port"
     judge python env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
         "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider -W ignore "$here/python"
@@ -107,7 +79,7 @@ install_javascript() {
 
 run_guides() {
     install_python
-    start_server guides --logical-partition-bytes 64KiB
+    start guides --logical-partition-bytes 64KiB
     say "guides: their examples with azure-cosmos on port $port"
     judge guides env ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
         "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider "$here/guides"
@@ -116,7 +88,7 @@ run_guides() {
 
 run_javascript() {
     install_javascript
-    start_server javascript
+    start javascript
     say "javascript: @azure/cosmos over https on port $port, trusting the server's own certificate"
     "${PYTHON:-python3}" -c 'import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())' \
         "http://127.0.0.1:$port/_explorer/emulator.pem" >"$work/ca.pem"
@@ -145,7 +117,7 @@ run_rust() {
         tail -n 60 "$logs/rust.build.log"
         exit 2
     fi
-    start_server rust
+    start rust
     say "rust: azure_data_cosmos over https on port $port"
     judge rust env ORRERY_ENDPOINT="https://127.0.0.1:$port/" ORRERY_KEY="$key" \
         cargo test --locked --no-fail-fast --manifest-path "$manifest"

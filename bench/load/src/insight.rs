@@ -41,7 +41,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     }
     let [mut without, mut with] = rounds;
     let ratio = with.ratio_to(&without);
-    let processor = without.server_micros() / with.server_micros();
+    let processor = with.processor_ratio_to(&without);
     report.add(without.line(SECTION, "without accounting"));
     report.add(with.line(SECTION, "with accounting").ratio("without", ratio, Wanted::AtLeast(0.97)).ratio(
         "without, by processor time of the server alone",

@@ -22,7 +22,7 @@ const UNITS_PER_PARTITION: u32 = 6_000;
 const LOADERS: usize = 8;
 /// Processor time of a second below which a server is at rest, and how long it may take to get there.
 const AT_REST: f64 = 0.05;
-const REST_SECONDS_MAX: u32 = 180;
+const REST_SECONDS_MAX: u32 = 1_200;
 
 /// A folder for data that outlives the servers on it, removed at the end.
 pub struct Ground {

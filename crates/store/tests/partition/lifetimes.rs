@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use orrery_doc::{
-    Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk, json,
-};
-use orrery_store::engine::{Engine, SyncMode};
+use orrery_doc::{EpkRange, Path, json};
+use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{
     Action, DefaultTtl, Effect, FeedCursor, Group, ItemKey, Lifetimes, Lsn, Op, OpError, Outcome, Partition,
-    PartitionSpec, Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, UniqueKeys, View,
+    Scan, Schema, TICKS_PER_SECOND, Target, Txn, UniqueKeys, View,
 };
 use proptest::prelude::*;
+
+use super::ground::{self, key_def, op, scope, spec};
 
 /// The seconds at which the tests begin.
 const START: u64 = 1_700_000_000;
@@ -26,39 +26,12 @@ struct World {
     schema: Schema,
 }
 
-fn spec() -> PartitionSpec {
-    PartitionSpec {
-        number: 7,
-        container: 3,
-        rid_generation: 8,
-        range: EpkRange::full(),
-        rid_prefix: 2,
-        sources: vec![],
-    }
-}
-
 fn path(text: &str) -> Path {
     Path::parse_property(text).expect("a plain path")
 }
 
-fn key_def() -> PartitionKeyDef {
-    PartitionKeyDef {
-        kind: PartitionKeyKind::Hash,
-        version: PartitionKeyVersion::V2,
-        paths: vec![path("/pk")],
-    }
-}
-
-fn scope(key: &str) -> Epk {
-    epk(&key_def(), &PartitionKey::from_header(&format!("[\"{key}\"]")).expect("a plain key"))
-}
-
 fn doc(text: &str) -> orrery_doc::Doc {
     json::parse(text.as_bytes(), 128).expect("test documents are JSON")
-}
-
-fn op(id: &str, action: Action) -> Op {
-    Op { target: Target::Id(id.into()), action, precondition: Precondition::None, indexed: true }
 }
 
 fn create(id: &str, body: &str) -> Op {
@@ -82,7 +55,7 @@ fn late(seconds: u64) -> u64 {
 impl World {
     fn new(ttl: DefaultTtl, unique: &[&[&str]]) -> World {
         let engine = Engine::in_memory();
-        let partition = Partition::open(spec(), &engine.snapshot()).expect("an empty engine opens");
+        let partition = ground::open(&engine);
         let mut schema = Schema::new(key_def(), 9, IndexingPolicy::default());
         schema.ttl = ttl;
         let paths = |key: &&[&str]| key.iter().map(|text| path(text)).collect();
@@ -105,10 +78,7 @@ impl World {
         let snapshot = self.engine.snapshot();
         let mut group = Group::new(&self.partition, &snapshot, &self.schema, PartitionLimits::default());
         let done = work(&mut group);
-        let mut prepared = group.finish();
-        let batch = std::mem::take(&mut prepared.batch);
-        self.engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
-        self.partition.publish(prepared);
+        ground::commit(&self.engine, &self.partition, group);
         done
     }
 

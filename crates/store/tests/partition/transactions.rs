@@ -3,49 +3,23 @@
 use std::collections::HashMap;
 use std::ops::Bound;
 
-use orrery_doc::{
-    Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk, json,
-    prefix_range,
-};
-use orrery_store::engine::{Engine, Keyspace, SyncMode};
+use orrery_doc::{Epk, EpkRange, PartitionKey, json, prefix_range};
+use orrery_store::engine::{Engine, Keyspace};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{
     Action, Effect, Etag, FeedCursor, Group, Item, Lifetimes, Lsn, Op, OpError, Outcome, Partition,
-    PartitionSpec, Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View,
+    Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View,
 };
 use proptest::prelude::*;
+
+use super::ground::{self, key_def, op, scope, spec};
 
 struct World {
     engine: Engine,
     partition: Partition,
     schema: Schema,
     limits: PartitionLimits,
-}
-
-fn spec() -> PartitionSpec {
-    PartitionSpec {
-        number: 7,
-        container: 3,
-        rid_generation: 8,
-        range: EpkRange::full(),
-        rid_prefix: 2,
-        sources: vec![],
-    }
-}
-
-fn key_def() -> PartitionKeyDef {
-    let path = Path::parse_property("/pk").expect("a plain path");
-    PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![path] }
-}
-
-fn scope(key: &str) -> Epk {
-    let key = PartitionKey::from_header(&format!("[\"{key}\"]")).expect("a plain key");
-    epk(&key_def(), &key)
-}
-
-fn op(id: &str, action: Action) -> Op {
-    Op { target: Target::Id(id.into()), action, precondition: Precondition::None, indexed: true }
 }
 
 fn doc(text: &str) -> orrery_doc::Doc {
@@ -55,7 +29,7 @@ fn doc(text: &str) -> orrery_doc::Doc {
 impl World {
     fn new() -> World {
         let engine = Engine::in_memory();
-        let partition = Partition::open(spec(), &engine.snapshot()).expect("an empty engine opens");
+        let partition = ground::open(&engine);
         let schema = Schema::new(key_def(), 9, IndexingPolicy::default());
         World { engine, partition, schema, limits: PartitionLimits::default() }
     }
@@ -69,10 +43,7 @@ impl World {
             let txn = Txn { scope: scope(key), ops, now: 1_700_000_000 * TICKS_PER_SECOND };
             answers.push(group.run(&txn).map(|done| done.outcomes).map_err(|refusal| refusal.error));
         }
-        let mut prepared = group.finish();
-        let batch = std::mem::take(&mut prepared.batch);
-        self.engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
-        self.partition.publish(prepared);
+        ground::commit(&self.engine, &self.partition, group);
         answers
     }
 

@@ -5,18 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use orrery_doc::{
-    Doc, Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path,
-    TermOrder, Value, encode_term, epk, json,
-};
-use orrery_store::engine::{Engine, Keyspace, SyncMode};
+use orrery_doc::{Doc, EpkRange, TermOrder, Value, encode_term, json};
+use orrery_store::engine::{Engine, Keyspace};
 use orrery_store::indexing::{Composite, IndexingPolicy, PathHash, Step};
 use orrery_store::limits::{PATHS_COUNTED_MAX, PartitionLimits};
 use orrery_store::{
-    Action, FLAG_UNINDEXED, Group, IndexGeneration, Item, ItemKey, Lifetimes, Op, Partition, PartitionSpec,
-    PathCounts, Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View, keys,
+    Action, FLAG_UNINDEXED, Group, IndexGeneration, Item, ItemKey, Lifetimes, Op, Partition, PathCounts,
+    Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View, keys,
 };
 use proptest::prelude::*;
+
+use super::ground::{self, key_def, scope, spec};
 
 const ACTIVE: u32 = 9;
 const BUILDING: u32 = 10;
@@ -42,27 +41,6 @@ struct Planned {
     restart: bool,
 }
 
-fn spec() -> PartitionSpec {
-    PartitionSpec {
-        number: 7,
-        container: 3,
-        rid_generation: 8,
-        range: EpkRange::full(),
-        rid_prefix: 2,
-        sources: vec![],
-    }
-}
-
-fn key_def() -> PartitionKeyDef {
-    let path = Path::parse_property("/pk").expect("a plain path");
-    PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![path] }
-}
-
-fn scope(key: u8) -> Epk {
-    let key = PartitionKey::from_header(&format!("[\"{key}\"]")).expect("a plain key");
-    epk(&key_def(), &key)
-}
-
 fn doc(text: &str) -> Doc {
     json::parse(text.as_bytes(), 128).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
@@ -78,12 +56,12 @@ fn index(generation: u32, policy: &Arc<IndexingPolicy>) -> IndexGeneration {
 impl World {
     fn new(policy: &IndexingPolicy) -> World {
         let engine = Engine::in_memory();
-        let partition = Partition::open(spec(), &engine.snapshot()).expect("an empty engine opens");
+        let partition = ground::open(&engine);
         World { engine, partition, schema: Schema::new(key_def(), ACTIVE, policy.clone()) }
     }
 
     fn restart(&mut self) {
-        self.partition = Partition::open(spec(), &self.engine.snapshot()).expect("the state decodes");
+        self.partition = ground::open(&self.engine);
     }
 
     /// Runs writes, and after each as many steps of the build as it says, as one group.
@@ -104,10 +82,7 @@ impl World {
                 group.build(usize::from(write.build), 1 << 20).expect("stored items decode");
             }
         }
-        let mut prepared = group.finish();
-        let batch = std::mem::take(&mut prepared.batch);
-        self.engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
-        self.partition.publish(prepared);
+        ground::commit(&self.engine, &self.partition, group);
     }
 
     fn run(&mut self, writes: &[Planned]) {
@@ -128,10 +103,7 @@ impl World {
         let snapshot = self.engine.snapshot();
         let mut group = Group::new(&self.partition, &snapshot, &self.schema, PartitionLimits::default());
         group.build(items, 1 << 20).expect("stored items decode");
-        let mut prepared = group.finish();
-        let batch = std::mem::take(&mut prepared.batch);
-        self.engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
-        self.partition.publish(prepared);
+        ground::commit(&self.engine, &self.partition, group);
     }
 
     fn verify(&self) {

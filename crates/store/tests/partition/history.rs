@@ -1,46 +1,21 @@
 //! The history of a partition: every write leaves one entry, and a reader never misses one without being told.
 
-use orrery_doc::{
-    Doc, Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk, json,
-};
-use orrery_store::engine::{Engine, SyncMode};
+use orrery_doc::{Doc, Epk, EpkRange, json};
+use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{
-    Action, ChangeKind, DefaultTtl, FeedCursor, Group, HistoryEntry, Lifetimes, Lsn, Op, Partition,
-    PartitionSpec, Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View,
+    Action, ChangeKind, DefaultTtl, FeedCursor, Group, HistoryEntry, Lifetimes, Lsn, Op, Partition, Scan,
+    Schema, TICKS_PER_SECOND, Txn, View,
 };
 use proptest::prelude::*;
+
+use super::ground::{self, key_def, op, scope, spec};
 
 struct World {
     engine: Engine,
     partition: Partition,
     schema: Schema,
-}
-
-fn spec() -> PartitionSpec {
-    PartitionSpec {
-        number: 7,
-        container: 3,
-        rid_generation: 8,
-        range: EpkRange::full(),
-        rid_prefix: 2,
-        sources: vec![],
-    }
-}
-
-fn key_def() -> PartitionKeyDef {
-    let path = Path::parse_property("/pk").expect("a plain path");
-    PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![path] }
-}
-
-fn scope(key: &str) -> Epk {
-    let key = PartitionKey::from_header(&format!("[\"{key}\"]")).expect("a plain key");
-    epk(&key_def(), &key)
-}
-
-fn op(id: &str, action: Action) -> Op {
-    Op { target: Target::Id(id.into()), action, precondition: Precondition::None, indexed: true }
 }
 
 fn doc(id: &str, n: u32) -> Doc {
@@ -50,7 +25,7 @@ fn doc(id: &str, n: u32) -> Doc {
 impl World {
     fn new() -> World {
         let engine = Engine::in_memory();
-        let partition = Partition::open(spec(), &engine.snapshot()).expect("an empty engine opens");
+        let partition = ground::open(&engine);
         let mut schema = Schema::new(key_def(), 9, IndexingPolicy::default());
         schema.keeps_history = true;
         World { engine, partition, schema }
@@ -60,11 +35,8 @@ impl World {
         let snapshot = self.engine.snapshot();
         let mut group = Group::new(&self.partition, &snapshot, &self.schema, PartitionLimits::default());
         let answer = work(&mut group);
-        let mut prepared = group.finish();
-        let batch = std::mem::take(&mut prepared.batch);
-        self.engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
-        self.partition.publish(prepared);
-        let reopened = Partition::open(spec(), &self.engine.snapshot()).expect("the state decodes");
+        ground::commit(&self.engine, &self.partition, group);
+        let reopened = ground::open(&self.engine);
         assert_eq!(reopened.history(), self.partition.history(), "what is remembered is what is stored");
         let report =
             self.partition.verify(&self.engine.snapshot(), &self.schema).expect("stored items decode");

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use orrery_doc::{Epk, EpkRange, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, json};
-use orrery_store::engine::{Engine, SyncMode};
+use orrery_doc::{Epk, json};
+use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{
-    Action, Ahead, Done, Group, Op, OpError, Partition, PartitionSpec, Precondition, Schema,
-    TICKS_PER_SECOND, Target, Txn, Workbench,
+    Action, Ahead, Done, Group, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, Workbench,
 };
+
+use super::ground::{self, key_def, op};
 
 const NOW: u64 = 1_700_000_000 * TICKS_PER_SECOND;
 
@@ -23,10 +24,6 @@ fn scope(number: u8) -> Epk {
     Epk::from_hex(&format!("{number:02X}")).expect("an EPK")
 }
 
-fn op(id: &str, action: Action) -> Op {
-    Op { target: Target::Id(id.into()), action, precondition: Precondition::None, indexed: true }
-}
-
 fn doc(id: &str, n: usize) -> orrery_doc::Doc {
     json::parse(format!("{{\"id\":\"{id}\",\"n\":{n}}}").as_bytes(), 8).expect("JSON")
 }
@@ -38,18 +35,8 @@ fn create(id: &str, n: usize) -> Op {
 impl World {
     fn new() -> World {
         let engine = Engine::in_memory();
-        let spec = PartitionSpec {
-            number: 7,
-            container: 3,
-            rid_generation: 8,
-            range: EpkRange::full(),
-            rid_prefix: 2,
-            sources: vec![],
-        };
-        let partition = Partition::open(spec, &engine.snapshot()).expect("an empty engine opens");
-        let paths = vec![Path::parse_property("/pk").expect("a path")];
-        let key = PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths };
-        let schema = Arc::new(Schema::new(key, 9, IndexingPolicy::default()));
+        let partition = ground::open(&engine);
+        let schema = Arc::new(Schema::new(key_def(), 9, IndexingPolicy::default()));
         World { engine, partition, schema }
     }
 
@@ -63,10 +50,7 @@ impl World {
         let snapshot = self.engine.snapshot();
         let mut group = Group::new(&self.partition, &snapshot, &self.schema, PartitionLimits::default());
         let answer = run(&mut group);
-        let mut prepared = group.finish();
-        let batch = std::mem::take(&mut prepared.batch);
-        self.engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
-        self.partition.publish(prepared);
+        ground::commit(&self.engine, &self.partition, group);
         answer
     }
 

@@ -1,0 +1,46 @@
+//! What the tests of a partition stand on: one partition on an engine in memory, with the key `/pk`.
+
+use orrery_doc::{
+    Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk,
+};
+use orrery_store::engine::{Engine, SyncMode};
+use orrery_store::{Action, Group, Op, Partition, PartitionSpec, Precondition, Target};
+
+pub fn spec() -> PartitionSpec {
+    PartitionSpec {
+        number: 7,
+        container: 3,
+        rid_generation: 8,
+        range: EpkRange::full(),
+        rid_prefix: 2,
+        sources: vec![],
+    }
+}
+
+/// The partition as the engine has it.
+pub fn open(engine: &Engine) -> Partition {
+    Partition::open(spec(), &engine.snapshot()).expect("the state decodes")
+}
+
+pub fn key_def() -> PartitionKeyDef {
+    let path = Path::parse_property("/pk").expect("a plain path");
+    PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![path] }
+}
+
+/// The logical partition of a key.
+pub fn scope(key: impl std::fmt::Display) -> Epk {
+    let key = PartitionKey::from_header(&format!("[\"{key}\"]")).expect("a plain key");
+    epk(&key_def(), &key)
+}
+
+pub fn op(id: &str, action: Action) -> Op {
+    Op { target: Target::Id(id.into()), action, precondition: Precondition::None, indexed: true }
+}
+
+/// Commits what a group has gathered and makes it visible.
+pub fn commit(engine: &Engine, partition: &Partition, group: Group<'_>) {
+    let mut prepared = group.finish();
+    let batch = std::mem::take(&mut prepared.batch);
+    engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
+    partition.publish(prepared);
+}

@@ -1,0 +1,8 @@
+//! One partition by itself: what its transactions do, what it indexes and remembers, and what it forgets in time.
+
+mod ahead;
+mod ground;
+mod history;
+mod index;
+mod lifetimes;
+mod transactions;

@@ -48,6 +48,25 @@ pub struct Endpoint {
     pub ca_file: Option<PathBuf>,
 }
 
+/// A container of a running server.
+#[derive(Args, Clone)]
+pub struct Place {
+    #[command(flatten)]
+    pub endpoint: Endpoint,
+    /// The database of the container.
+    #[arg(long, value_name = "NAME")]
+    pub database: String,
+    #[arg(long, value_name = "NAME")]
+    pub container: String,
+}
+
+impl Place {
+    /// Its path in the management API.
+    pub fn path(&self) -> String {
+        container_path(&self.database, &self.container)
+    }
+}
+
 pub struct Client {
     to: Endpoint,
     connection: Option<SendRequest<Full<Bytes>>>,

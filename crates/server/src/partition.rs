@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::client::{Client, Endpoint, container_path};
+use crate::client::{Client, Place};
 
 #[derive(Args)]
 pub struct Partition {
@@ -40,24 +40,6 @@ enum Action {
     },
 }
 
-/// A container of a running server.
-#[derive(Args)]
-struct Place {
-    #[command(flatten)]
-    endpoint: Endpoint,
-    /// The database of the container.
-    #[arg(long, value_name = "NAME")]
-    database: String,
-    #[arg(long, value_name = "NAME")]
-    container: String,
-}
-
-impl Place {
-    fn path(&self) -> String {
-        format!("{}/partitions", container_path(&self.database, &self.container))
-    }
-}
-
 pub fn run(partition: Partition) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let text = runtime.block_on(answer(partition.action))?;
@@ -68,19 +50,19 @@ pub fn run(partition: Partition) -> anyhow::Result<()> {
 async fn answer(action: Action) -> anyhow::Result<String> {
     match action {
         Action::List(place) => {
-            let path = place.path();
+            let path = format!("{}/partitions", place.path());
             let list = Client::new(place.endpoint).manage(Method::GET, &path, None).await?;
             Ok(table(&list))
         }
         Action::Split { place, range, children } => {
-            let path = format!("{}/{range}/split", place.path());
+            let path = format!("{}/partitions/{range}/split", place.path());
             let body = json!({ "children": children });
             let made = Client::new(place.endpoint).manage(Method::POST, &path, Some(body)).await?;
             let ids = made["children"].as_array().into_iter().flatten().filter_map(Value::as_str);
             Ok(format!("partition {range} is now {}", ids.collect::<Vec<_>>().join(", ")))
         }
         Action::Merge { place, left, right } => {
-            let path = format!("{}/merge", place.path());
+            let path = format!("{}/partitions/merge", place.path());
             let body = json!({ "left": left, "right": right });
             let made = Client::new(place.endpoint).manage(Method::POST, &path, Some(body)).await?;
             Ok(format!("partitions {left} and {right} are now {}", made["child"].as_str().unwrap_or("one")))

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::client::Endpoint;
+use crate::client::Place;
 
 /// The most that may go on at once.
 const PARALLEL_MAX: u16 = 256;
@@ -46,17 +46,6 @@ pub struct Import {
     /// Writes that are under way at once. Those of one logical partition keep their order.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=i64::from(PARALLEL_MAX)))]
     parallel: u16,
-}
-
-/// A container of a running endpoint.
-#[derive(Args, Clone)]
-struct Place {
-    #[command(flatten)]
-    endpoint: Endpoint,
-    #[arg(long, value_name = "NAME")]
-    database: String,
-    #[arg(long, value_name = "NAME")]
-    container: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -186,8 +186,9 @@ impl<'a> RequestHeaders<'a> {
             }
             "content-type" => {
                 keep(&mut self.content_type, name, raw)?;
-                // Some clients rely on the type alone to say that what they post is a query.
-                self.is_query |= raw.trim_ascii().starts_with(b"application/query+json");
+                // Some clients rely on the type alone to say that what they post is a query. This is the only place that
+                // looks at it: who may do what and what is done must not differ about it.
+                self.is_query |= is_query_type(raw);
                 Ok(())
             }
             "content-length" => keep_number(&mut self.content_length, name, raw),
@@ -337,6 +338,12 @@ impl<'a> RequestHeaders<'a> {
             _ => Ok(()),
         }
     }
+}
+
+/// Types are compared without case, and without the parameters that may follow them.
+fn is_query_type(content_type: &[u8]) -> bool {
+    let kind = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    kind.trim_ascii().eq_ignore_ascii_case(b"application/query+json")
 }
 
 fn is_minimal(preference: &str) -> bool {

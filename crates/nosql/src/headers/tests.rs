@@ -32,6 +32,20 @@ fn the_go_client_s_query_header_counts_too() {
 }
 
 #[test]
+fn types_that_name_queries_are_read_in_any_case() {
+    for (value, expected) in [
+        ("application/query+json", true),
+        ("Application/Query+JSON", true),
+        (" application/query+json ; charset=utf-8", true),
+        ("application/query+jsonp", false),
+        ("application/json", false),
+        (";application/query+json", false),
+    ] {
+        assert_eq!(one("content-type", value).expect("any text").is_query, expected, "{value}");
+    }
+}
+
+#[test]
 fn page_sizes_are_minus_one_or_positive() {
     for (value, expected) in [
         ("-1", Some(MaxItemCount::Server)),

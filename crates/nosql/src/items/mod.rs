@@ -47,9 +47,7 @@ pub(crate) async fn feed(call: &Call<'_>, address: &ContainerAddress, body: Byte
     match *call.trace.method {
         Method::GET => feed::read(call, container).await,
         Method::POST if headers.is_query_plan => query::plan(call, container, &body),
-        Method::POST if headers.is_query || is_query_text(headers.content_type) => {
-            query::run(call, container, &body).await
-        }
+        Method::POST if headers.is_query => query::run(call, container, &body).await,
         // A write without its triggers would not be what the client asked for.
         Method::POST if headers.is_batch && !scripts::triggers(call).is_empty() => {
             Err(Refusal::unsupported("Triggers in a batch"))
@@ -104,12 +102,6 @@ pub(crate) fn check_intended(call: &Call<'_>, container: &Container) -> Result<(
         }
         _ => Ok(()),
     }
-}
-
-fn is_query_text(content_type: Option<&str>) -> bool {
-    content_type.is_some_and(|text| {
-        text.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/query+json"))
-    })
 }
 
 #[cfg(test)]

@@ -6,8 +6,21 @@ use super::*;
 use crate::router::RouteKind;
 
 /// Requests that each route gets. Those behind the bar differ on items only.
-const OPERATIONS: [&str; 12] =
-    ["GET", "POST", "QUERY", "PUT", "PATCH", "DELETE", "HEAD", "UPSERT", "CHANGES", "PLAN", "BATCH", "BULK"];
+const OPERATIONS: [&str; 13] = [
+    "GET",
+    "POST",
+    "QUERY",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "HEAD",
+    "UPSERT",
+    "CHANGES",
+    "PLAN",
+    "BATCH",
+    "BULK",
+    "TYPED QUERY",
+];
 
 /// The columns, in this order: a read-write key, the second one counting as the same; a read-only key; permissions to
 /// read and to do all on the container, on an item, on a key of the container, the last once more with requests that
@@ -197,6 +210,11 @@ impl World {
         ];
         let (method, extra): (&str, &[(&str, &str)]) = match operation {
             "QUERY" => ("POST", &[("x-ms-documentdb-isquery", "True")]),
+            // What makes it a query is the type alone, and the other headers say that it is something else.
+            "TYPED QUERY" => (
+                "POST",
+                &[("content-type", "Application/Query+JSON; x=y"), ("x-ms-cosmos-is-batch-request", "true")],
+            ),
             "PLAN" => ("POST", &[("x-ms-cosmos-is-query-plan-request", "True")]),
             "UPSERT" => ("POST", &[("x-ms-documentdb-is-upsert", "True")]),
             "CHANGES" => ("GET", &[("a-im", "Incremental Feed")]),
@@ -208,7 +226,7 @@ impl World {
         };
         headers.extend_from_slice(extra);
         let body = match operation {
-            "QUERY" | "PLAN" => json!({"query": "SELECT * FROM c"}),
+            "QUERY" | "TYPED QUERY" | "PLAN" => json!({"query": "SELECT * FROM c"}),
             "BATCH" | "BULK" => json!([{"operationType": "Delete", "id": "nothing", "partitionKey": key}]),
             _ => json!({}),
         };
@@ -244,6 +262,7 @@ fn row(kind: RouteKind, operation: &str) -> Option<&'static str> {
     };
     find(operation).or_else(|| match operation {
         "HEAD" | "CHANGES" => find("GET"),
+        "TYPED QUERY" => find("QUERY"),
         "UPSERT" | "PLAN" | "BATCH" | "BULK" => find("POST"),
         _ => None,
     })

@@ -5,8 +5,9 @@
 //! permission says, a principal of Entra ID what its roles say. The matches over endpoints have no default arm,
 //! so a new route does not compile before somebody has said who may use it.
 //!
-//! One thing cannot be decided here: a batch carries its operations in its body. For that the answer is a [`Grant`],
-//! which the handlers of batches ask for each operation.
+//! Two things cannot be decided here: a batch carries its operations in its body, and after a change of the partition key
+//! a document may go to another key than its header names. For that the answer is a [`Grant`], which the handlers of
+//! batches ask for each operation, and those of writes for the key that they write to.
 
 mod act;
 mod permission;
@@ -38,7 +39,7 @@ pub(crate) struct Asked<'a> {
     pub account: &'a str,
 }
 
-/// What an operation of a batch does to its item.
+/// What an operation does to its item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ItemAct {
     Create,
@@ -48,7 +49,7 @@ pub(crate) enum ItemAct {
     Delete,
 }
 
-/// What the operations of a batch may do.
+/// What the operations of a request may do.
 #[derive(Clone, Debug)]
 pub(crate) enum Grant {
     Everything,
@@ -73,7 +74,7 @@ pub(crate) fn check(identity: &Identity, asked: &Asked<'_>) -> Result<Grant, Ref
 }
 
 impl Grant {
-    /// Whether an operation of a batch may run.
+    /// Whether an operation may run on an item of this key.
     pub fn check(&self, act: ItemAct, key: &PartitionKey) -> Result<(), Refusal> {
         let may = match self {
             Grant::Everything => true,

@@ -3,6 +3,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderMap;
 use http_body_util::BodyExt;
+use orrery_cluster::copy::{ContainerName, JobState, RekeyRequest};
 use orrery_cluster::store::limits::PartitionLimits;
 use orrery_cluster::{Account, Consistency, DbOptions, Durability, Storage};
 use serde_json::{Value, json};
@@ -78,6 +79,22 @@ impl Server {
 
     async fn query(&self, path: &str, body: Value) -> Answer {
         self.send("POST", path, &[("x-ms-documentdb-isquery", "True")], &body).await
+    }
+
+    /// Gives `c` of `d` another partition key, and returns when it has it.
+    async fn rekey(&self, key: Value) {
+        let db = &self.0.0.db;
+        let container = ContainerName { database: "d".into(), container: "c".into() };
+        let request = RekeyRequest { container, partition_key: key, rate: None, completes_itself: true };
+        let id = db.rekey_container(request).await.expect("a job").job.id.clone();
+        loop {
+            let job = db.job(&id).expect("the job is there").job;
+            if job.state.is_over() {
+                assert_eq!(job.state, JobState::Completed, "{job:?}");
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 }
 

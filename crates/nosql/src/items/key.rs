@@ -29,7 +29,8 @@ pub(crate) fn of_document(
 }
 
 /// The same for a container that may have been given another key while clients knew the old one: they name the old one
-/// for a while, but the document says where it belongs.
+/// for a while, but the document says where it belongs. Then the key is not the one that was looked at when the request
+/// came in, so the grant must be asked for it again.
 pub(crate) fn of_written(
     definition: &ContainerDefinition,
     header: Option<&str>,

@@ -7,6 +7,7 @@ use orrery_cluster::store::{Action, Effect, Op, Precondition, Target};
 use orrery_cluster::{Container, ErrorKind, WriteReply};
 use orrery_doc::PartitionKey;
 
+use crate::access::ItemAct;
 use crate::call::Call;
 use crate::errors::Refusal;
 use crate::items::document::ItemBody;
@@ -38,6 +39,8 @@ pub(crate) async fn create(
 ) -> Result<Reply, Refusal> {
     let item = ItemBody::parse(body)?;
     let key = key::of_written(&container.definition, call.headers.partition_key, &item.doc)?;
+    let act = if call.headers.is_upsert { ItemAct::Upsert } else { ItemAct::Create };
+    call.grant.check(act, &key)?;
     let target = Target::Id(item.id);
     let op = match call.headers.is_upsert {
         true => op(call, container, target, Action::Upsert(item.doc)),
@@ -59,6 +62,7 @@ pub(crate) async fn replace(
 ) -> Result<Reply, Refusal> {
     let item = ItemBody::parse(body)?;
     let key = key::of_written(&container.definition, call.headers.partition_key, &item.doc)?;
+    call.grant.check(ItemAct::Replace, &key)?;
     let old_id = match &target {
         Target::Id(id) => id.clone(),
         Target::Rid(_) => stored_id(call, container, &key, &target).await?,

@@ -70,6 +70,28 @@ async fn a_token_of_a_key_sees_that_key_alone() {
     assert_eq!((&done.body[0]["statusCode"], &done.body[1]["statusCode"]), (&json!(201), &json!(403)));
 }
 
+/// Clients name the key that a container had before for a while, and then the document alone says where it goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_of_a_key_writes_nothing_elsewhere_after_the_key_has_changed() {
+    let server = server().await;
+    let permission =
+        json!({"permissionMode": "All", "resource": "dbs/d/colls/c", "resourcePartitionKey": ["mine"]});
+    let token = server.token("k", permission).await;
+    let docs = "/dbs/d/colls/c/docs";
+    let stored = json!({"id": "9", "pk": "mine", "city": "theirs"});
+    server.send("POST", docs, &[MINE], &stored).await.expect(201);
+    server.rekey(json!({"paths": ["/city"], "kind": "Hash", "version": 2})).await;
+    let stray = json!({"id": "8", "pk": "mine", "city": "theirs"});
+    let upsert = ("x-ms-documentdb-is-upsert", "True");
+    server.send_as(&token, "POST", docs, &[MINE], &stray).await.expect(403);
+    server.send_as(&token, "POST", docs, &[MINE, upsert], &stray).await.expect(403);
+    server.send_as(&token, "PUT", &format!("{docs}/9"), &[MINE], &stored).await.expect(403);
+    // Whoever may write anywhere still may name the old key, and the bearer still may write to the own one.
+    server.send("PUT", &format!("{docs}/9"), &[MINE], &stored).await.expect(200);
+    let own = json!({"id": "8", "pk": "mine", "city": "mine"});
+    server.send_as(&token, "POST", docs, &[MINE], &own).await.expect(201);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_permission_counts_as_it_is_now() {
     let server = server().await;

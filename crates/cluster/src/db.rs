@@ -112,6 +112,20 @@ impl Db {
         Db { inner, lane: Lane::default() }
     }
 
+    /// Carries a change of the catalog to its end, also when whoever asked for it goes away: a change that is stored
+    /// and that nobody sees would make the next one contradict it.
+    pub(crate) async fn carry<T, W>(&self, work: impl FnOnce(Db) -> W) -> Result<T>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T>> + Send + 'static,
+    {
+        match tokio::spawn(work(self.clone())).await {
+            Ok(done) => done,
+            Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+            Err(_) => Err(ErrorKind::Stopping.into()),
+        }
+    }
+
     /// The database of a background task, which must not keep it open.
     pub(crate) fn alive(inner: &Weak<Inner>) -> Option<Db> {
         inner.upgrade().map(Db::of)

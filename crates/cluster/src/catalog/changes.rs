@@ -29,6 +29,16 @@ impl Db {
         body: Doc,
         throughput: Option<Throughput>,
     ) -> Result<Arc<Database>> {
+        let id = id.to_owned();
+        self.carry(|db| async move { db.make_database(&id, body, throughput).await }).await
+    }
+
+    async fn make_database(
+        &self,
+        id: &str,
+        body: Doc,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Database>> {
         self.check_throughput(throughput)?;
         let mut counters = self.inner.control.lock().await;
         let mut next = counters.clone();
@@ -56,6 +66,10 @@ impl Db {
     }
 
     pub async fn delete_database(&self, rid: Rid, if_match: Option<Etag>) -> Result<()> {
+        self.carry(|db| async move { db.drop_database(rid, if_match).await }).await
+    }
+
+    async fn drop_database(&self, rid: Rid, if_match: Option<Etag>) -> Result<()> {
         let mut counters = self.inner.control.lock().await;
         let mut catalog = Catalog::clone(&self.catalog());
         let database = catalog.database_by_rid(rid).cloned();
@@ -76,6 +90,15 @@ impl Db {
     }
 
     pub async fn create_container(
+        &self,
+        database: Rid,
+        definition: ContainerDefinition,
+        throughput: Option<Throughput>,
+    ) -> Result<Arc<Container>> {
+        self.carry(move |db| async move { db.make_container(database, definition, throughput).await }).await
+    }
+
+    async fn make_container(
         &self,
         database: Rid,
         definition: ContainerDefinition,
@@ -164,6 +187,15 @@ impl Db {
         definition: ContainerDefinition,
         if_match: Option<Etag>,
     ) -> Result<Arc<Container>> {
+        self.carry(move |db| async move { db.change_container(rid, definition, if_match).await }).await
+    }
+
+    async fn change_container(
+        &self,
+        rid: Rid,
+        definition: ContainerDefinition,
+        if_match: Option<Etag>,
+    ) -> Result<Arc<Container>> {
         let mut counters = self.inner.control.lock().await;
         let mut catalog = Catalog::clone(&self.catalog());
         let current = catalog.container_by_rid(rid).cloned();
@@ -208,6 +240,10 @@ impl Db {
     }
 
     pub async fn delete_container(&self, rid: Rid, if_match: Option<Etag>) -> Result<()> {
+        self.carry(|db| async move { db.drop_container(rid, if_match).await }).await
+    }
+
+    async fn drop_container(&self, rid: Rid, if_match: Option<Etag>) -> Result<()> {
         let mut counters = self.inner.control.lock().await;
         let mut catalog = Catalog::clone(&self.catalog());
         let container = catalog.container_by_rid(rid).cloned();
@@ -329,3 +365,6 @@ pub(super) fn dropped(container: &Container) -> DroppedRecord {
     }
     DroppedRecord { number: container.number, partitions, generations }
 }
+
+#[cfg(test)]
+mod tests;

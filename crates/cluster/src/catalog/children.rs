@@ -253,6 +253,16 @@ impl Db {
         wanted: Wanted,
         body: Doc,
     ) -> Result<(Arc<Child>, bool)> {
+        self.carry(move |db| async move { db.put_child(kind, owner, wanted, body).await }).await
+    }
+
+    async fn put_child(
+        &self,
+        kind: ChildKind,
+        owner: Rid,
+        wanted: Wanted,
+        body: Doc,
+    ) -> Result<(Arc<Child>, bool)> {
         let body_json = to_json(&body)?;
         let id = body.root().get("id").as_str().unwrap_or_default();
         super::check_name(id)?;
@@ -286,6 +296,10 @@ impl Db {
         rid: Rid,
         if_match: Option<Etag>,
     ) -> Result<()> {
+        self.carry(move |db| async move { db.drop_child(kind, owner, rid, if_match).await }).await
+    }
+
+    async fn drop_child(&self, kind: ChildKind, owner: Rid, rid: Rid, if_match: Option<Etag>) -> Result<()> {
         let mut counters = self.inner.control.lock().await;
         let mut catalog = Catalog::clone(&self.catalog());
         let child = Wanted::Old { rid, if_match }.find(&catalog, kind, owner, "")?;

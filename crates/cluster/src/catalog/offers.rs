@@ -33,6 +33,18 @@ impl Db {
         throughput: Throughput,
         if_match: Option<Etag>,
     ) -> Result<Arc<Offer>> {
+        let offer =
+            self.carry(move |db| async move { db.change_offer(rid, throughput, if_match).await }).await?;
+        self.await_partitions(&offer).await;
+        Ok(offer)
+    }
+
+    async fn change_offer(
+        &self,
+        rid: Rid,
+        throughput: Throughput,
+        if_match: Option<Etag>,
+    ) -> Result<Arc<Offer>> {
         offer::check(throughput)?;
         let mut counters = self.inner.control.lock().await;
         let mut catalog = Catalog::clone(&self.catalog());
@@ -65,7 +77,6 @@ impl Db {
         drop(counters);
         // Partitions may be too few, or more than needed, for what is provisioned now.
         self.rebalance_later();
-        self.await_partitions(&offer).await;
         Ok(offer)
     }
 
@@ -106,7 +117,7 @@ impl Db {
         rid: Rid,
         change: Option<Redistribution>,
     ) -> Result<Arc<Container>> {
-        self.change_settings(rid, |container, offer, limits| {
+        self.change_settings(rid, move |container, offer, limits| {
             let shares = match &change {
                 None => Vec::new(),
                 Some(change) => {
@@ -123,13 +134,21 @@ impl Db {
     /// Changes what else an operator may set; the distribution stays.
     pub async fn replace_throughput_settings(&self, rid: Rid, settings: Settings) -> Result<Arc<Container>> {
         Settings::check_buckets(&settings.buckets)?;
-        self.change_settings(rid, |container, _, _| {
+        self.change_settings(rid, move |container, _, _| {
             Ok(Settings { shares: container.throughput.shares.clone(), ..settings })
         })
         .await
     }
 
     async fn change_settings(
+        &self,
+        rid: Rid,
+        change: impl FnOnce(&Container, Option<&Offer>, &PartitionLimits) -> Result<Settings> + Send + 'static,
+    ) -> Result<Arc<Container>> {
+        self.carry(move |db| async move { db.put_settings(rid, change).await }).await
+    }
+
+    async fn put_settings(
         &self,
         rid: Rid,
         change: impl FnOnce(&Container, Option<&Offer>, &PartitionLimits) -> Result<Settings>,

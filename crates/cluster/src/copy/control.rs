@@ -164,8 +164,7 @@ impl Db {
             failure: None,
             cut_over: None,
         };
-        let job = self.insert_job(job).await?;
-        self.run_job(&job.id);
+        let job = self.carry(|db| async move { db.start(db.insert_job(job).await?) }).await?;
         Ok(self.report(job))
     }
 
@@ -195,9 +194,13 @@ impl Db {
             failure: None,
             cut_over: None,
         };
-        let job = self.insert_rekey(job, &definition).await?;
-        self.run_job(&job.id);
+        let job = self.carry(|db| async move { db.start(db.insert_rekey(job, &definition).await?) }).await?;
         Ok(self.report(job))
+    }
+
+    fn start(&self, job: Arc<JobRecord>) -> Result<Arc<JobRecord>> {
+        self.run_job(&job.id);
+        Ok(job)
     }
 
     pub fn jobs(&self) -> Vec<JobReport> {
@@ -241,24 +244,25 @@ impl Db {
 
     /// Forgets a job that is over.
     pub async fn delete_job(&self, id: &str) -> Result<()> {
-        self.remove_job(id).await
+        let id = id.to_owned();
+        self.carry(|db| async move { db.remove_job(&id).await }).await
     }
 
     async fn set_job_state(
         &self,
         id: &str,
-        next: impl FnOnce(&JobRecord) -> Result<JobState>,
+        next: impl FnOnce(&JobRecord) -> Result<JobState> + Send + 'static,
     ) -> Result<JobReport> {
-        let job = self
-            .change_job(id, |job| {
-                job.state = next(job)?;
-                if job.state.is_over() {
-                    job.ended = Some(now() / TICKS_PER_SECOND);
-                }
-                job.completes_itself |= job.state == JobState::Completing;
-                Ok(())
-            })
-            .await?;
+        let change = |job: &mut JobRecord| {
+            job.state = next(job)?;
+            if job.state.is_over() {
+                job.ended = Some(now() / TICKS_PER_SECOND);
+            }
+            job.completes_itself |= job.state == JobState::Completing;
+            Ok(())
+        };
+        let name = id.to_owned();
+        let job = self.carry(|db| async move { db.change_job(&name, change).await }).await?;
         if let Some(live) = self.inner.jobs.live.lock().get(id) {
             live.changed.notify_one();
         }

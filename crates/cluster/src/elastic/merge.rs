@@ -21,6 +21,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 impl Db {
     /// Makes one range of two that lie side by side; returns its id.
     pub async fn merge(&self, container: &Arc<Container>, left: u32, right: u32) -> Result<u32> {
+        let container = container.clone();
+        self.carry(move |db| async move { db.merge_ranges(&container, left, right).await }).await
+    }
+
+    async fn merge_ranges(&self, container: &Arc<Container>, left: u32, right: u32) -> Result<u32> {
         let _alone = self.inner.balance.turn().await;
         let rid = container.resource.rid;
         let container = self.await_indexes(container).await?;

@@ -11,6 +11,7 @@ use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::Range;
 use crate::resource::ResourceKind;
+use crate::rid::Rid;
 
 /// Plans that may be overtaken by writes before the split waits for the writers instead.
 const ATTEMPTS: usize = 4;
@@ -23,8 +24,12 @@ impl Db {
                 "A partition is split into 2 to {SPLIT_CHILDREN_MAX} partitions, not {children}."
             )));
         }
-        let _alone = self.inner.balance.turn().await;
         let rid = container.resource.rid;
+        self.carry(move |db| async move { db.split_range(rid, range_id, children).await }).await
+    }
+
+    async fn split_range(&self, rid: Rid, range_id: u32, children: u32) -> Result<Vec<u32>> {
+        let _alone = self.inner.balance.turn().await;
         for attempt in 1..=ATTEMPTS {
             let container = self.catalog().container_by_rid(rid).cloned();
             let container = container.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Method, StatusCode};
+use http::Method;
 use orrery_cluster::Container;
 use orrery_cluster::insight::{PartitionInsight, Slot, Use, Window};
 use orrery_nosql::Denial;
@@ -114,7 +114,7 @@ fn two() -> u32 {
 async fn split(call: &Call<'_>, container: &Arc<Container>, range: &str) -> Result<Answer, Denial> {
     let Split { children } = call.json()?;
     let (db, container, range) = (call.db.clone(), container.clone(), range_id(range)?);
-    let made = to_its_end(async move { db.split(&container, range, children).await }).await?;
+    let made = db.split(&container, range, children).await?;
     let made: Vec<String> = made.iter().map(u32::to_string).collect();
     Ok(Answer::json(json!({ "children": made })))
 }
@@ -130,18 +130,8 @@ async fn merge(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer, De
     let Merge { left, right } = call.json()?;
     let (left, right) = (range_id(&left)?, range_id(&right)?);
     let (db, container) = (call.db.clone(), container.clone());
-    let made = to_its_end(async move { db.merge(&container, left, right).await }).await?;
+    let made = db.merge(&container, left, right).await?;
     Ok(Answer::json(json!({ "child": made.to_string() })))
-}
-
-/// Does not stop half-way when the client goes away.
-async fn to_its_end<T: Send + 'static>(
-    work: impl Future<Output = orrery_cluster::Result<T>> + Send + 'static,
-) -> Result<T, Denial> {
-    let ended = tokio::spawn(work).await;
-    let failed =
-        |_| Denial::new(StatusCode::INTERNAL_SERVER_ERROR, "The work ended early; the log says why.");
-    Ok(ended.map_err(failed)??)
 }
 
 fn range_id(text: &str) -> Result<u32, Denial> {

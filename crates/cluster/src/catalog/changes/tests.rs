@@ -1,0 +1,69 @@
+//! Changes whose askers go away.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use orrery_doc::json as text;
+use orrery_store::limits::PartitionLimits;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::options::{Account, DbOptions, Durability, Storage};
+use crate::request::Consistency;
+
+fn open() -> Db {
+    let account = Account {
+        name: "changes".into(),
+        region: "here".into(),
+        consistency: Consistency::Session,
+        serverless: false,
+    };
+    let limits = PartitionLimits::default();
+    let storage = Storage::Memory;
+    Db::open(DbOptions { storage, durability: Durability::Relaxed, limits, throttle: false, account })
+        .expect("memory opens")
+}
+
+fn doc(value: &Value) -> Doc {
+    text::parse(value.to_string().as_bytes(), 64).expect("a test document is JSON")
+}
+
+fn definition(id: &str) -> ContainerDefinition {
+    let key = json!({"paths": ["/pk"], "kind": "Hash", "version": 2});
+    ContainerDefinition::parse(&doc(&json!({"id": id, "partitionKey": key}))).expect("a definition")
+}
+
+/// Asks for a change and goes away before it is done.
+async fn leave<T>(change: impl Future<Output = Result<T>>) {
+    let mut change = pin!(change);
+    let began = poll_fn(|context| Poll::Ready(change.as_mut().poll(context))).await;
+    assert!(began.is_pending(), "the change was over before anybody could leave");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_whose_asker_goes_away_is_carried_to_its_end() {
+    let db = open();
+    let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("new");
+    let owner = database.resource.rid;
+    let first = db.create_container(owner, definition("first"), None).await.expect("new");
+    leave(db.delete_container(first.resource.rid, None)).await;
+    leave(db.create_container(owner, definition("second"), None)).await;
+    let third = db.create_container(owner, definition("third"), None).await.expect("new");
+    let is_deleted = |catalog: &Catalog| catalog.container_by_rid(first.resource.rid).is_none();
+    let is_made = |catalog: &Catalog| catalog.database("d").is_some_and(|d| d.container("second").is_some());
+    for _ in 0..500 {
+        if is_deleted(&db.catalog()) && is_made(&db.catalog()) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let catalog = db.catalog();
+    assert!(is_deleted(&catalog), "it is deleted on disk");
+    let second = catalog.database("d").and_then(|database| database.container("second"));
+    let second = second.expect("it is there on disk");
+    assert_ne!(second.number, third.number, "no number is given twice");
+    let partition = |container: &Container| container.ranges[0].partition.spec.number;
+    assert_ne!(partition(second), partition(&third));
+}

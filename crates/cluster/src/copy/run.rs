@@ -214,8 +214,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Follows one page of changes; says whether it was the last for now.
-    pub async fn follow(&mut self, pair: &Pair, place: usize, rate: u32) -> Stopped<bool> {
+    /// Follows one page of changes.
+    pub async fn follow(&mut self, pair: &Pair, place: usize, rate: u32) -> Stopped<()> {
         let page = source::changes(&pair.db, &pair.source, &self.progress.intervals[place], rate)?;
         let count = page.changes.len();
         let parked = std::mem::take(&mut self.progress.parked);
@@ -234,7 +234,7 @@ impl Runner {
         self.progress.intervals[place].set_cursor(page.seen);
         self.progress.changes_applied += count as u64;
         self.unsaved += count;
-        Ok(page.is_last)
+        Ok(())
     }
 
     /// Tries the parked items once more, at a moment when nothing else is on the way, and tells which still have no

@@ -21,7 +21,6 @@ pub(super) struct WalkedPage {
 pub(super) struct ChangedPage {
     pub changes: Vec<HistoryEntry>,
     pub seen: FeedCursor,
-    pub is_last: bool,
 }
 
 /// Counts what a page holds.
@@ -103,18 +102,18 @@ pub(super) fn changes(db: &Db, source: &Container, interval: &Interval, rate: u3
         });
         read.map_err(refuse)?;
         let end = if is_last { FeedCursor::after(lsn).max(start) } else { last };
-        Ok(ChangedPage { changes, seen: end, is_last })
+        Ok(ChangedPage { changes, seen: end })
     })
 }
 
-/// How many writes of the source's partitions are still to be looked at, and the intervals that have some.
+/// How many writes of the source's partitions are still to be looked at, and the intervals that have some. A page may
+/// end within a transaction; what is left of it counts as a write.
 pub(super) fn pending(source: &Container, intervals: &[Interval]) -> (u64, Vec<usize>) {
     let (mut sum, mut behind) = (0, Vec::new());
     for (place, interval) in intervals.iter().enumerate() {
         let lsn = source.range_of(&interval.min).partition.lsn();
-        let writes = lsn.0.saturating_sub(interval.lsn);
-        sum += writes;
-        if writes > 0 {
+        if interval.cursor() < FeedCursor::after(lsn) {
+            sum += lsn.0.saturating_sub(interval.lsn).max(1);
             behind.push(place);
         }
     }

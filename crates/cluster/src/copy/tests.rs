@@ -1,5 +1,7 @@
 //! Jobs against a database in memory, with writers that go on meanwhile.
 
+mod losses;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

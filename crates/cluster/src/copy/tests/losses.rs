@@ -1,0 +1,52 @@
+//! What a job must not lose on its way, each in the moment in which it could.
+
+use super::super::source;
+use super::*;
+
+async fn two_containers(source: &Value, target: &Value) -> Db {
+    let db = open();
+    container(&db, "c", &["/pk"], source).await;
+    container(&db, "t", &["/city"], target).await;
+    db
+}
+
+fn item(n: usize) -> Value {
+    json!({"id": format!("i{n}"), "pk": "p", "city": format!("c{}", n % 7)})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_a_page_has_cut_is_followed_to_its_end() {
+    let db = two_containers(&json!({}), &json!({})).await;
+    let slow = CopyRequest { rate: Some(50), ..request("t", JobMode::Online) };
+    let job = db.copy_container(slow).await.expect("a job").job;
+    wait_until(&db, &job.id, |report| report.phase == JobPhase::Following).await;
+    let source = named(&db, "c");
+    let key = PartitionKey::extract(&source.definition.key, doc(&item(0)).as_ref());
+    let batch = (0..100).map(|n| op(&format!("i{n}"), Action::Upsert(doc(&item(n))))).collect();
+    db.write(&source, &key, batch, &WriteOptions::default()).await.expect("a batch");
+    // The first page ends within the batch, which nothing follows.
+    wait_until(&db, &job.id, |report| report.changes_applied > 0).await;
+    db.complete_job(&job.id).await.expect("a cut-over");
+    let report = wait_until(&db, &job.id, |report| report.job.state.is_over()).await;
+    assert_eq!(report.job.state, JobState::Completed, "{report:?}");
+    assert_eq!(items(&db, "t").await, items(&db, "c").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rest_of_a_transaction_is_pending() {
+    let db = two_containers(&json!({"changeFeedPolicy": {"retentionDuration": 10}}), &json!({})).await;
+    let source = named(&db, "c");
+    let key = PartitionKey::extract(&source.definition.key, doc(&item(0)).as_ref());
+    let range = source.range_of(&orrery_doc::epk(&source.definition.key, &key)).clone();
+    let mut intervals = vec![Interval::new(range.epk(), range.partition.lsn())];
+    assert_eq!(source::pending(&source, &intervals), (0, vec![]));
+    let batch = (0..10).map(|n| op(&format!("i{n}"), Action::Upsert(doc(&item(n))))).collect();
+    db.write(&source, &key, batch, &WriteOptions::default()).await.expect("a batch");
+    for expected in [4, 4, 2] {
+        assert_eq!(source::pending(&source, &intervals), (1, vec![0]));
+        let page = source::changes(&db, &source, &intervals[0], 4).expect("a page");
+        assert_eq!(page.changes.len(), expected);
+        intervals[0].set_cursor(page.seen);
+    }
+    assert_eq!(source::pending(&source, &intervals), (0, vec![]));
+}

@@ -10,7 +10,7 @@ use orrery_store::TICKS_PER_SECOND;
 
 use crate::db::{Db, now};
 use crate::error::ErrorKind;
-use crate::range::{Range, WriteError};
+use crate::range::{Range, WriteError, wants_history};
 
 /// How long an entry may outlive its time.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -52,6 +52,10 @@ impl Db {
 
     async fn erase_history(&self, range: &Arc<Range>, keep_since: Option<u64>) -> Result<(), ErrorKind> {
         while let Some(bounds) = range.partition.history() {
+            // This may have changed since the round began, and nothing would be erased any more.
+            if wants_history(&range.schema.load(), keep_since) {
+                return Ok(());
+            }
             let is_due = match keep_since {
                 None => Ok(true),
                 Some(since) => {

@@ -99,6 +99,12 @@ fn successor<'r>(successors: &'r [Arc<Range>], epk: &Epk) -> Option<&'r Arc<Rang
     successors.iter().find(|range| range.epk().contains(epk))
 }
 
+/// Whether nothing may be erased of a history from before a moment, or of all of it: a job follows it, which needs
+/// every entry however old it is, or it is kept after all.
+pub(crate) fn wants_history(schema: &Schema, keep_since: Option<u64>) -> bool {
+    schema.keeps_replaced || schema.keeps_history && keep_since.is_none()
+}
+
 /// What goes through the queue: all of it is evaluated in order, so nothing needs a lock against anything else.
 enum Work {
     Write(Txn),
@@ -396,6 +402,10 @@ impl Range {
                 Work::Write(txn) => running.run(txn).map_err(WriteError::Refused),
                 Work::Ahead(ahead) => running.run_ahead(ahead).map_err(WriteError::Refused),
                 Work::BuildIndex => self.step(running.build(INDEX_BUILD_ITEMS, INDEX_BUILD_BYTES)),
+                // Whoever asked for it may have looked before the history was wanted.
+                Work::EraseHistory { keep_since } if wants_history(&schema, *keep_since) => {
+                    Ok(self.nothing_written())
+                }
                 Work::EraseHistory { keep_since } => {
                     self.step(running.erase_history(*keep_since, HISTORY_ERASED_PER_STEP))
                 }

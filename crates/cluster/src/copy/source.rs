@@ -8,7 +8,7 @@ use orrery_store::{FeedCursor, HistoryEntry, Item, ItemKey, OpError, Scan, View}
 use super::job::Interval;
 use crate::catalog::Container;
 use crate::db::Db;
-use crate::error::{ErrorKind, Result};
+use crate::error::{ErrorKind, HistoryError, Result};
 use crate::range::Range;
 
 /// Some items of an interval, in key order.
@@ -78,7 +78,8 @@ pub(super) fn walk(db: &Db, source: &Container, interval: &Interval, rate: u32) 
     })
 }
 
-/// The changes of an interval behind its cursor. The source has recorded them since before the cursor was set.
+/// The changes of an interval behind its cursor. The source has recorded them since before the cursor was set; should
+/// some be gone all the same, the job must not go on as if nothing had happened.
 pub(super) fn changes(db: &Db, source: &Container, interval: &Interval, rate: u32) -> Result<ChangedPage> {
     tokio::task::block_in_place(|| {
         let range = range_of(source, interval)?;
@@ -87,6 +88,7 @@ pub(super) fn changes(db: &Db, source: &Container, interval: &Interval, rate: u3
         let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
         let (mut changes, mut fill, mut is_last) = (Vec::new(), Fill::new(rate), true);
         let (start, mut last) = (interval.cursor(), interval.cursor());
+        check_kept(&view, start)?;
         let read = view.history(&interval.epk(), start, |at, entry| {
             // After a merge two entries may have the same cursor, so a page never ends between such.
             if fill.is_full() && at > last {
@@ -104,6 +106,15 @@ pub(super) fn changes(db: &Db, source: &Container, interval: &Interval, rate: u3
         let end = if is_last { FeedCursor::after(lsn).max(start) } else { last };
         Ok(ChangedPage { changes, seen: end })
     })
+}
+
+/// Refuses a cursor behind which something of the history is missing. Where there are no bounds, nothing was recorded.
+fn check_kept(view: &View<'_>, start: FeedCursor) -> Result<()> {
+    let floor = view.history_bounds().map_err(refuse)?.map_or(view.lsn(), |bounds| bounds.floor);
+    match start < FeedCursor::after(floor) {
+        true => Err(HistoryError::Outlived.into()),
+        false => Ok(()),
+    }
 }
 
 /// How many writes of the source's partitions are still to be looked at, and the intervals that have some. A page may

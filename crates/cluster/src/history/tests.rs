@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::catalog::{Container, ContainerDefinition};
 use crate::changes::{ChangePage, ChangesFrom};
+use crate::copy::{ContainerName, CopyRequest, JobMode};
 use crate::error::{Error, HistoryError};
 use crate::options::{Account, DbOptions, Durability, Storage};
 use crate::request::{AccessChoice, Consistency, PageOptions, Scope, WriteOptions};
@@ -166,4 +167,46 @@ async fn a_dropped_container_leaves_no_history() {
         assert!(tokio::time::Instant::now() < deadline, "the history stays");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_new_job_follows_is_not_erased_by_a_round_that_began_before() {
+    let (db, source) = start(None).await;
+    let mut target = json!({"id": "t", "partitionKey": {"paths": ["/city"], "kind": "Hash", "version": 2}});
+    target["indexingPolicy"] = json!({"indexingMode": "none", "automatic": false});
+    let target = ContainerDefinition::parse(&doc(&target)).unwrap_or_else(|error| panic!("{}", error.kind));
+    db.create_container(source.database, target, None).await.expect("a new container");
+    let name = |id: &str| ContainerName { database: "d".into(), container: id.into() };
+    let request = CopyRequest {
+        source: name("c"),
+        target: name("t"),
+        mode: JobMode::Online,
+        rate: Some(1),
+        completes_itself: false,
+    };
+    let job = db.copy_container(request).await.expect("a job").job;
+    db.pause_job(&job.id).await.expect("a pause");
+    upsert(&db, &source, "1").await;
+    upsert(&db, &source, "2").await;
+    // The round looked at the container before the job was there, and found that it keeps nothing.
+    for range in &source.ranges {
+        range.erase_history(&db.inner.committer, None).await.expect("the database runs");
+        range.erase_history(&db.inner.committer, Some(u64::MAX)).await.expect("the database runs");
+        let round = tokio::time::timeout(Duration::from_secs(20), db.erase_history(range, None)).await;
+        round.expect("the round comes to an end").expect("the database runs");
+    }
+    assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 2);
+    db.cancel_job(&job.id).await.expect("it ends");
+    db.erase_histories(now()).await.expect("the database runs");
+    assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_comes_back_keeps_what_a_round_was_erasing() {
+    let (db, container) = start(Some(10)).await;
+    upsert(&db, &container, "1").await;
+    let range = &container.ranges[0];
+    let round = tokio::time::timeout(Duration::from_secs(20), db.erase_history(range, None)).await;
+    round.expect("the round comes to an end").expect("the database runs");
+    assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 1);
 }

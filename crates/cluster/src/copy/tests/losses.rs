@@ -1,5 +1,7 @@
 //! What a job must not lose on its way, each in the moment in which it could.
 
+use orrery_store::Lsn;
+
 use super::super::source;
 use super::*;
 
@@ -49,4 +51,21 @@ async fn the_rest_of_a_transaction_is_pending() {
         intervals[0].set_cursor(page.seen);
     }
     assert_eq!(source::pending(&source, &intervals), (0, vec![]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_that_were_erased_are_missed_rather_than_skipped() {
+    let db = two_containers(&json!({"changeFeedPolicy": {"retentionDuration": 10}}), &json!({})).await;
+    upsert(&db, "c", &item(0)).await;
+    let source = named(&db, "c");
+    let key = PartitionKey::extract(&source.definition.key, doc(&item(0)).as_ref());
+    let range = source.range_of(&orrery_doc::epk(&source.definition.key, &key)).clone();
+    let early = Interval::new(range.epk(), Lsn(0));
+    assert_eq!(source::changes(&db, &source, &early, 100).expect("a page").changes.len(), 1);
+    let later = crate::db::now() + crate::history::ticks(Duration::from_secs(3_600));
+    db.erase_histories(later).await.expect("the database runs");
+    let refused = source::changes(&db, &source, &early, 100).err().expect("an entry is gone");
+    assert!(matches!(refused.kind, ErrorKind::History(_)), "{refused:?}");
+    let current = Interval::new(range.epk(), range.partition.lsn());
+    assert!(source::changes(&db, &source, &current, 100).expect("a page").changes.is_empty());
 }

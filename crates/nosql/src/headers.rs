@@ -327,10 +327,14 @@ impl<'a> RequestHeaders<'a> {
                 Ok(())
             }
             "indexing-directive" => {
+                // Numbers come from the Python SDK alone, so they mean what its names for them say.
                 let known = [
                     ("Include", IndexingDirective::Include),
                     ("Exclude", IndexingDirective::Exclude),
                     ("Default", IndexingDirective::Default),
+                    ("0", IndexingDirective::Default),
+                    ("1", IndexingDirective::Exclude),
+                    ("2", IndexingDirective::Include),
                 ];
                 self.indexing_directive = one_of(name, text(name, raw)?, &known)?;
                 Ok(())

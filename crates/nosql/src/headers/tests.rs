@@ -64,6 +64,19 @@ fn page_sizes_are_minus_one_or_positive() {
 }
 
 #[test]
+fn indexing_directives_may_be_the_numbers_of_the_python_sdk() {
+    for (value, expected) in [
+        ("0", Some(IndexingDirective::Default)),
+        ("1", Some(IndexingDirective::Exclude)),
+        ("2", Some(IndexingDirective::Include)),
+        ("3", None),
+    ] {
+        let read = one("x-ms-indexing-directive", value).ok().map(|headers| headers.indexing_directive);
+        assert_eq!(read, expected, "{value}");
+    }
+}
+
+#[test]
 fn words_are_checked() {
     assert_eq!(
         one("x-ms-consistency-level", "Strong").expect("known").consistency,

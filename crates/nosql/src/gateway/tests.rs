@@ -323,6 +323,23 @@ async fn resources_are_queried() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn queries_over_resources_hold_one_page_of_rows() {
+    let server = Server::start(false);
+    server.post("/dbs", json!({"id": "d"})).await.expect(201);
+    let list: Vec<u32> = (0..1_000).collect();
+    let body = json!({
+        "query": "SELECT VALUE @p FROM c JOIN a IN @l JOIN b IN @l",
+        "parameters": [{"name": "@p", "value": "x".repeat(1 << 20)}, {"name": "@l", "value": list}],
+    });
+    let found = server.query("/dbs", body.clone()).await.expect(200);
+    assert_eq!(found.body["_count"], 4);
+    assert_eq!(found.header("x-ms-continuation"), "4");
+    let headers = [("x-ms-documentdb-isquery", "true"), ("x-ms-continuation", "6")];
+    let further = server.send("POST", "/dbs", &headers, &body).await.expect(200);
+    assert_eq!(further.header("x-ms-continuation"), "10");
+}
+
 #[tokio::test]
 async fn offers_are_found_and_replaced() {
     let server = Server::start(false);

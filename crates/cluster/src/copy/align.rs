@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use orrery_doc::{Doc, Epk, PartitionKey, epk};
 use orrery_store::engine::Snapshot;
@@ -30,6 +30,8 @@ pub(super) struct Pair {
     pub db: Db,
     pub source: Arc<Container>,
     pub target: Arc<Container>,
+    /// Until when a write is tried again that found the disk or a queue full; without it, as long as it takes.
+    pub deadline: Option<Instant>,
 }
 
 /// What is to be true of one item of the source.
@@ -61,6 +63,11 @@ pub(super) struct Aligned {
 type Plan = BTreeMap<Epk, Vec<(ItemKey, Op)>>;
 
 impl Pair {
+    /// Whether the time is over in which this should have been done.
+    pub fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+    }
+
     /// Where the target would have an item; none when its key is too long for it.
     fn place(&self, doc: &Doc, id: &str) -> Option<ItemKey> {
         let def = &self.target.definition.key;
@@ -271,15 +278,24 @@ impl Pair {
                 writes.spawn(async move { pair.write_part(scope, part).await });
             }
         }
+        let mut failure = None;
         while let Some(written) = writes.join_next().await {
-            let met = written.map_err(|_| ErrorKind::Stopping)??;
-            for (source, doc) in met {
-                let collision = self.collision(CollisionCause::UniqueKey, &doc, &source.id, None);
-                done.collisions.push(collision);
-                done.parked.push(Place::from(source));
+            match written.map_err(|_| ErrorKind::Stopping.into()).flatten() {
+                Ok(met) => {
+                    for (source, doc) in met {
+                        let collision = self.collision(CollisionCause::UniqueKey, &doc, &source.id, None);
+                        done.collisions.push(collision);
+                        done.parked.push(Place::from(source));
+                    }
+                }
+                // What waits in a queue is written all the same, so the others are waited for: who tries again must
+                // see what they have left in the target.
+                Err(error) => {
+                    failure.get_or_insert(error);
+                }
             }
         }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 
     /// Returns the items that met a unique key of another.
@@ -311,6 +327,7 @@ impl Pair {
                     return Err(ErrorKind::Op { place: refusal.place, error: refusal.error }.into());
                 }
                 Err(WriteError::Unwritten(ErrorKind::Stopping)) => return Err(ErrorKind::Stopping.into()),
+                Err(WriteError::Unwritten(kind)) if self.is_late() => return Err(kind.into()),
                 Err(WriteError::Unwritten(ErrorKind::RangeGone)) => {
                     let current = self.db.catalog().container_by_rid(rid).cloned();
                     target = current.ok_or_else(|| Error::from(ErrorKind::RangeGone))?;

@@ -41,7 +41,7 @@ impl Runner {
         if job.state != JobState::Completing {
             return Err(Stop::Again);
         }
-        let pair = self.pair(db, &job)?;
+        let mut pair = self.pair(db, &job)?;
         if pair.definition_to_keep(&job)?.is_some() {
             return Err(Stop::Again);
         }
@@ -51,8 +51,8 @@ impl Runner {
             held.ranges.push(range.clone());
             range.hold().await;
         }
-        let tail = tokio::time::timeout(JOB_HOLD_TIME_MAX, self.follow_tail(&pair));
-        tail.await.map_err(|_| Stop::Again)??;
+        pair.deadline = Some(began + JOB_HOLD_TIME_MAX);
+        self.follow_tail(&pair).await?;
         let lsn =
             |range: &Arc<Range>| RangeLsn { partition: range.id.to_string(), lsn: range.partition.lsn().0 };
         let lsns = pair.source.ranges.iter().map(lsn).collect();
@@ -81,8 +81,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Nobody writes, so this comes to an end.
-    async fn follow_tail(&mut self, pair: &Pair) -> Stopped<()> {
+    /// Nobody writes, so this comes to an end, unless it is too late for it. A page that has begun is always brought to
+    /// its end: what it has read and written would be forgotten.
+    pub async fn follow_tail(&mut self, pair: &Pair) -> Stopped<()> {
         self.cut_at_ranges(pair);
         loop {
             let (_, behind) = source::pending(&pair.source, &self.progress.intervals);
@@ -90,6 +91,9 @@ impl Runner {
                 break;
             }
             for place in behind {
+                if pair.is_late() {
+                    return Err(Stop::Again);
+                }
                 self.follow(pair, place, u32::MAX).await?;
             }
         }

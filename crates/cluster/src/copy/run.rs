@@ -138,7 +138,7 @@ impl Runner {
             found.ok_or_else(|| Stop::Failed(format!("The {what} of the job was deleted.")))
         };
         let (source, target) = (find(job.source, "source")?, find(job.target, "target")?);
-        Ok(Pair { db: db.clone(), source, target })
+        Ok(Pair { db: db.clone(), source, target, deadline: None })
     }
 
     async fn step(&mut self, db: &Db, job: &JobRecord) -> Stopped<Step> {
@@ -218,19 +218,12 @@ impl Runner {
     pub async fn follow(&mut self, pair: &Pair, place: usize, rate: u32) -> Stopped<()> {
         let page = source::changes(&pair.db, &pair.source, &self.progress.intervals[place], rate)?;
         let count = page.changes.len();
-        let parked = std::mem::take(&mut self.progress.parked);
-        let wishes = tokio::task::block_in_place(|| pair.wishes_of_changes(page.changes, &parked));
-        let aligned = match wishes {
-            Ok(wishes) => pair.align(wishes).await,
-            Err(error) => Err(error),
-        };
-        match aligned {
-            Ok(aligned) => self.note(aligned, false)?,
-            Err(error) => {
-                self.progress.parked = parked;
-                return Err(error.into());
-            }
-        }
+        let parked = &self.progress.parked;
+        let wishes = tokio::task::block_in_place(|| pair.wishes_of_changes(page.changes, parked))?;
+        let aligned = pair.align(wishes).await?;
+        // Not before the target has answered, since all of this may be tried again.
+        self.progress.parked.clear();
+        self.note(aligned, false)?;
         self.progress.intervals[place].set_cursor(page.seen);
         self.progress.changes_applied += count as u64;
         self.unsaved += count;
@@ -243,8 +236,8 @@ impl Runner {
         if self.progress.parked.is_empty() {
             return Ok(());
         }
-        let parked = std::mem::take(&mut self.progress.parked);
-        let aligned = pair.align(pair.wishes_of_changes(vec![], &parked)?).await?;
+        let aligned = pair.align(pair.wishes_of_changes(vec![], &self.progress.parked)?).await?;
+        self.progress.parked.clear();
         self.refuse_collisions(aligned.collisions)
     }
 

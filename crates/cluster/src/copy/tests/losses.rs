@@ -2,8 +2,27 @@
 
 use orrery_store::Lsn;
 
+use super::super::align::Pair;
+use super::super::control::Live;
+use super::super::run::{Runner, Stop};
 use super::super::source;
 use super::*;
+
+/// The two containers of a job, without the job.
+fn pair(db: &Db) -> Pair {
+    Pair { db: db.clone(), source: named(db, "c"), target: named(db, "t"), deadline: None }
+}
+
+/// A job that has one item parked, and has followed nothing yet.
+fn runner_with_parked(db: &Db, parked: &Value) -> Runner {
+    let source = named(db, "c");
+    let key = PartitionKey::extract(&source.definition.key, doc(parked).as_ref());
+    let epk = orrery_doc::epk(&source.definition.key, &key);
+    let mut runner = Runner::new(Arc::downgrade(&db.inner), "job".to_owned(), Arc::new(Live::default()));
+    let id = parked["id"].as_str().expect("an id").to_owned();
+    runner.progress.parked.push(Place { epk, id });
+    runner
+}
 
 async fn two_containers(source: &Value, target: &Value) -> Db {
     let db = open();
@@ -68,4 +87,50 @@ async fn changes_that_were_erased_are_missed_rather_than_skipped() {
     assert!(matches!(refused.kind, ErrorKind::History(_)), "{refused:?}");
     let current = Interval::new(range.epk(), range.partition.lsn());
     assert!(source::changes(&db, &source, &current, 100).expect("a page").changes.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parked_items_stay_until_the_target_has_answered() {
+    let db = two_containers(&json!({}), &json!({})).await;
+    upsert(&db, "c", &item(0)).await;
+    let pair = pair(&db);
+    let mut runner = runner_with_parked(&db, &item(0));
+    // Nothing can be written to a container that is gone.
+    db.delete_container(pair.target.resource.rid, None).await.expect("it is there");
+    assert!(matches!(runner.settle_parked(&pair).await, Err(Stop::Again)));
+    assert_eq!(runner.progress.parked.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cut_over_that_takes_too_long_forgets_nothing() {
+    let db = two_containers(&json!({"changeFeedPolicy": {"retentionDuration": 10}}), &json!({})).await;
+    let source = named(&db, "c");
+    let mut runner = runner_with_parked(&db, &item(0));
+    for range in &source.ranges {
+        runner.progress.intervals.push(Interval::new(range.epk(), range.partition.lsn()));
+    }
+    let before = runner.progress.intervals.clone();
+    upsert(&db, "c", &item(0)).await;
+    upsert(&db, "c", &item(1)).await;
+    let late = Pair { deadline: Some(Instant::now()), ..pair(&db) };
+    assert!(matches!(runner.follow_tail(&late).await, Err(Stop::Again)));
+    assert_eq!((runner.progress.parked.len(), &runner.progress.intervals), (1, &before));
+    assert!(runner.follow_tail(&pair(&db)).await.is_ok());
+    assert!(runner.progress.parked.is_empty());
+    assert_eq!(items(&db, "t").await, items(&db, "c").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_that_are_refused_again_and_again_end_with_the_hold() {
+    let db = two_containers(&json!({}), &json!({})).await;
+    upsert(&db, "c", &item(0)).await;
+    let late = Pair { deadline: Some(Instant::now()), ..pair(&db) };
+    let mut runner = runner_with_parked(&db, &item(0));
+    // The catalog knows these partitions, but they take nothing.
+    for range in &late.target.ranges {
+        range.close(&db.inner.committer);
+    }
+    let settled = tokio::time::timeout(A_WHILE, runner.settle_parked(&late)).await;
+    assert!(matches!(settled.expect("it ends"), Err(Stop::Again)));
+    assert_eq!(runner.progress.parked.len(), 1);
 }

@@ -49,6 +49,8 @@ struct Wanted {
     place: ItemKey,
     doc: Doc,
     indexed: bool,
+    /// When the source was given this version.
+    time: u64,
 }
 
 /// What came of some wishes.
@@ -100,7 +102,7 @@ impl Pair {
         match self.place(&item.doc, &source.id) {
             Some(place) => {
                 let indexed = item.header.flags & FLAG_UNINDEXED == 0;
-                let wanted = Some(Wanted { place, doc: item.doc, indexed });
+                let wanted = Some(Wanted { place, doc: item.doc, indexed, time: item.header.time });
                 out.wishes.push(Wish { source, stale, afresh: false, wanted });
             }
             None => {
@@ -195,7 +197,7 @@ impl Pair {
         let mut taken: HashMap<(Epk, String), ItemKey> = HashMap::new();
         let mut plan = Plan::new();
         for Wish { source, wanted, .. } in wishes {
-            let Some(Wanted { place, doc, indexed }) = wanted else { continue };
+            let Some(Wanted { place, doc, indexed, time }) = wanted else { continue };
             let slot = (place.epk.clone(), place.id.clone());
             let mut other = taken.get(&slot).cloned();
             let is_taken = other.is_some();
@@ -203,7 +205,8 @@ impl Pair {
                 let origin = self.origin(&copy);
                 if origin != source {
                     other = Some(origin);
-                } else if copy.doc.bytes() == doc.bytes() {
+                } else if copy.doc.bytes() == doc.bytes() && copy.header.time >= time {
+                    // An older copy is written again though it is the same: its time to live began too early.
                     taken.insert(slot, source);
                     continue;
                 }

@@ -1,6 +1,6 @@
 //! What a job must not lose on its way, each in the moment in which it could.
 
-use orrery_store::Lsn;
+use orrery_store::{Item, Lsn, View};
 
 use super::super::align::Pair;
 use super::super::control::Live;
@@ -33,6 +33,18 @@ async fn two_containers(source: &Value, target: &Value) -> Db {
 
 fn item(n: usize) -> Value {
     json!({"id": format!("i{n}"), "pk": "p", "city": format!("c{}", n % 7)})
+}
+
+/// What the container of a name has at the place of an item.
+fn stored(db: &Db, id: &str, value: &Value) -> Item {
+    let container = named(db, id);
+    let key = PartitionKey::extract(&container.definition.key, doc(value).as_ref());
+    let epk = orrery_doc::epk(&container.definition.key, &key);
+    let range = container.range_of(&epk);
+    let snapshot = db.inner.committer.snapshot_owned();
+    let view = View::new(&range.partition, &snapshot, range.partition.lsn(), range.lifetimes());
+    let target = Target::Id(value["id"].as_str().expect("an id").to_owned());
+    view.item(&epk, &target).expect("it can be read").expect("it is there")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -133,4 +145,25 @@ async fn writes_that_are_refused_again_and_again_end_with_the_hold() {
     let settled = tokio::time::timeout(A_WHILE, runner.settle_parked(&late)).await;
     assert!(matches!(settled.expect("it ends"), Err(Stop::Again)));
     assert_eq!(runner.progress.parked.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unchanged_rewrite_renews_the_life_of_the_copy() {
+    let lasting = json!({"defaultTtl": 3_600});
+    let db = two_containers(&lasting, &lasting).await;
+    upsert(&db, "c", &item(0)).await;
+    let job = db.copy_container(request("t", JobMode::Online)).await.expect("a job").job;
+    wait_until(&db, &job.id, |report| report.phase == JobPhase::Following).await;
+    let before = stored(&db, "t", &item(0)).header.time;
+    upsert(&db, "c", &item(0)).await;
+    db.complete_job(&job.id).await.expect("a cut-over");
+    let report = wait_until(&db, &job.id, |report| report.job.state.is_over()).await;
+    assert_eq!(report.job.state, JobState::Completed, "{report:?}");
+    let after = stored(&db, "t", &item(0)).header.time;
+    assert!(after > before, "the copy lives from {before}, though its original was renewed");
+    // What is as young as its original is not written again.
+    let is_younger = after >= stored(&db, "c", &item(0)).header.time;
+    let job = db.copy_container(request("t", JobMode::Offline)).await.expect("a job").job;
+    wait_until(&db, &job.id, |report| report.job.state.is_over()).await;
+    assert_eq!(stored(&db, "t", &item(0)).header.time == after, is_younger);
 }

@@ -251,6 +251,11 @@ pub(crate) fn op_wire(error: &OpError) -> Wire {
         ),
         OpError::Patch(error) => partition(StatusCode::BAD_REQUEST, 0, error.to_string()),
         OpError::TooLarge { .. } => own_wire(&Own::TooLarge),
+        OpError::AnswerTooLarge => partition(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            3402,
+            "The items that the batch reads are too large for one answer.",
+        ),
         OpError::LogicalPartitionFull => partition(
             StatusCode::FORBIDDEN,
             1014,

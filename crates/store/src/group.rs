@@ -12,7 +12,7 @@ mod claims;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use orrery_doc::{Doc, Epk, PartitionKey, json};
+use orrery_doc::{Doc, DocBuilder, Epk, PartitionKey, json};
 
 use crate::ahead::{Ahead, Stamp};
 use crate::build::{Build, Reached};
@@ -20,7 +20,7 @@ use crate::engine::{Batch, Keyspace, Snapshot};
 use crate::history::{HistoryBounds, HistoryMove};
 use crate::indexing::IndexingMode;
 use crate::item::{FLAG_UNINDEXED, TICKS_PER_SECOND};
-use crate::limits::{ITEM_BYTES_MAX, PartitionLimits};
+use crate::limits::{ITEM_BYTES_MAX, PartitionLimits, TXN_READ_BYTES_MAX};
 use crate::net_effect::{BuildMove, Change, NetEffect, Version};
 use crate::path_counts::PathCountChange;
 use crate::terms::Terms;
@@ -215,13 +215,20 @@ impl<'a> Group<'a> {
     pub(crate) fn run_stamped(&mut self, txn: &Txn, stamps: &[Stamp]) -> Result<Done, Box<TxnError>> {
         let mut draft = Draft::default();
         let mut outcomes = Vec::with_capacity(txn.ops.len());
+        let mut answer_bytes = 0;
         let lsn = Lsn(self.state.lsn.0 + 1);
         let time = txn.now.max(self.state.time + 1);
         for (place, op) in txn.ops.iter().enumerate() {
             let stamp = stamps.get(place).copied();
             let moment = Moment { lsn, place: place as u16, time, now: txn.now, stamp };
             let mut meter = Meter::default();
-            match self.evaluate(&txn.scope, op, &moment, &mut draft, &mut meter) {
+            let evaluated = self.evaluate(&txn.scope, op, &moment, &mut draft, &mut meter);
+            let fitting = evaluated.and_then(|outcome| {
+                answer_bytes += read_bytes(&outcome);
+                // Said before anything is written: whoever gets no answer takes the transaction for undone.
+                if answer_bytes > TXN_READ_BYTES_MAX { Err(OpError::AnswerTooLarge) } else { Ok(outcome) }
+            });
+            match fitting {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(error) => {
                     outcomes.iter().for_each(|done: &Outcome| meter.add(&done.meter));
@@ -563,12 +570,21 @@ fn check(precondition: Precondition, stored: Option<&Version>) -> Result<(), OpE
 }
 
 fn read(key: ItemKey, version: &Version, precondition: Precondition, meter: &mut Meter) -> Outcome {
-    let item = version.item().clone();
+    let mut item = version.item().clone();
     meter.items_read += 1;
     meter.bytes_read += u64::from(item.header.json_bytes);
     let effect = match precondition.admits(Some(item.header.etag)) {
         true => Effect::Read,
-        false => Effect::NotModified,
+        false => {
+            // Nobody is shown what they have already, so it need not be held until the group is written.
+            item.doc = DocBuilder::new().finish();
+            Effect::NotModified
+        }
     };
     Outcome { effect, item, id: key.id, meter: *meter }
+}
+
+/// Bytes that an operation adds to what the answer to its transaction must hold.
+fn read_bytes(outcome: &Outcome) -> usize {
+    if outcome.effect == Effect::Read { outcome.item.header.json_bytes as usize } else { 0 }
 }

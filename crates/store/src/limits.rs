@@ -170,7 +170,12 @@ pub const SCANS_MAX: usize = 32;
 /// Transactions that may wait for one partition, and those that one group commits together.
 pub const PARTITION_QUEUE_MAX: usize = 10_000;
 pub const GROUP_TXNS_MAX: usize = 256;
+/// Bytes of items that the reads of one transaction may answer; they all go into one page.
+pub const TXN_READ_BYTES_MAX: usize = PAGE_BYTES_MAX;
 pub const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of items after which a partition's group takes no further transaction: what a group holds in memory, terms of
+/// its index included, is many times this.
+pub const GROUP_ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Logical partitions whose size a physical partition remembers; the rest is read back when needed.
 pub const SIZES_CACHED_MAX: usize = 256;
 

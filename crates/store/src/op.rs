@@ -130,6 +130,8 @@ pub enum OpError {
     Patch(#[from] PatchError),
     #[error("the item would have {bytes} bytes")]
     TooLarge { bytes: usize },
+    #[error("the items that the transaction reads are too large for one answer")]
+    AnswerTooLarge,
     #[error("the logical partition is full")]
     LogicalPartitionFull,
     /// The logical partition was written to since the transaction was worked out; work it out again.

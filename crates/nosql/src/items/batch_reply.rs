@@ -4,16 +4,29 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use http::StatusCode;
-use orrery_cluster::Charge;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use orrery_cluster::limits::PAGE_BYTES_MAX;
-use orrery_cluster::store::{Effect, Etag, Item, Outcome};
+use orrery_cluster::store::{Effect, Etag, Item, OpError, Outcome};
+use orrery_cluster::{Charge, ErrorKind};
 
 use crate::errors::{Refusal, Voice, push_json_string};
 use crate::items::point;
 use crate::items::render::Renderer;
 
-/// The service's sub-status for an answer that grew too large.
-const RESPONSE_TOO_LARGE: u32 = 3402;
+/// What is left of the bytes that the items of one answer may have together; operations that run at once share it.
+pub(crate) struct AnswerRoom(AtomicUsize);
+
+impl AnswerRoom {
+    pub fn new() -> AnswerRoom {
+        AnswerRoom(AtomicUsize::new(PAGE_BYTES_MAX))
+    }
+
+    /// Takes room for an item, if there is enough.
+    fn take(&self, bytes: usize) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+}
 
 /// What became of one operation.
 #[derive(Clone, Debug)]
@@ -65,6 +78,19 @@ impl OpResult {
         OpResult::of(StatusCode::FAILED_DEPENDENCY)
     }
 
+    /// Lets go of an item for which the answer has no room: a read has failed then, and a write only shows less.
+    pub fn fit(&mut self, room: &AnswerRoom) {
+        let Some(item) = &self.item else { return };
+        if room.take(item.header.json_bytes as usize) {
+            return;
+        }
+        if self.is_read {
+            let refusal = Refusal::from(ErrorKind::Op { place: 0, error: OpError::AnswerTooLarge });
+            *self = OpResult { charge: self.charge, ..OpResult::refused(&refusal) };
+        }
+        self.item = None;
+    }
+
     pub fn is_failure(&self) -> bool {
         self.status.as_u16() >= 300
     }
@@ -88,23 +114,12 @@ pub(crate) fn status(results: &[OpResult]) -> StatusCode {
     if results.iter().any(OpResult::is_failure) { StatusCode::MULTI_STATUS } else { StatusCode::OK }
 }
 
-/// Keeps the answer within a page: reads that do not fit fail, writes that do not fit show no item.
+/// Keeps the answer within a page. Reads come first: those of a transaction are known to fit when it is written, and
+/// what it wrote must not take their room.
 pub(crate) fn limit(results: &mut [OpResult]) {
-    let mut room = PAGE_BYTES_MAX;
-    for result in results {
-        let Some(item) = &result.item else { continue };
-        let bytes = item.header.json_bytes as usize;
-        if bytes <= room {
-            room -= bytes;
-        } else if result.is_read {
-            let charge = result.charge;
-            *result = OpResult::of(StatusCode::PAYLOAD_TOO_LARGE);
-            result.substatus = RESPONSE_TOO_LARGE;
-            result.charge = charge;
-            result.message = Some("The answer to the batch would be too large.".to_owned());
-        } else {
-            result.item = None;
-        }
+    let room = AnswerRoom::new();
+    for reads in [true, false] {
+        results.iter_mut().filter(|result| result.is_read == reads).for_each(|result| result.fit(&room));
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use crate::call::Call;
 use crate::errors::Refusal;
 use crate::items::batch_body::Operation;
-use crate::items::batch_reply::{OpResult, add_charge};
+use crate::items::batch_reply::{AnswerRoom, OpResult, add_charge};
 use crate::items::shape::Shape;
 use crate::items::{batch, batch_body, options, scope};
 use crate::respond::Reply;
@@ -48,6 +48,7 @@ struct Shared {
     container: Arc<Container>,
     read: ReadOptions,
     write: WriteOptions,
+    room: Arc<AnswerRoom>,
 }
 
 pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
@@ -61,6 +62,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         container: container.clone(),
         read: options::read(call.headers, account)?,
         write: options::write(call.headers, account)?,
+        room: Arc::new(AnswerRoom::new()),
     };
     let mut results: Vec<Option<OpResult>> = vec![None; operations.len()];
     let mut tasks = Vec::with_capacity(operations.len());
@@ -164,7 +166,9 @@ async fn perform(shared: &Shared, task: Task) -> Done {
     };
     match tried {
         Ok((outcome, receipt)) => {
-            let result = OpResult::done(outcome, &receipt.charge, is_minimal);
+            let mut result = OpResult::done(outcome, &receipt.charge, is_minimal);
+            // Here and not when all is done: until then the items of all operations would be held.
+            result.fit(&shared.room);
             Done { place, result, charge: receipt.charge, served: receipt.served }
         }
         Err(refusal) => {

@@ -1,5 +1,6 @@
 //! Whole requests on items, against a database in memory.
 
+mod answer_room;
 mod lifetimes;
 mod queries;
 

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use orrery_doc::{Epk, EpkRange, PartitionKey, json, prefix_range};
 use orrery_store::engine::{Engine, Keyspace};
 use orrery_store::indexing::IndexingPolicy;
-use orrery_store::limits::PartitionLimits;
+use orrery_store::limits::{PartitionLimits, TXN_READ_BYTES_MAX};
 use orrery_store::{
     Action, Effect, Etag, FeedCursor, Group, Item, Lifetimes, Lsn, Op, OpError, Outcome, Partition,
     Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View,
@@ -135,6 +135,24 @@ fn a_failing_operation_undoes_its_transaction_and_no_other() {
     let found = ["1", "2", "3"].map(|id| world.read("a", Target::Id(id.into())).is_some());
     assert_eq!(found, [true, false, true]);
     assert_eq!(world.partition.lsn(), Lsn(2), "a refused transaction takes no LSN");
+    world.check();
+}
+
+#[test]
+fn a_transaction_that_reads_more_than_one_answer_holds_is_undone() {
+    let world = World::new();
+    let large = doc(&format!(r#"{{"id":"x","pk":"a","text":"{}"}}"#, "x".repeat(TXN_READ_BYTES_MAX / 3)));
+    world.run("a", vec![op("1", Action::Create(large))]).expect("it fits");
+    let small = || op("2", Action::Create(doc(r#"{"id":"y","pk":"a"}"#)));
+    let read = || op("1", Action::Read);
+    let refused = world.run("a", vec![small(), read(), read(), read()]);
+    assert!(matches!(refused, Err(OpError::AnswerTooLarge)));
+    assert_eq!(world.read("a", Target::Id("2".into())), None);
+    // A version that the client has is not shown, so it needs no room.
+    let etag = world.run("a", vec![read()]).expect("it fits")[0].item.header.etag;
+    let known = || Op { precondition: Precondition::IfNoneMatch(Some(etag)), ..read() };
+    let done = world.run("a", vec![small(), read(), read(), known(), known()]).expect("it fits");
+    assert_eq!(done.last().map(|outcome| outcome.effect), Some(Effect::NotModified));
     world.check();
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ pub async fn run(export: Export) -> anyhow::Result<()> {
         place: export.place.clone(),
         keeps_system: export.keep_system,
         waiting: Mutex::new(open),
-        next_part: AtomicUsize::new(state.parts.len()),
+        next_part: AtomicUsize::new(next_number(&state.parts)),
         told,
     });
     let mut tasks = tokio::task::JoinSet::new();
@@ -102,14 +102,27 @@ pub async fn run(export: Export) -> anyhow::Result<()> {
             failure.get_or_insert(error);
         }
     }
-    let items = written.await??;
-    match failure {
+    let written = written.await??;
+    let items = written.items;
+    conclude(&written, failure)?;
+    eprintln!("{items} items");
+    Ok(())
+}
+
+/// An export in which no reader failed is still none while a part of the key space was not read to its end.
+fn conclude(written: &Written, failure: Option<anyhow::Error>) -> anyhow::Result<()> {
+    let open = written.parts_open;
+    let unread = (open > 0).then(|| anyhow!("{open} parts of the container were not read to their end"));
+    match failure.or(unread) {
         Some(error) => Err(error.context("what was exported so far is kept; run it again to go on")),
-        None => {
-            eprintln!("{items} items");
-            Ok(())
-        }
+        None => Ok(()),
     }
+}
+
+/// A number that no part has. Readers take numbers before the writer hears of their parts, so an interrupted export may
+/// have left gaps, and there may be fewer parts than numbers.
+fn next_number(parts: &[Part]) -> usize {
+    parts.iter().map(|part| part.number + 1).max().unwrap_or_default()
 }
 
 fn resumed(state: State, export: &Export) -> anyhow::Result<State> {
@@ -249,6 +262,12 @@ struct Writer {
     saved: Instant,
 }
 
+/// What has come of an export.
+struct Written {
+    items: u64,
+    parts_open: usize,
+}
+
 trait Output: Write + Send {
     /// Makes durable what was written, where that can be.
     fn settle(&mut self) -> std::io::Result<()>;
@@ -287,7 +306,7 @@ impl Writer {
         Ok(Writer { out, state, state_file, saved: Instant::now() })
     }
 
-    fn run(mut self, mut tells: mpsc::Receiver<Told>, total: u64) -> anyhow::Result<u64> {
+    fn run(mut self, mut tells: mpsc::Receiver<Told>, total: u64) -> anyhow::Result<Written> {
         let bar = progress_bar(total.max(1));
         let began = (Instant::now(), self.state.items);
         while let Some(told) = tells.blocking_recv() {
@@ -301,9 +320,11 @@ impl Writer {
             }
         }
         bar.finish_and_clear();
-        if self.state.parts.iter().any(|part| !part.is_done) {
+        let parts_open = self.state.parts.iter().filter(|part| !part.is_done).count();
+        let written = Written { items: self.state.items, parts_open };
+        if parts_open > 0 {
             self.save()?;
-            return Ok(self.state.items);
+            return Ok(written);
         }
         if self.state.is_array {
             let end: &[u8] = if self.state.items == 0 { b"[]\n" } else { b"\n]\n" };
@@ -313,7 +334,7 @@ impl Writer {
         if let Some(file) = &self.state_file {
             file.remove()?;
         }
-        Ok(self.state.items)
+        Ok(written)
     }
 
     fn take(&mut self, told: Told) -> anyhow::Result<()> {
@@ -361,5 +382,67 @@ impl Writer {
         }
         self.saved = Instant::now();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(number: usize) -> Part {
+        Part { number, min: String::new(), max: "FF".to_owned(), continuation: None, is_done: false }
+    }
+
+    fn state(numbers: &[usize]) -> State {
+        State {
+            database: "d".to_owned(),
+            container: "c".to_owned(),
+            is_array: false,
+            bytes: 0,
+            items: 0,
+            parts: numbers.iter().copied().map(part).collect(),
+        }
+    }
+
+    /// What comes of an export whose readers tell of the last page of some of its parts.
+    fn written(state: State, finished: &[usize]) -> Written {
+        let path = tempfile::tempdir().expect("a folder");
+        let file = std::fs::File::create(path.path().join("out")).expect("a file");
+        let (told, tells) = mpsc::channel(finished.len().max(1));
+        for number in finished {
+            let page = Told::Page { number: *number, items: vec![b"{}".to_vec()], continuation: None };
+            assert!(told.try_send(page).is_ok(), "there is room");
+        }
+        drop(told);
+        let out = Box::new(BufWriter::new(file));
+        let writer = Writer { out, state, state_file: None, saved: Instant::now() };
+        writer.run(tells, 0).expect("the file can be written")
+    }
+
+    #[test]
+    fn a_resumed_export_gives_out_numbers_that_no_part_has() {
+        assert_eq!(next_number(&[]), 0);
+        // The parts 2 and 3 were given out, but the writer had not heard of them when the state was stored.
+        let parts = state(&[0, 1, 4, 5]).parts;
+        let numbers = AtomicUsize::new(next_number(&parts));
+        let range = |min: &str, max: &str| PartitionRange {
+            id: "0".to_owned(),
+            min_inclusive: min.to_owned(),
+            max_exclusive: max.to_owned(),
+        };
+        let (left, right) = (range("", "7F"), range("7F", "FF"));
+        let pieces = cut(&parts[0], &[&left, &right], &numbers);
+        let is_new = |piece: &Part| parts.iter().all(|part| part.number != piece.number);
+        assert!(pieces.len() == 2 && pieces.iter().all(is_new));
+    }
+
+    #[test]
+    fn an_export_with_an_unread_part_fails() {
+        let whole = written(state(&[0, 1]), &[0, 1]);
+        assert_eq!((whole.items, whole.parts_open), (2, 0));
+        assert!(conclude(&whole, None).is_ok());
+        let unread = written(state(&[0, 1]), &[0]);
+        assert_eq!((unread.items, unread.parts_open), (1, 1));
+        assert!(conclude(&unread, None).is_err());
     }
 }

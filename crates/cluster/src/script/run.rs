@@ -70,7 +70,7 @@ impl Place {
 impl Db {
     pub(super) async fn transact(
         &self,
-        place: Place,
+        mut place: Place,
         job: Arc<dyn Job>,
         options: &ScriptOptions,
     ) -> Result<Transacted> {
@@ -91,7 +91,12 @@ impl Db {
             let permit =
                 timeout_at(deadline, waiting).await.map_err(busy)?.map_err(|_| ErrorKind::Stopping)?;
             let limits = self.limits_until(deadline)?;
-            let host = self.host(&place, options, &limits)?;
+            // The partition may have been split while the script waited.
+            place.range = place.range.current(&place.epk);
+            let host = match self.host(&place, options, &limits) {
+                Err(error) if is_succeeded(&error, &place) => continue,
+                host => host?,
+            };
             let (job, logging) = (job.clone(), options.logging);
             let time = limits.time;
             let (sender, answer) = oneshot::channel();
@@ -138,10 +143,12 @@ impl Db {
                 Err(WriteError::Unwritten(kind)) => return Err(kind.into()),
             }
         }
-        self.pay_key(&place.container, &place.range, KeyMark::of(&place.epk), &charge);
-        place.range.insight.keyed(&place.epk, &place.key, charge.total());
+        // A split may have handed the writes to a successor, whose LSN it is.
+        let range = place.range.current(&place.epk);
+        self.pay_key(&place.container, &range, KeyMark::of(&place.epk), &charge);
+        range.insight.keyed(&place.epk, &place.key, charge.total());
         let item_lsn = produced.outcome.as_ref().map(|_| lsn);
-        let served = Some(Served { range_id: place.range.id, lsn, item_lsn });
+        let served = Some(Served { range_id: range.id, lsn, item_lsn });
         Ok(Some(Transacted { produced, log, receipt: Receipt { charge, served } }))
     }
 
@@ -200,6 +207,11 @@ impl Db {
             place.range.partition.lsn(),
         )
     }
+}
+
+/// The range went between looking for it and asking it, and another has taken its place.
+fn is_succeeded(error: &Error, place: &Place) -> bool {
+    matches!(error.kind, ErrorKind::RangeGone) && place.range.current(&place.epk).id != place.range.id
 }
 
 /// The logical partition is not what the script saw. Refusals of single operations mean the same: on the script's

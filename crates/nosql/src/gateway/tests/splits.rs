@@ -90,7 +90,7 @@ async fn clients_that_look_again_are_told_by_queries_that_the_range_is_gone() {
 async fn no_query_is_told_twice_that_its_range_is_gone() {
     let server = with_items(4).await;
     server.split(0, 2).await;
-    let query = json!({"query": "SELECT * FROM c"});
+    let query = json!({"query": "SELECT * FROM c ORDER BY c.n"});
     for name in ["one", "another"] {
         let headers = [
             ("x-ms-documentdb-isquery", "True"),
@@ -129,4 +129,27 @@ async fn readers_of_changes_are_told_that_their_range_is_gone() {
     let ranges: Vec<Value> =
         ranges.body["PartitionKeyRanges"].as_array().expect("ranges").iter().map(parents).collect();
     assert_eq!(ranges, [json!(["0"]), json!(["0"])]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_token_of_a_script_that_a_split_overtook_is_good_everywhere() {
+    let server = with_items(8).await;
+    let body = "function () { for (var end = Date.now() + 150; Date.now() < end;) {} \
+        var context = getContext(), items = context.getCollection(); \
+        items.createDocument(items.getSelfLink(), {id: 'made', pk: 0}); context.getResponse().setBody('done'); }";
+    server.post("/dbs/d/colls/c/sprocs", json!({"id": "slow", "body": body})).await.expect(201);
+    let key = [("x-ms-documentdb-partitionkey", "[0]")];
+    let no_parameters = json!([]);
+    let running = server.send("POST", "/dbs/d/colls/c/sprocs/slow", &key, &no_parameters);
+    let (done, ()) = tokio::join!(running, async {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        server.split(0, 2).await;
+    });
+    let token = done.expect(200).header("x-ms-session-token").to_owned();
+    for number in 0..8 {
+        let key = json!([number]).to_string();
+        let headers =
+            [("x-ms-documentdb-partitionkey", key.as_str()), ("x-ms-session-token", token.as_str())];
+        server.send("GET", &format!("{DOCS}/{number}"), &headers, &Value::Null).await.expect(200);
+    }
 }

@@ -133,6 +133,7 @@ struct Worker {
 
 impl Worker {
     fn run(&self, queue: &Receiver<Job>) {
+        let _fuse = Fuse;
         match self.durability {
             Durability::Durable => self.run_durable(queue),
             Durability::Relaxed => self.run_relaxed(queue),
@@ -261,6 +262,21 @@ impl Gathering {
 
     fn is_complete(&self, group: &CommitGroup) -> bool {
         self.last.union(&self.before_last).all(|partition| group.from.contains(partition))
+    }
+}
+
+/// Ends the process when the writer that holds it panics: without it nothing could be written any more, and those who
+/// wait would wait for ever. Everything that was acknowledged is on disk.
+pub(crate) struct Fuse;
+
+impl Drop for Fuse {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!(
+                "a writer has panicked; stopping, the next start finds all that was acknowledged"
+            );
+            std::process::abort()
+        }
     }
 }
 

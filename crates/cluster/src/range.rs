@@ -12,17 +12,17 @@ use arc_swap::ArcSwap;
 use orrery_doc::{Epk, EpkRange};
 use orrery_store::engine::Snapshot;
 use orrery_store::limits::{
-    GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS, PARTITION_QUEUE_MAX,
-    PartitionLimits,
+    GROUP_ITEM_BYTES_MAX, GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS,
+    PARTITION_QUEUE_MAX, PartitionLimits,
 };
 use orrery_store::{
-    Ahead, DefaultTtl, Done, Etag, Group, ItemKey, Lifetimes, Lsn, Meter, OpError, Partition, Prepared,
-    Schema, Txn, TxnError,
+    Ahead, DefaultTtl, Done, Etag, Group, ItemKey, Lifetimes, Lsn, Meter, OpError, Outcome, Partition,
+    Prepared, Schema, Txn, TxnError,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
-use crate::committer::{CommitError, Committer};
+use crate::committer::{CommitError, Committer, Fuse};
 use crate::db::now;
 use crate::error::ErrorKind;
 use crate::insight::RangeInsight;
@@ -73,6 +73,12 @@ struct Queue {
 struct Pending {
     work: Work,
     answer: oneshot::Sender<Answer>,
+}
+
+/// Bytes of the items that an answer holds.
+fn item_bytes(answer: &Answer) -> usize {
+    let bytes = |outcome: &Outcome| outcome.item.doc.bytes().len();
+    answer.as_ref().map_or(0, |done| done.outcomes.iter().map(bytes).sum())
 }
 
 impl Pending {
@@ -220,6 +226,16 @@ impl Range {
         if self.successors.get().is_some() { Err(ErrorKind::RangeGone) } else { Ok(()) }
     }
 
+    /// Refuses when the container of this range was exchanged for another: what is stored here is being erased, which a
+    /// snapshot that was taken before this was asked does not see yet. Items of a range that was split stay, so
+    /// whoever reads them need not ask again.
+    pub fn check_kept(&self) -> std::result::Result<(), ErrorKind> {
+        match self.successors.get() {
+            Some(successors) if successors.is_empty() => Err(ErrorKind::RangeGone),
+            _ => Ok(()),
+        }
+    }
+
     /// The range that a key belongs to now: this one, or the successor of it.
     pub fn current(self: &Arc<Self>, epk: &Epk) -> Arc<Range> {
         let mut range = self;
@@ -353,6 +369,7 @@ impl Range {
     }
 
     async fn lead(&self, committer: &Committer) {
+        let _fuse = Fuse;
         loop {
             let group = {
                 let mut queue = self.queue.lock();
@@ -368,8 +385,11 @@ impl Range {
         }
     }
 
-    async fn commit(&self, committer: &Committer, group: Vec<Pending>) {
+    async fn commit(&self, committer: &Committer, mut group: Vec<Pending>) {
         let (mut prepared, answers) = self.evaluate(committer, &group).await;
+        // What the group had no room for comes next.
+        let rest = group.split_off(answers.len());
+        rest.into_iter().rev().for_each(|pending| self.queue.lock().waiting.push_front(pending));
         let batch = std::mem::take(&mut prepared.batch);
         let written = match batch.is_empty() {
             true => Ok(()),
@@ -389,12 +409,16 @@ impl Range {
         }
     }
 
+    /// Works out as many of the transactions as one group has room for.
     async fn evaluate(&self, committer: &Committer, group: &[Pending]) -> (Prepared, Vec<Answer>) {
         let snapshot = committer.snapshot_owned();
         let schema = self.schema.load_full();
         let mut running = Group::new(&self.partition, &snapshot, &schema, self.limits);
-        let mut answers = Vec::with_capacity(group.len());
+        let (mut answers, mut bytes) = (Vec::with_capacity(group.len()), 0);
         for (place, pending) in group.iter().enumerate() {
+            if bytes > GROUP_ITEM_BYTES_MAX {
+                break;
+            }
             if place % EVALUATIONS_PER_TURN == EVALUATIONS_PER_TURN - 1 {
                 tokio::task::yield_now().await;
             }
@@ -415,6 +439,7 @@ impl Range {
                 },
                 Work::Settle => Ok(self.nothing_written()),
             });
+            bytes += answers.last().map_or(0, item_bytes);
         }
         (running.finish(), answers)
     }

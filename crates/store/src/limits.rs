@@ -119,6 +119,8 @@ pub const SCRIPT_PAGE_ITEMS_MAX: usize = 1_000;
 /// Compiled scripts that are remembered, and the bytes of their texts.
 pub const SCRIPTS_CACHED_MAX: usize = 1_024;
 pub const SCRIPTS_CACHED_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes that the log of a script may have in a header, as it is encoded there; more would be too much for clients.
+pub const SCRIPT_LOG_HEADER_BYTES_MAX: usize = 6 * 1024;
 /// Triggers of each kind that one write may name.
 pub const TRIGGERS_PER_WRITE_MAX: usize = 1;
 /// Lowest manual throughput, its step, and the lowest autoscale ceiling and its step, all in RU/s.

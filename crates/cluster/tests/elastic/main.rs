@@ -133,3 +133,17 @@ async fn what_was_split_or_merged_is_so_after_a_restart() {
     world.check_counts(300).await;
     world.verify();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_a_group_of_large_items_has_no_room_for_comes_next() {
+    let world = Arc::new(World::open().await);
+    let writers = (0..12).map(|number| {
+        let world = world.clone();
+        tokio::spawn(async move { world.put(number, 1_000_000).await })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.expect("every write is answered");
+    }
+    world.check_counts(12).await;
+    world.verify();
+}

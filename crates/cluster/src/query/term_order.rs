@@ -461,7 +461,10 @@ impl<'r> Walk<'r> {
         let mut failure = None;
         let mut seen = 0u32;
         let deadline = self.deadline;
-        let scanned = view.scan_places(&epk, None, |_, item| {
+        // There may be few that have a value, and all others are gone through here.
+        let is_long = visit.extent.items > visit.items_at_once as u64;
+        let scan = |visit: &mut dyn FnMut(Item) -> Scan| view.scan_places(&epk, None, |_, item| visit(item));
+        let mut take = |item: Item| {
             seen += 1;
             if seen.is_multiple_of(ITEMS_PER_CLOCK_CHECK) && Instant::now() >= deadline {
                 failure = Some(ErrorKind::TimedOut.into());
@@ -473,8 +476,8 @@ impl<'r> Walk<'r> {
             }
             failure = sink.feed(visit, &item).err();
             if failure.is_some() { Scan::Stop } else { Scan::Continue }
-        });
-        scanned.map_err(stored)?;
+        };
+        at_length(is_long, || scan(&mut take)).map_err(stored)?;
         failure.map_or_else(|| self.end_ties(sink), Err)
     }
 

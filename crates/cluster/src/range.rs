@@ -4,6 +4,8 @@
 //! group after group and ends when nothing waits. One group is in flight at a time: load makes groups bigger.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -313,7 +315,15 @@ impl Range {
         }
         drop(queue);
         let (range, committer) = (self.clone(), committer.clone());
-        tokio::spawn(async move { range.lead(&committer).await });
+        tokio::spawn(async move {
+            let mut leading = pin!(range.lead(&committer));
+            // The fuse is there while the leader works, not when it is dropped with the runtime.
+            poll_fn(|context| {
+                let _fuse = Fuse;
+                leading.as_mut().poll(context)
+            })
+            .await;
+        });
     }
 
     /// Lets writers wait, and returns when nothing is under way: what was committed is published.
@@ -369,7 +379,6 @@ impl Range {
     }
 
     async fn lead(&self, committer: &Committer) {
-        let _fuse = Fuse;
         loop {
             let group = {
                 let mut queue = self.queue.lock();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
+use orrery_cluster::limits::SCRIPT_LOG_HEADER_BYTES_MAX;
 use orrery_cluster::store::{Effect, Op};
 use orrery_cluster::{ChildKind, Container, ScriptOptions, TriggerNames};
 use orrery_doc::PartitionKey;
@@ -102,6 +103,34 @@ fn with_log(call: &Call<'_>, reply: Reply, log: &str) -> Reply {
         return reply;
     }
     let name: HeaderName = names::SCRIPT_LOG_RESULTS;
-    let text = utf8_percent_encode(log, &LOG_ENCODED).to_string();
-    reply.header(name, HeaderValue::from_str(&text).expect("what is percent-encoded is ASCII"))
+    reply.header(name, HeaderValue::from_str(&encoded(log)).expect("what is percent-encoded is ASCII"))
+}
+
+/// As much of the beginning of a log as fits into a header, in whole characters.
+fn encoded(log: &str) -> String {
+    let mut text = String::new();
+    for (start, letter) in log.char_indices() {
+        let before = text.len();
+        text.extend(utf8_percent_encode(&log[start..start + letter.len_utf8()], &LOG_ENCODED));
+        if text.len() > SCRIPT_LOG_HEADER_BYTES_MAX {
+            text.truncate(before);
+            break;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_are_cut_where_their_header_would_be_too_long_for_clients() {
+        assert_eq!(encoded("made 10"), "made%2010");
+        for letter in ["x", " ", "é", "€", "😀"] {
+            let each = encoded(letter).len();
+            let cut = encoded(&letter.repeat(16 * 1024));
+            assert_eq!(cut.len(), SCRIPT_LOG_HEADER_BYTES_MAX / each * each, "{letter}");
+        }
+    }
 }

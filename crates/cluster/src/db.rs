@@ -182,6 +182,7 @@ impl Db {
             .admit_key(container, range, KeyMark::of(&epk), options.session.as_ref())
             .inspect_err(|error| range.insight.refused(&epk, key, error))?;
         let snapshot = self.inner.committer.snapshot();
+        range.check_kept()?;
         let found = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).item(&epk, target);
         drop(snapshot);
         let served = |item_lsn| Some(Served { range_id: range.id, lsn, item_lsn });

@@ -84,6 +84,7 @@ impl Db {
     ) -> Result<Meter> {
         let lsn = range.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
+        range.check_kept()?;
         let mut meter = Meter::default();
         let mut last = None;
         let mut end = Step::Continue;

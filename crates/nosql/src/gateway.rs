@@ -321,6 +321,9 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
         Endpoint::KeyDelete { .. } if *call.trace.method != Method::POST => Err(Own::MethodNotAllowed.into()),
         Endpoint::KeyDelete { database, container } => {
             let at = address::owner_container(catalog, &database, &container)?;
+            let answer = Box::pin(items::delete_key(call, &at)).await;
+            let Some(catalog) = exchanged(call, &at, &answer) else { return answer };
+            let at = address::owner_container(&catalog, &database, &container)?;
             Box::pin(items::delete_key(call, &at)).await
         }
         Endpoint::Ranges { database, container } => {

@@ -13,6 +13,7 @@ use super::*;
 
 mod access;
 mod children;
+mod exchanges;
 mod splits;
 mod throughput;
 

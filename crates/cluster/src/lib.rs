@@ -6,7 +6,6 @@ mod committer;
 pub mod copy;
 mod db;
 mod elastic;
-mod erase;
 mod error;
 mod feed;
 mod history;

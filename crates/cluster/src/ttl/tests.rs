@@ -383,13 +383,13 @@ async fn of_many_writers_one_gets_the_unique_value() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deleting_a_logical_partition_or_the_container_frees_its_values() {
+async fn deleting_all_of_a_logical_partition_or_the_container_frees_its_values() {
     let unique = json!({"defaultTtl": -1, "uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}]}});
     let world = World::new(unique, 400).await;
     let body = |id: &str, u: &str| json!({"id": id, "pk": "a", "u": u, "ttl": 1_000});
     world.create("a", "1", body("1", "x")).await.expect("a new item");
     assert!(is_unique_conflict(&world.create("a", "2", body("2", "x")).await));
-    world.db.delete_partition(&world.container, &key("a")).await.expect("all of it is deleted");
+    world.write("a", vec![op("1", Action::Delete)]).await.expect("it was there");
     world.create("a", "2", body("2", "x")).await.expect("the value is free");
     world.verify();
     let generation = world.container.ranges[0].partition.spec.rid_generation;

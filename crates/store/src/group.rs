@@ -348,6 +348,7 @@ impl<'a> Group<'a> {
         let drafted = draft
             .writes
             .iter()
+            .rev()
             .find(|write| write.after.as_ref().is_some_and(|version| version.item().header.rid == rid));
         let key = match drafted {
             Some(write) => Some(write.key.clone()),

@@ -186,6 +186,21 @@ fn a_replace_with_another_id_moves_the_item() {
 }
 
 #[test]
+fn a_transaction_may_rename_an_item_again_and_again_by_its_rid() {
+    let world = World::new();
+    let body = |id: &str| doc(&format!(r#"{{"id":"{id}","pk":"a"}}"#));
+    let rid = world.run("a", vec![op("1", Action::Create(body("1")))]).unwrap()[0].item.header.rid;
+    let rename = |id: &str| {
+        let action = Action::Rename { id: id.into(), doc: body(id) };
+        Op { target: Target::Rid(rid), ..op("", action) }
+    };
+    world.run("a", vec![rename("2"), rename("3"), rename("4")]).unwrap();
+    assert_eq!(world.read("a", Target::Rid(rid)).as_deref(), Some(r#"{"id":"4","pk":"a"}"#));
+    assert_eq!(world.read("a", Target::Id("2".into())), None);
+    world.check();
+}
+
+#[test]
 fn versions_guard_writes() {
     let world = World::new();
     let body = || doc(r#"{"id":"1","pk":"a"}"#);

@@ -7,7 +7,7 @@ use orrery_doc::EpkRange;
 
 use crate::history::{HistoryBounds, HistoryEntry, StoredEntry};
 use crate::limits::{FEED_SORTED_BYTES_MAX, FEED_SORTED_ITEMS_MAX};
-use crate::lineage::{Entries, Sequence, Source};
+use crate::lineage::{Entries, Entry, Sequence, Source};
 use crate::view::{damaged, parse_place, read_item};
 use crate::{Item, ItemKey, Lsn, OpError, Scan, View};
 
@@ -41,22 +41,40 @@ impl FeedCursor {
     }
 }
 
+/// An entry of the feed of latest versions.
+pub(crate) struct Fed {
+    pub at: FeedCursor,
+    pub key: ItemKey,
+    pub is_own: bool,
+}
+
+impl Fed {
+    fn parse(entry: &Entry) -> Result<Fed, OpError> {
+        Ok(Fed { at: entry.at, key: parse_place(&entry.value)?, is_own: entry.is_own })
+    }
+}
+
 impl View<'_> {
     /// The latest versions of items of `range` that were written after `after`, oldest write first. Expired items and
-    /// entries of other parts of the key space are shown without their item, so that the reader can stop there too.
+    /// entries of other parts of the key space are shown without their item, so that the reader can stop there too;
+    /// of those of sibling partitions, one in so many.
     pub fn changes(
         &self,
         range: &EpkRange,
         after: FeedCursor,
         mut visit: impl FnMut(FeedCursor, Option<Item>) -> Scan,
     ) -> Result<(), OpError> {
-        self.feed_entries(after, |at, key| {
-            let item = match range.contains(&key.epk) {
+        for entry in self.walk(Sequence::Latest, after) {
+            let Fed { at, key, is_own } = Fed::parse(&entry?)?;
+            let item = match is_own && range.contains(&key.epk) {
                 true => Some(self.fed_item(&key)?).filter(|item| !self.lifetimes.is_over(&item.header)),
                 false => None,
             };
-            Ok(visit(at, item))
-        })
+            if visit(at, item) == Scan::Stop {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// As [`View::changes`], when `range` is that of one logical partition. A small one among many writes is found by
@@ -90,24 +108,9 @@ impl View<'_> {
         Ok(())
     }
 
-    /// The entries of the feed behind a cursor.
-    pub(crate) fn feed_entries(
-        &self,
-        after: FeedCursor,
-        mut visit: impl FnMut(FeedCursor, ItemKey) -> Result<Scan, OpError>,
-    ) -> Result<(), OpError> {
-        for entry in self.entries(Sequence::Latest, after) {
-            let entry = entry?;
-            if visit(entry.at, parse_place(&entry.value)?)? == Scan::Stop {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// The snapshot may hold more than the LSN that the answer names; that belongs to the next page.
-    fn entries(&self, sequence: Sequence, after: FeedCursor) -> Entries {
-        self.partition.spec.entries(self.snapshot, sequence, after, self.lsn())
+    fn walk(&self, sequence: Sequence, after: FeedCursor) -> Entries {
+        self.partition.spec.walk(self.snapshot, sequence, after, self.lsn())
     }
 
     /// The entries of one of the sequences that make up the feed.
@@ -115,11 +118,10 @@ impl View<'_> {
         &self,
         source: &Source,
         after: FeedCursor,
-        mut visit: impl FnMut(FeedCursor, ItemKey) -> Result<Scan, OpError>,
+        mut visit: impl FnMut(Fed) -> Result<Scan, OpError>,
     ) -> Result<(), OpError> {
-        for entry in self.partition.spec.entries_of(self.snapshot, source, after, self.lsn()) {
-            let entry = entry?;
-            if visit(entry.at, parse_place(&entry.value)?)? == Scan::Stop {
+        for entry in self.partition.spec.walk_of(self.snapshot, source, after, self.lsn()) {
+            if visit(Fed::parse(&entry?)?)? == Scan::Stop {
                 break;
             }
         }
@@ -145,11 +147,12 @@ impl View<'_> {
         after: FeedCursor,
         mut visit: impl FnMut(FeedCursor, Option<HistoryEntry>) -> Scan,
     ) -> Result<(), OpError> {
-        for entry in self.entries(Sequence::History, after) {
+        for entry in self.walk(Sequence::History, after) {
             let entry = entry?;
+            let is_own = entry.is_own;
             let entry = StoredEntry::parse(&entry.key, entry.value)?;
             let at = entry.at();
-            let entry = if range.contains(&entry.epk) { Some(entry.decode()?) } else { None };
+            let entry = if is_own && range.contains(&entry.epk) { Some(entry.decode()?) } else { None };
             if visit(at, entry) == Scan::Stop {
                 break;
             }
@@ -162,31 +165,35 @@ impl View<'_> {
     pub fn lsn_before(&self, time: u64) -> Result<Lsn, OpError> {
         let mut found = self.lsn();
         for source in self.partition.spec.sequences() {
-            let last = source.to.min(self.lsn());
-            let before = self.lsn_before_in(&source, last, time)?;
-            if before < last {
+            if let Some(before) = self.lsn_before_in(&source, time)? {
                 found = found.min(before);
             }
         }
         Ok(found)
     }
 
-    /// In one sequence times grow with LSNs, so a search by halves finds it.
-    fn lsn_before_in(&self, source: &Source, last: Lsn, time: u64) -> Result<Lsn, OpError> {
-        let (mut low, mut high) = (source.after.0, last.0);
+    /// The last LSN before the first entry of a sequence that is not older than a moment; none when all are older. In
+    /// one sequence times grow with LSNs, so a search by halves finds it. It looks at siblings' entries too: their
+    /// times tell as much, and nobody has to walk past them.
+    fn lsn_before_in(&self, source: &Source, time: u64) -> Result<Option<Lsn>, OpError> {
+        let (mut low, mut high) = (source.after.0, source.to.min(self.lsn()).0);
+        let mut is_found = false;
         while low < high {
             let middle = low + (high - low).div_ceil(2);
-            let mut written = None;
-            self.feed_entries_of(source, FeedCursor::after(Lsn(middle - 1)), |_, key| {
-                written = Some(self.fed_item(&key)?.header.time);
-                Ok(Scan::Stop)
-            })?;
+            let after = FeedCursor::after(Lsn(middle - 1));
+            let entry = self.partition.spec.first_of_any(self.snapshot, source, after, self.lsn())?;
             // What was overwritten since has left the feed; its place is taken by a later write.
-            match written {
-                Some(written) if written < time => low = middle,
-                _ => high = middle - 1,
+            let written = match entry {
+                Some(entry) => Some(self.fed_item(&parse_place(&entry.value)?)?.header.time),
+                None => None,
+            };
+            if written.is_some_and(|written| written < time) {
+                low = middle;
+            } else {
+                high = middle - 1;
+                is_found |= written.is_some();
             }
         }
-        Ok(Lsn(low))
+        Ok(is_found.then_some(Lsn(low)))
     }
 }

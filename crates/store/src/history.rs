@@ -20,6 +20,7 @@ use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
 use crate::feed::FeedCursor;
 use crate::group::{Removal, Write};
 use crate::item::{DamagedItem, read_u64};
+use crate::limits::{HISTORY_PASSED_PER_STEP, SIBLINGS_PASSED_AT_ONCE};
 use crate::lineage::{Entries, Entry, Sequence};
 use crate::net_effect::Version;
 use crate::view::read_item;
@@ -126,17 +127,23 @@ impl HistoryMove {
         entries_max: usize,
     ) -> Result<(), OpError> {
         let Some(bounds) = &mut self.to else { return Ok(()) };
-        let mut complete = true;
-        for (seen, entry) in scan(snapshot, spec, bounds.erased).enumerate() {
-            let Entry { at, key, value } = entry?;
+        let (begun, mut passed, mut complete) = (bounds.erased, 0, true);
+        for entry in scan(snapshot, spec, bounds.erased) {
+            let Entry { at, key, value, is_own } = entry?;
             let is_due = at.lsn <= bounds.floor || keep_since.is_none_or(|since| time_of(&value) < since);
-            if !is_due || seen == entries_max {
+            // The next step begins with the transaction in which this one ends, which therefore must be another one.
+            let is_far = passed >= HISTORY_PASSED_PER_STEP && bounds.erased > begun;
+            if !is_due || is_far || self.erased.len() == entries_max {
                 complete = !is_due;
                 break;
             }
             bounds.erased = at.lsn;
-            bounds.floor = bounds.floor.max(at.lsn);
-            self.erased.push(key);
+            if is_own {
+                bounds.floor = bounds.floor.max(at.lsn);
+                self.erased.push(key);
+            } else {
+                passed += SIBLINGS_PASSED_AT_ONCE;
+            }
         }
         if complete && keep_since.is_none() {
             self.to = None;
@@ -205,17 +212,21 @@ impl HistoryBounds {
         spec: &PartitionSpec,
         keep_since: u64,
     ) -> Result<bool, OpError> {
-        match scan(snapshot, spec, self.erased).next().transpose()? {
-            None => Ok(false),
-            Some(entry) => Ok(entry.at.lsn <= self.floor || time_of(&entry.value) < keep_since),
+        for entry in scan(snapshot, spec, self.erased) {
+            let entry = entry?;
+            // Passing others' old entries is worth a step as well, but not those where the last one ended.
+            if entry.is_own || entry.at.lsn > self.erased {
+                return Ok(entry.at.lsn <= self.floor || time_of(&entry.value) < keep_since);
+            }
         }
+        Ok(false)
     }
 }
 
 /// Entries from an LSN on.
 fn scan(snapshot: &Snapshot, spec: &PartitionSpec, from: Lsn) -> Entries {
     let before = FeedCursor::after(Lsn(from.0.saturating_sub(1)));
-    spec.entries(snapshot, Sequence::History, before, Lsn(u64::MAX))
+    spec.walk(snapshot, Sequence::History, before, Lsn(u64::MAX))
 }
 
 fn encode(
@@ -342,6 +353,9 @@ impl Partition {
         let mut found = 0;
         for entry in scan(view.snapshot, &self.spec, bounds.erased) {
             let entry = entry?;
+            if !entry.is_own {
+                continue;
+            }
             let entry = StoredEntry::parse(&entry.key, entry.value)?.decode()?;
             newest = newest.max(entry.at.lsn);
             let is_write = matches!(entry.kind, ChangeKind::Created | ChangeKind::Replaced);

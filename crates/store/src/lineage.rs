@@ -17,6 +17,7 @@ use crate::engine::{self, Keyspace, Snapshot};
 use crate::feed::FeedCursor;
 use crate::history;
 use crate::index::PlaceRange;
+use crate::limits::SIBLINGS_PASSED_AT_ONCE;
 use crate::view::damaged;
 use crate::{Lsn, OpError, PartitionSpec, keys};
 
@@ -45,6 +46,9 @@ pub(crate) struct Entry {
     pub at: FeedCursor,
     pub key: Bytes,
     pub value: Bytes,
+    /// Others' entries are passed, but some of them are shown: a reader who finds nothing of his own has to see that
+    /// he has come further, and must be able to stop.
+    pub is_own: bool,
 }
 
 impl PartitionSpec {
@@ -77,8 +81,8 @@ impl PartitionSpec {
         self.sources.iter().cloned().chain(std::iter::once(own))
     }
 
-    /// The entries of one sequence of the feed.
-    pub(crate) fn entries_of(
+    /// The entries of one sequence of the feed, as [`PartitionSpec::walk`] shows them.
+    pub(crate) fn walk_of(
         &self,
         snapshot: &Snapshot,
         source: &Source,
@@ -88,9 +92,35 @@ impl PartitionSpec {
         Entries { streams: vec![Stream::open(snapshot, Sequence::Latest, self.number, source, after, to)] }
     }
 
-    /// The entries behind a cursor, up to an LSN, in the order of their cursors. After a merge two entries may have
-    /// the same one.
+    /// The first entry of a sequence of the feed behind a cursor, whosever it is.
+    pub(crate) fn first_of_any(
+        &self,
+        snapshot: &Snapshot,
+        source: &Source,
+        after: FeedCursor,
+        to: Lsn,
+    ) -> Result<Option<Entry>, OpError> {
+        // To the partition that wrote the sequence all of its entries are its own.
+        let mut stream = Stream::open(snapshot, Sequence::Latest, source.number, source, after, to);
+        stream.fill()?;
+        Ok(stream.head)
+    }
+
+    /// The partition's own entries, as [`PartitionSpec::walk`] finds them.
     pub(crate) fn entries(
+        &self,
+        snapshot: &Snapshot,
+        sequence: Sequence,
+        after: FeedCursor,
+        to: Lsn,
+    ) -> impl Iterator<Item = Result<Entry, OpError>> + use<> {
+        let is_wanted = |entry: &Result<Entry, OpError>| entry.as_ref().map_or(true, |entry| entry.is_own);
+        self.walk(snapshot, sequence, after, to).filter(is_wanted)
+    }
+
+    /// The entries behind a cursor, up to an LSN, in the order of their cursors. After a merge two entries may have
+    /// the same one. Among them is one in so many that are not the partition's own.
+    pub(crate) fn walk(
         &self,
         snapshot: &Snapshot,
         sequence: Sequence,
@@ -165,6 +195,7 @@ impl Stream {
 
     /// Makes sure that the next entry is known, if there is one.
     fn fill(&mut self) -> Result<(), OpError> {
+        let mut passed = 0;
         while self.is_open && self.head.is_none() {
             let Some(entry) = self.entries.next() else {
                 self.is_open = false;
@@ -175,13 +206,15 @@ impl Stream {
                 Sequence::Latest => &value[..],
                 Sequence::History => history::place_in(&value)?,
             };
-            if self.range.as_ref().is_none_or(|range| range.contains(place)) {
+            let is_own = self.range.as_ref().is_none_or(|range| range.contains(place));
+            passed += usize::from(!is_own);
+            if is_own || passed == SIBLINGS_PASSED_AT_ONCE {
                 let at = match self.sequence {
                     Sequence::Latest => keys::parse_feed(&key),
                     Sequence::History => keys::parse_history(&key),
                 };
                 let (lsn, place) = at.ok_or_else(|| OpError::Damaged("a feed key".into()))?;
-                self.head = Some(Entry { at: FeedCursor { lsn: Lsn(lsn), place }, key, value });
+                self.head = Some(Entry { at: FeedCursor { lsn: Lsn(lsn), place }, key, value, is_own });
             }
         }
         Ok(())

@@ -58,10 +58,13 @@ pub struct Partition {
     touched: Mutex<Option<Touched>>,
 }
 
-/// Up to this write no item lives by the container's default, in every snapshot that holds at least `as_of`.
-#[derive(Clone, Copy, Debug)]
+/// For sequences of the feed, by number: up to this write no item of the partition lives by the container's default.
+pub(crate) type PassedWrites = HashMap<u32, FeedCursor>;
+
+/// What was passed, in every snapshot that holds at least `as_of`.
+#[derive(Default)]
 struct Passed {
-    write: FeedCursor,
+    writes: Arc<PassedWrites>,
     as_of: Lsn,
 }
 
@@ -97,7 +100,7 @@ impl Partition {
             counts: Mutex::new(counts),
             build: Mutex::new(build),
             history: Mutex::new(history),
-            passed: Mutex::new(Passed { write: FeedCursor::after(Lsn(0)), as_of: Lsn(0) }),
+            passed: Mutex::new(Passed::default()),
             published: AtomicU64::new(state.lsn.0),
             rids_given: AtomicU64::new(state.rids_given),
             state: Mutex::new(state),
@@ -148,16 +151,16 @@ impl Partition {
         }
     }
 
-    /// Up to which write no item of a snapshot with this LSN lives by the container's default. Only a search has found
+    /// Up to which writes no item of a snapshot with this LSN lives by the container's default. Only a search has found
     /// out, so it is not known again after a restart.
-    pub(crate) fn passed_at(&self, lsn: Lsn) -> FeedCursor {
-        let passed = *self.passed.lock();
+    pub(crate) fn passed_at(&self, lsn: Lsn) -> Arc<PassedWrites> {
+        let passed = self.passed.lock();
         // An item that was rewritten or deleted since lay before that point, and older snapshots still hold it.
-        if lsn >= passed.as_of { passed.write } else { FeedCursor::after(Lsn(0)) }
+        if lsn >= passed.as_of { passed.writes.clone() } else { Arc::default() }
     }
 
-    pub(crate) fn set_passed(&self, write: FeedCursor, as_of: Lsn) {
-        *self.passed.lock() = Passed { write, as_of };
+    pub(crate) fn set_passed(&self, writes: PassedWrites, as_of: Lsn) {
+        *self.passed.lock() = Passed { writes: Arc::new(writes), as_of };
     }
 
     /// How far an index that is being built has come.

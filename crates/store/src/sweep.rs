@@ -4,8 +4,10 @@ use std::ops::Bound;
 
 use crate::engine::Keyspace;
 use crate::index::PlaceRange;
+use crate::limits::SIBLINGS_PASSED_AT_ONCE;
+use crate::partition::PassedWrites;
 use crate::view::{damaged, parse_place};
-use crate::{DefaultTtl, ItemKey, OpError, Scan, TTL_BY_DEFAULT, View, keys, ttl};
+use crate::{DefaultTtl, FeedCursor, ItemKey, Lsn, OpError, Scan, Source, TTL_BY_DEFAULT, View, keys, ttl};
 
 /// Bytes before the place in an entry of the expiry queue: the generation, the path and the time.
 const HEAD_BYTES: usize = 20;
@@ -88,13 +90,14 @@ impl View<'_> {
         let (mut is_over, mut looked_at) = (false, 0);
         let passed = self.partition.passed_at(self.state()?.lsn);
         for source in self.partition.spec.sequences() {
-            self.feed_entries_of(&source, passed, |_, key| {
-                let header = self.fed_item(&key)?.header;
+            self.feed_entries_of(&source, begin_in(&passed, &source), |fed| {
+                let header = self.fed_item(&fed.key)?.header;
                 if ttl::ends_at(header.time, seconds) > self.lifetimes.now() {
                     return Ok(Scan::Stop);
                 }
                 looked_at += 1;
-                is_over = header.ttl == TTL_BY_DEFAULT || looked_at == LOOKED_AT_FIRST;
+                // Who had to pass so many of others' entries does not look for his own behind them.
+                is_over = !fed.is_own || header.ttl == TTL_BY_DEFAULT || looked_at == LOOKED_AT_FIRST;
                 Ok(if is_over { Scan::Stop } else { Scan::Continue })
             })?;
             if is_over {
@@ -112,34 +115,40 @@ impl View<'_> {
         looked_at_max: usize,
     ) -> Result<(), OpError> {
         let DefaultTtl::Seconds(seconds) = self.lifetimes.default_ttl() else { return Ok(()) };
-        let (mut looked_at, mut found_here) = (0, false);
         let as_of = self.state()?.lsn;
         let begin = self.partition.passed_at(as_of);
-        let mut passed = begin;
+        let (mut passed, mut looked_at) = (PassedWrites::clone(&begin), 0);
         for source in self.partition.spec.sequences() {
-            self.feed_entries_of(&source, begin, |at, key| {
+            let mut found_here = false;
+            self.feed_entries_of(&source, begin_in(&begin, &source), |fed| {
                 if found.items.len() >= most || looked_at >= looked_at_max {
                     found.more = true;
                     return Ok(Scan::Stop);
                 }
-                looked_at += 1;
-                let header = self.fed_item(&key)?.header;
+                looked_at += if fed.is_own { 1 } else { SIBLINGS_PASSED_AT_ONCE };
+                let header = self.fed_item(&fed.key)?.header;
                 if ttl::ends_at(header.time, seconds) > self.lifetimes.now() {
                     return Ok(Scan::Stop);
                 }
-                if header.ttl == TTL_BY_DEFAULT {
+                if fed.is_own && header.ttl == TTL_BY_DEFAULT {
                     found_here = true;
-                    found.items.push(key);
+                    found.items.push(fed.key);
                 } else if !found_here {
-                    passed = at;
+                    passed.insert(source.number, fed.at);
                 }
                 Ok(Scan::Continue)
             })?;
+            if found.more {
+                break;
+            }
         }
-        // One cursor cannot say how far several sequences were searched.
-        if self.partition.spec.sources.is_empty() {
-            self.partition.set_passed(passed, as_of);
-        }
+        // A search that found nothing and did not come to the end goes on from here, so it comes there at last.
+        self.partition.set_passed(passed, as_of);
         Ok(())
     }
+}
+
+/// Where the search of a sequence begins.
+fn begin_in(passed: &PassedWrites, source: &Source) -> FeedCursor {
+    passed.get(&source.number).copied().unwrap_or(FeedCursor::after(Lsn(0)))
 }

@@ -5,4 +5,5 @@ mod ground;
 mod history;
 mod index;
 mod lifetimes;
+mod lineage;
 mod transactions;

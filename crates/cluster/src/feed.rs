@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use orrery_doc::{Epk, EpkRange, prefix_range};
-use orrery_store::{Item, Meter, Position, Scan, View};
+use orrery_store::index::key_at;
+use orrery_store::{Item, Meter, OpError, Position, Scan, View};
 
 use crate::catalog::Container;
 use crate::db::Db;
@@ -24,7 +25,7 @@ const AGAIN: &str = "*";
 const ITEMS_PER_CLOCK_CHECK: u32 = 16;
 
 impl Db {
-    /// One page of items. It never spans two partitions, and is empty only when nothing is left.
+    /// One page of items. It never spans two partitions, and is empty only when nothing is left or its time was over.
     pub async fn read_feed(
         &self,
         container: &Arc<Container>,
@@ -42,12 +43,13 @@ impl Db {
         page: &PageOptions,
     ) -> Result<FeedPage> {
         let mut walk = Walk::start(container, scope, page.continuation.as_deref())?;
+        let mut limits = PageLimits::new(page);
         loop {
             let Some(range) = walk.range(container) else {
                 return Ok(FeedPage { items: vec![], continuation: None, receipt: Receipt::default() });
             };
-            let found = self.feed_page(container, range, &mut walk, page)?;
-            if !found.items.is_empty() || found.continuation.is_none() {
+            let found = self.feed_page(container, range, &mut walk, page, &mut limits)?;
+            if !found.items.is_empty() || found.continuation.is_none() || limits.are_over() {
                 return Ok(found);
             }
         }
@@ -59,14 +61,18 @@ impl Db {
         range: &Range,
         walk: &mut Walk,
         page: &PageOptions,
+        limits: &mut PageLimits,
     ) -> Result<FeedPage> {
         let lsn = self.admit(container, range, page.session.as_ref())?;
         let mut items = Vec::new();
-        let mut limits = PageLimits::new(page);
-        let meter = self.walk_range(range, walk, |item| {
-            let step = limits.take(u64::from(item.header.json_bytes));
-            items.push(item);
-            step
+        let meter = self.walk_range(range, walk, |item| match item {
+            Some(item) => {
+                let step = limits.take(u64::from(item.header.json_bytes));
+                items.push(item);
+                step
+            }
+            None if limits.is_late() => Step::StopAfter,
+            None => Step::Continue,
         })?;
         let charge = ru::feed(&meter, page.consistency);
         self.pay(container, range, &charge);
@@ -75,29 +81,38 @@ impl Db {
         Ok(FeedPage { items, continuation: walk.continuation(), receipt: Receipt { charge, served } })
     }
 
-    /// Visits the items of one range from where the walk stands, and moves the walk on.
+    /// Visits the items of one range from where the walk stands, and moves the walk on. An expired item is shown as
+    /// none: it costs as much time as others, and the walk may end there.
     fn walk_range(
         &self,
         range: &Range,
         walk: &mut Walk,
-        mut visit: impl FnMut(Item) -> Step,
+        mut visit: impl FnMut(Option<Item>) -> Step,
     ) -> Result<Meter> {
         let lsn = range.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
         range.check_kept()?;
         let mut meter = Meter::default();
-        let mut last = None;
+        let mut last = Vec::new();
         let mut end = Step::Continue;
         let epk = walk.epk.intersection(range.epk());
         let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
-        let scanned = view.scan(&epk, walk.after.as_ref(), |key, item| {
+        let scanned = view.scan_stored(&epk, walk.after.as_ref(), |place, item| {
             meter.items_scanned += 1;
             meter.bytes_scanned += u64::from(item.header.json_bytes);
-            end = visit(item);
-            last = Some(key);
-            if end == Step::Continue { Scan::Continue } else { Scan::Stop }
+            end = visit(Some(item).filter(|item| !view.is_over(item)));
+            if end == Step::Continue {
+                return Scan::Continue;
+            }
+            last.extend_from_slice(place);
+            Scan::Stop
         });
-        scanned.map_err(|error| Error::from(ErrorKind::Op { place: 0, error }))?;
+        let refuse = |error| Error::from(ErrorKind::Op { place: 0, error });
+        scanned.map_err(refuse)?;
+        let last = match last.is_empty() {
+            true => None,
+            false => Some(key_at(&last).ok_or_else(|| refuse(OpError::Damaged("an item key".into())))?),
+        };
         walk.move_on(range, end, last);
         Ok(meter)
     }
@@ -260,9 +275,14 @@ impl PageLimits {
         if full || self.is_late() { Step::StopAfter } else { Step::Continue }
     }
 
+    /// Whether nothing more may be looked for.
+    fn are_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
     /// Whether the time of the page is up; asks the clock only now and then.
     pub fn is_late(&mut self) -> bool {
         self.seen += 1;
-        self.seen.is_multiple_of(ITEMS_PER_CLOCK_CHECK) && Instant::now() >= self.deadline
+        self.seen.is_multiple_of(ITEMS_PER_CLOCK_CHECK) && self.are_over()
     }
 }

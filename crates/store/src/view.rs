@@ -89,6 +89,20 @@ impl<'a> View<'a> {
         from: Option<&Position>,
         mut visit: impl FnMut(&[u8], Item) -> Scan,
     ) -> Result<(), OpError> {
+        self.scan_stored(range, from, |place, item| match self.is_over(&item) {
+            true => Scan::Continue,
+            false => visit(place, item),
+        })
+    }
+
+    /// As [`View::scan_places`], with the items that are expired and still stored, which [`View::is_over`] tells: who
+    /// has to stop in time must be able to stop among them too.
+    pub fn scan_stored(
+        &self,
+        range: &EpkRange,
+        from: Option<&Position>,
+        mut visit: impl FnMut(&[u8], Item) -> Scan,
+    ) -> Result<(), OpError> {
         let container = self.partition.spec.container;
         let (lower, upper) = keys::item_range(container, range);
         let start = from.map(|position| keys::item(container, position)).filter(|start| *start >= lower);
@@ -100,7 +114,7 @@ impl<'a> View<'a> {
             let (key, value) = entry.map_err(damaged)?;
             let place = key.get(CONTAINER_BYTES..).ok_or_else(|| OpError::Damaged("an item key".into()))?;
             let item = Item::decode(&value).map_err(|e| OpError::Damaged(e.to_string()))?;
-            if !self.is_over(&item) && visit(place, item) == Scan::Stop {
+            if visit(place, item) == Scan::Stop {
                 break;
             }
         }

@@ -105,7 +105,7 @@ fn feed_places(
     }
     while let Some(place) = cursor.current() {
         let item = visit.tally.loading(|| loader.load(place)).map_err(stored)?;
-        if !visit.view.is_over(&item) && keeper.take(visit, run, place, &item) == Scan::Stop {
+        if keeper.take_or_pass(visit, run, place, &item) == Scan::Stop {
             break;
         }
         cursor.advance().map_err(stored)?;
@@ -117,7 +117,8 @@ fn scan(visit: &mut Visit<'_>, run: &mut dyn Feed, keeper: &mut Keeper) -> Resul
     let started = Instant::now();
     let (epk, after) = (visit.extent.epk.clone(), visit.extent.after.clone());
     let view = visit.view;
-    let scanned = view.scan_places(&epk, after.as_ref(), |place, item| keeper.take(visit, run, place, &item));
+    let scanned =
+        view.scan_stored(&epk, after.as_ref(), |place, item| keeper.take_or_pass(visit, run, place, &item));
     scanned.map_err(stored)?;
     visit.tally.scanned(started.elapsed());
     Ok(())
@@ -145,8 +146,22 @@ impl Keeper {
         }
     }
 
+    /// Takes an item, unless it is expired. To pass one is work as well: it is charged for, and the page may end there.
+    fn take_or_pass(&mut self, visit: &mut Visit<'_>, run: &mut dyn Feed, place: &[u8], item: &Item) -> Scan {
+        if !visit.view.is_over(item) {
+            return self.take(visit, run, place, item);
+        }
+        visit.tally.loaded(item);
+        self.go_on(visit, run, place, Ok(Flow::More))
+    }
+
     fn take(&mut self, visit: &mut Visit<'_>, run: &mut dyn Feed, place: &[u8], item: &Item) -> Scan {
-        self.step = match visit.feed(run, item) {
+        let fed = visit.feed(run, item);
+        self.go_on(visit, run, place, fed)
+    }
+
+    fn go_on(&mut self, visit: &Visit<'_>, run: &dyn Feed, place: &[u8], fed: Result<Flow>) -> Scan {
+        self.step = match fed {
             Ok(Flow::Done) => Step::Finish,
             Ok(Flow::Full) => Step::StopBefore,
             // A full page ends at once. To learn whether anything follows could cost more than the page did.

@@ -410,3 +410,50 @@ async fn deleting_all_of_a_logical_partition_or_the_container_frees_its_values()
     }
     assert_eq!(entries(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_may_end_among_expired_items_and_is_charged_for_them() {
+    let world = World::new(json!({"defaultTtl": 1}), 400).await;
+    let _nobody_deletes = world.db.inner.purging.lock().await;
+    for number in 0..60 {
+        let id = format!("{number:02}");
+        let mut body = json!({"id": id, "pk": "a", "few": 1});
+        if number == 59 {
+            body["ttl"] = json!(-1);
+        }
+        world.create("a", &id, body).await.expect("a new item");
+    }
+    tokio::time::sleep(A_LIFE).await;
+    let hurried = |continuation, access| PageOptions {
+        time_max: Duration::ZERO,
+        ..world.page(100, continuation, access)
+    };
+    let page =
+        world.db.read_feed(&world.container, &Scope::Container, &hurried(None, AccessChoice::Auto)).await;
+    let page = page.expect("a page");
+    assert!(page.items.is_empty() && page.continuation.is_some());
+    assert!(page.receipt.charge.total() > 2.0, "looking at them is work");
+    let (mut items, mut pages, mut continuation) = (0, 1, page.continuation);
+    while let Some(from) = continuation {
+        let page = hurried(Some(from), AccessChoice::Auto);
+        let page = world.db.read_feed(&world.container, &Scope::Container, &page).await.expect("a page");
+        (items, pages, continuation) = (items + page.items.len(), pages + 1, page.continuation);
+    }
+    assert_eq!((items, pages), (1, 4));
+    let program =
+        compile("SELECT VALUE c.id FROM c WHERE c.few = 1", &Parameters::default()).expect("a query");
+    for access in [AccessChoice::ScanOnly, AccessChoice::IndexAlways] {
+        let (mut rows, mut pages, mut continuation) = (0, 0, None);
+        loop {
+            let page = hurried(continuation, access);
+            let page = world.db.query(&world.container, &Scope::Container, &program, &page).await;
+            let page = page.expect("a page");
+            assert!(pages == 3 || page.receipt.charge.total() > 2.4, "{:?}", page.receipt.charge);
+            (rows, pages, continuation) = (rows + page.rows.len(), pages + 1, page.continuation);
+            if continuation.is_none() {
+                break;
+            }
+        }
+        assert_eq!((rows, pages), (1, 4), "{access:?}");
+    }
+}

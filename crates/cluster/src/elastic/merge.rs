@@ -92,6 +92,9 @@ impl Db {
         if pair.iter().any(|range| range.schema.load().keeps_history) {
             return Err(ErrorKind::Unsupported("Merging partitions that keep all versions").into());
         }
+        if pair.iter().any(|range| range.partition.history().is_some()) {
+            return Err(ErrorKind::Overloaded.into());
+        }
         let bytes = pair.iter().map(|range| range.partition.state().bytes).sum::<u64>();
         if bytes > self.inner.options.limits.partition_bytes {
             return Err(Error::invalid("The two partitions hold more than one may."));
@@ -119,7 +122,8 @@ impl Db {
             let schema = range.schema.load();
             // A policy that was replaced meanwhile wants other indexes.
             let is_built = schema.building.as_ref().is_some_and(|index| index.generation == generation);
-            if !is_built || schema.keeps_history {
+            // What is left of a history is known by the partition only, and nobody else would ever erase it.
+            if !is_built || schema.keeps_history || range.partition.history().is_some() {
                 return Err(ErrorKind::Overloaded.into());
             }
         }

@@ -210,3 +210,17 @@ async fn a_policy_that_comes_back_keeps_what_a_round_was_erasing() {
     round.expect("the round comes to an end").expect("the database runs");
     assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn partitions_do_not_merge_before_their_history_is_erased() {
+    let (db, container) = start(Some(10)).await;
+    upsert(&db, &container, "1").await;
+    let ids = db.split(&container, container.ranges[0].id, 2).await.expect("it can be split");
+    let rid = container.resource.rid;
+    let container = db.replace_container(rid, definition(None), None).await.expect("a policy may go");
+    let refused = db.merge(&container, ids[0], ids[1]).await.map_err(|error| error.kind);
+    assert!(matches!(refused, Err(ErrorKind::Overloaded)), "{refused:?}");
+    db.erase_histories(now()).await.expect("the database runs");
+    db.merge(&container, ids[0], ids[1]).await.expect("nothing is left to erase");
+    assert_eq!((keys_in(&db, Keyspace::Feed, 0xFF), keys_in(&db, Keyspace::Meta, b'H')), (0, 0));
+}

@@ -346,8 +346,8 @@ impl Partition {
     ) -> Result<(), OpError> {
         let Some(bounds) = view.history_bounds()? else { return Ok(()) };
         let (mut newest, mut behind) = (Lsn(0), 0);
-        view.changes(&self.spec.range, FeedCursor::after(bounds.floor), |_, _| {
-            behind += 1;
+        view.changes(&self.spec.range, FeedCursor::after(bounds.floor), |_, item| {
+            behind += u64::from(item.is_some());
             Scan::Continue
         })?;
         let mut found = 0;

@@ -209,3 +209,15 @@ fn a_history_is_erased_past_siblings_in_steps() {
     assert!((0..10).any(|_| step(None).is_none()), "in the end there is nothing left");
     assert!(sibling.history().is_some(), "the others go on");
 }
+
+#[test]
+fn what_is_passed_of_siblings_is_no_finding() {
+    let (mut world, parent) = World::new();
+    world.schema.keeps_history = true;
+    let (low, high) = names(2 * SIBLINGS_PASSED_AT_ONCE);
+    world.write(&parent, at(100), all(&high).chain(all(&low)), true);
+    for child in &world.split(&parent) {
+        let report = child.verify(&world.engine.snapshot(), &world.schema).expect(READABLE);
+        assert_eq!(report.findings, Vec::<String>::new());
+    }
+}

@@ -321,9 +321,7 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
         Endpoint::KeyDelete { .. } if *call.trace.method != Method::POST => Err(Own::MethodNotAllowed.into()),
         Endpoint::KeyDelete { database, container } => {
             let at = address::owner_container(catalog, &database, &container)?;
-            let answer = Box::pin(items::delete_key(call, &at)).await;
-            let Some(catalog) = exchanged(call, &at, &answer) else { return answer };
-            let at = address::owner_container(&catalog, &database, &container)?;
+            // Never repeated in a container with another key: there the same value names other items.
             Box::pin(items::delete_key(call, &at)).await
         }
         Endpoint::Ranges { database, container } => {

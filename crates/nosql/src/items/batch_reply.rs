@@ -160,16 +160,6 @@ pub(crate) fn render(renderer: Renderer, results: &[OpResult]) -> Vec<u8> {
     out
 }
 
-/// Adds a charge to another, joining lines of the same kind, so that many operations explain themselves briefly.
-pub(crate) fn add_charge(total: &mut Charge, part: &Charge) {
-    for line in &part.lines {
-        match total.lines.iter_mut().find(|sum| sum.what == line.what && sum.each == line.each) {
-            Some(sum) => sum.count += line.count,
-            None => total.lines.push(line.clone()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use orrery_cluster::store::{ItemHeader, Lsn, Meter, OpError};
@@ -261,8 +251,8 @@ mod tests {
     #[test]
     fn charges_of_one_kind_join() {
         let mut total = Charge::flat("read", 1.0);
-        add_charge(&mut total, &Charge::flat("read", 1.0));
-        add_charge(&mut total, &Charge::flat("write", 5.0));
+        total.merge(Charge::flat("read", 1.0));
+        total.merge(Charge::flat("write", 5.0));
         assert_eq!(total.lines.len(), 2);
         assert_eq!(total.total(), 7.0);
     }

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use crate::call::Call;
 use crate::errors::Refusal;
 use crate::items::batch_body::Operation;
-use crate::items::batch_reply::{AnswerRoom, OpResult, add_charge};
+use crate::items::batch_reply::{AnswerRoom, OpResult};
 use crate::items::shape::Shape;
 use crate::items::{batch, batch_body, options, scope};
 use crate::respond::Reply;
@@ -78,7 +78,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     };
     let mut receipt = Receipt::default();
     for done in done {
-        add_charge(&mut receipt.charge, &done.charge);
+        receipt.charge.merge(done.charge);
         receipt.served = furthest(receipt.served, done.served);
         results[done.place] = Some(done.result);
     }

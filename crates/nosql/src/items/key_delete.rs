@@ -11,14 +11,14 @@ use crate::address::ContainerAddress;
 use crate::call::Call;
 use crate::errors::Refusal;
 use crate::headers::names;
-use crate::items::batch_reply::add_charge;
-use crate::items::{key, options};
+use crate::items::{check_intended, key, options};
 use crate::respond::Reply;
 
 /// Deletes page after page. When the budget ends, the client is told to wait and asks again, which goes on
 /// where this stopped.
 pub(crate) async fn delete_key(call: &Call<'_>, address: &ContainerAddress) -> Result<Reply, Refusal> {
     let container = &address.container;
+    check_intended(call, container)?;
     let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
     let account = call.db.account().consistency;
     let options = options::write(call.headers, account)?;
@@ -66,6 +66,6 @@ fn delete(item: &Item) -> Op {
 }
 
 fn add(total: &mut Receipt, part: Receipt) {
-    add_charge(&mut total.charge, &part.charge);
+    total.charge.merge(part.charge);
     total.served = part.served.or(total.served);
 }

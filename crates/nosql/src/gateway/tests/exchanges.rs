@@ -86,10 +86,13 @@ async fn reads_of_a_bulk_request_are_told_to_ask_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keys_are_deleted_in_the_container_that_is_there() {
+async fn a_key_is_not_deleted_in_a_container_where_it_names_other_items() {
     let (server, before) = exchanged_server().await;
     let path = "/dbs/d/colls/c/operations/partitionkeydelete";
-    let deleted = server.send_late(&before, (Method::POST, path), &[NEW_KEY], Value::Null).await;
-    assert_eq!(deleted.expect("an answer").status, 200);
-    assert_eq!(server.get(DOCS).await.expect(200).body["_count"], 0);
+    let refused = server.send_late(&before, (Method::POST, path), &[NEW_KEY], Value::Null).await;
+    assert!(
+        refused.is_err_and(|refusal| refusal.wire().status == 410),
+        "the container that was meant is gone"
+    );
+    assert_eq!(server.get(DOCS).await.expect(200).body["_count"], 2);
 }

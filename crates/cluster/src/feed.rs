@@ -14,7 +14,7 @@ use crate::catalog::Container;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::Range;
-use crate::receipt::{Receipt, Served};
+use crate::receipt::{Charge, Receipt, Served};
 use crate::request::{FeedPage, PageOptions, Scope};
 use crate::ru;
 
@@ -44,12 +44,17 @@ impl Db {
     ) -> Result<FeedPage> {
         let mut walk = Walk::start(container, scope, page.continuation.as_deref())?;
         let mut limits = PageLimits::new(page);
+        // Partitions that held nothing to show have their price too.
+        let mut passed = Charge::default();
         loop {
             let Some(range) = walk.range(container) else {
-                return Ok(FeedPage { items: vec![], continuation: None, receipt: Receipt::default() });
+                let receipt = Receipt { charge: passed, served: None };
+                return Ok(FeedPage { items: vec![], continuation: None, receipt });
             };
-            let found = self.feed_page(container, range, &mut walk, page, &mut limits)?;
+            let mut found = self.feed_page(container, range, &mut walk, page, &mut limits)?;
+            passed.merge(std::mem::take(&mut found.receipt.charge));
             if !found.items.is_empty() || found.continuation.is_none() || limits.are_over() {
+                found.receipt.charge = passed;
                 return Ok(found);
             }
         }

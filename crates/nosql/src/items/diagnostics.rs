@@ -16,6 +16,8 @@ use crate::items::query_metrics::QueryMetrics;
 /// Clients stop reading answers whose headers are too large, some at 16 KiB for all of them together. A value
 /// that would be larger than this is left out: the rows matter more.
 const HEADER_BYTES_MAX: usize = 6 * 1024;
+/// The same for the token of the next page and these headers together.
+const HEADERS_BYTES_MAX: usize = 14 * 1024;
 
 /// What the decoders of clients would take for something else.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
@@ -39,6 +41,12 @@ pub(crate) fn headers(asked: &RequestHeaders<'_>, answered: &Answered<'_>) -> Ve
     if asked.explain || asked.query_access != AccessChoice::Auto {
         found.push((names::QUERY_ACCESS, HeaderValue::from_static(answered.page.plan.method.name())));
     }
+    let mut bytes = answered.page.continuation.as_ref().map_or(0, String::len);
+    found.retain(|(_, value)| {
+        let fits = bytes + value.len() <= HEADERS_BYTES_MAX;
+        bytes += if fits { value.len() } else { 0 };
+        fits
+    });
     found
 }
 

@@ -27,7 +27,7 @@ use crate::partition_key::{
 /// The bytes that need no allocation: a MultiHash EPK of three levels.
 const INLINE_BYTES: usize = 48;
 /// UTF-16 code units of a string that version 1 looks at.
-const V1_STRING_UNITS: usize = 100;
+pub(crate) const V1_STRING_UNITS: usize = 100;
 /// UTF-8 bytes of a string that the order-preserving encoding writes in full.
 const BINARY_STRING_BYTES: usize = 100;
 /// The largest 128-bit hash after its top two bits are cleared.

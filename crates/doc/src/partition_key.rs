@@ -1,5 +1,6 @@
 //! Partition keys: how a container defines them, and the values that items and requests bring.
 
+use crate::epk::V1_STRING_UNITS;
 use crate::format::DocRef;
 use crate::json;
 use crate::path::Path;
@@ -146,9 +147,15 @@ impl PartitionKey {
 
     pub fn check_length(&self, def: &PartitionKeyDef) -> Result<(), PartitionKeyError> {
         let (found, limit) = (self.byte_length(), def.max_bytes());
-        match found <= limit {
-            true => Ok(()),
-            false => Err(PartitionKeyError::TooLong { found, limit }),
+        if found > limit {
+            return Err(PartitionKeyError::TooLong { found, limit });
+        }
+        // The hash of version 1 does not see what comes later in a string: two keys would be one.
+        let is_cut = def.kind == PartitionKeyKind::Hash && def.version == PartitionKeyVersion::V1;
+        let longest = self.0.iter().map(KeyComponent::utf16_length).max().unwrap_or_default();
+        match is_cut && longest > V1_STRING_UNITS {
+            true => Err(PartitionKeyError::TooLong { found: longest, limit: V1_STRING_UNITS }),
+            false => Ok(()),
         }
     }
 
@@ -185,6 +192,13 @@ impl KeyComponent {
                 return Err(PartitionKeyError::NotAScalar);
             }
         })
+    }
+
+    fn utf16_length(&self) -> usize {
+        match self {
+            KeyComponent::Str(text) => text.encode_utf16().count(),
+            _ => 0,
+        }
     }
 
     pub fn as_value(&self) -> Value<'_> {

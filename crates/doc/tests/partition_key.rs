@@ -2,7 +2,7 @@
 
 use orrery_doc::{
     KeyComponent, PartitionKey, PartitionKeyDef, PartitionKeyError, PartitionKeyKind, PartitionKeyVersion,
-    Path, json,
+    Path, epk, json,
 };
 
 fn def(version: PartitionKeyVersion, paths: &[&str]) -> PartitionKeyDef {
@@ -64,10 +64,23 @@ fn an_item_brings_its_key() {
 #[test]
 fn keys_are_limited_by_version() {
     let key = |length: usize| PartitionKey(vec![KeyComponent::Str("a".repeat(length))]);
-    for (version, limit) in [(PartitionKeyVersion::V1, 101), (PartitionKeyVersion::V2, 2048)] {
+    for (version, limit) in [(PartitionKeyVersion::V1, 100), (PartitionKeyVersion::V2, 2048)] {
         let def = def(version, &["/a"]);
         assert_eq!(key(limit).check_length(&def), Ok(()));
         let refused = PartitionKeyError::TooLong { found: limit + 1, limit };
         assert_eq!(key(limit + 1).check_length(&def), Err(refused));
+    }
+}
+
+#[test]
+fn version_1_refuses_keys_that_its_hash_cannot_tell_apart() {
+    let def = def(PartitionKeyVersion::V1, &["/a"]);
+    let key = |text: String| PartitionKey(vec![KeyComponent::Str(text)]);
+    let (left, right) = (key(format!("{}x", "a".repeat(100))), key(format!("{}y", "a".repeat(100))));
+    assert_eq!(epk(&def, &left), epk(&def, &right));
+    assert!(left.check_length(&def).is_err() && right.check_length(&def).is_err());
+    // Bytes alone do not matter: the hash counts UTF-16 code units, of which these have 50 and 51.
+    for text in ["é".repeat(50), format!("{}a", "é".repeat(50))] {
+        assert_eq!(key(text).check_length(&def), Ok(()));
     }
 }

@@ -258,3 +258,24 @@ fn plain_queries_need_no_plan() {
         assert!(needs(text), "{text}");
     }
 }
+
+/// Clients refuse a plan whose ranges overlap.
+#[test]
+fn ranges_of_hierarchical_keys_are_apart() {
+    let (paths, kind) = (["/tenant", "/user"], PartitionKeyKind::MultiHash);
+    let of = |filter: &str| {
+        let text = format!("SELECT * FROM c WHERE {filter} ORDER BY c._ts");
+        plan(&text, &paths, kind).unwrap().ranges
+    };
+    let whole = of("c.tenant = 't1'");
+    let one = of("c.tenant = 't1' AND c.user = 'u1'");
+    let other = of("c.tenant = 't2' AND c.user = 'u1'");
+    assert_eq!(of("(c.tenant = 't1' AND c.user = 'u1') OR (c.tenant = 't1' AND c.shared = true)"), whole);
+    assert_eq!(of("c.tenant = 't1' AND (c.shared = true OR c.user IN ('u1', 'u2'))"), whole);
+    let mut both = [one.clone(), other.clone()].concat();
+    both.sort_by(|a, b| a.min.cmp(&b.min));
+    assert_eq!(of("c.user = 'u1' AND c.tenant IN ('t1', 't2')"), both);
+    let many = of("c.tenant = 't1' OR (c.user = 'u1' AND c.tenant IN ('t1', 't2'))");
+    assert_eq!(many.len(), 2);
+    assert!(many.contains(&whole[0]) && many.contains(&other[0]));
+}

@@ -151,6 +151,15 @@ impl<'t> Parser<'t> {
 
     /// Runs `body` one level deeper, or refuses. What it parsed adds one level to the tree.
     fn nested<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.deeper(|parser| {
+            let result = body(parser)?;
+            parser.grow()?;
+            Ok(result)
+        })
+    }
+
+    /// Runs `body` one level deeper, or refuses. The tree is as tall as what it parsed.
+    fn deeper<T>(&mut self, body: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= limits::EXPRESSION_DEPTH {
             return Err(self.too_deep());
         }
@@ -158,7 +167,6 @@ impl<'t> Parser<'t> {
         let siblings = std::mem::take(&mut self.height);
         let result = body(self)?;
         self.depth -= 1;
-        self.grow()?;
         self.height = self.height.max(siblings);
         Ok(result)
     }

@@ -290,7 +290,9 @@ impl Parser<'_> {
             let query = self.query()?;
             Expr::new(ExprKind::Subquery(SubqueryKind::Scalar, Box::new(query)), open)
         } else {
-            self.expression()?
+            // Parentheses are no node of the tree. Chains are printed with one pair for each operator, and must not be
+            // taller when they are read again.
+            self.deeper(|parser| parser.climb(strength::CONDITIONAL))?
         };
         self.expect_symbol(Symbol::RightParen)?;
         expr.span = open.to(self.last_span());

@@ -88,10 +88,8 @@ impl QueryError {
     /// Turns byte offsets into the service's UTF-16 offsets. Called once, where text enters.
     pub(crate) fn located_in(mut self, text: &str) -> Self {
         if let Self::Invalid(list) = &mut self {
-            for location in list.iter_mut().filter_map(|d| d.location.as_mut()) {
-                location.start = utf16_offset(text, location.start);
-                location.end = utf16_offset(text, location.end);
-            }
+            let spans = list.iter_mut().filter_map(|d| d.location.as_mut());
+            to_utf16_offsets(text, spans.flat_map(|span| [&mut span.start, &mut span.end]).collect());
         }
         self
     }
@@ -117,10 +115,36 @@ impl Diagnostic {
     }
 }
 
-fn utf16_offset(text: &str, byte: u32) -> u32 {
-    let mut end = (byte as usize).min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
+/// Counts the text once, however many offsets there are.
+fn to_utf16_offsets(text: &str, mut offsets: Vec<&mut u32>) {
+    offsets.sort_unstable();
+    let (mut at, mut units) = (0, 0);
+    for offset in offsets {
+        let mut end = (*offset as usize).min(text.len());
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        units += text[at..end].encode_utf16().count() as u32;
+        at = end;
+        *offset = units;
     }
-    text[..end].chars().map(|c| c.len_utf16() as u32).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_located_in_any_order() {
+        let text = "é😀a'b";
+        let finding = |start, end| Diagnostic {
+            code: Code::None,
+            location: Some(Span::new(start, end)),
+            message: String::new(),
+        };
+        let error = QueryError::Invalid(vec![finding(7, 99), finding(0, 2), finding(4, 6), finding(2, 7)]);
+        let QueryError::Invalid(list) = error.located_in(text) else { panic!("it stays what it is") };
+        let found: Vec<_> = list.iter().map(|d| d.location.map(|span| (span.start, span.end))).collect();
+        assert_eq!(found, [Some((4, 6)), Some((0, 1)), Some((1, 3)), Some((1, 4))]);
+    }
 }

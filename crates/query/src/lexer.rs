@@ -13,7 +13,7 @@ pub fn tokens(text: &str) -> Result<Vec<Token>> {
             limits::QUERY_BYTES
         )));
     }
-    let mut lexer = Lexer { bytes: text.as_bytes(), text, at: 0 };
+    let mut lexer = Lexer { bytes: text.as_bytes(), text, at: 0, comments_end: true };
     let mut list = Vec::with_capacity(text.len() / 4 + 1);
     loop {
         lexer.skip_blank();
@@ -31,6 +31,8 @@ struct Lexer<'t> {
     bytes: &'t [u8],
     text: &'t str,
     at: usize,
+    /// Whether a `*/` may still follow, as far as is known.
+    comments_end: bool,
 }
 
 impl Lexer<'_> {
@@ -48,11 +50,14 @@ impl Lexer<'_> {
                         self.at += 1;
                     }
                 }
-                (b'/', b'*') => {
+                (b'/', b'*') if self.comments_end => {
                     let rest = &self.bytes[self.at + 2..];
-                    // A comment that never ends is no comment: the parser then refuses its first character.
-                    let Some(close) = rest.windows(2).position(|pair| pair == b"*/") else { return };
-                    self.at += close + 4;
+                    match rest.windows(2).position(|pair| pair == b"*/") {
+                        Some(close) => self.at += close + 4,
+                        // A comment that never ends is no comment: the parser then refuses its first character.
+                        // It is looked for once only, or many of them would take time that grows with their square.
+                        None => self.comments_end = false,
+                    }
                 }
                 _ => return,
             }

@@ -33,8 +33,17 @@ pub const REGEX_BYTES: usize = 1024 * 1024;
 /// large: states times bytes of text.
 pub const REGEX_STEPS: u64 = 200_000_000;
 
+/// Steps of the slow engine that count as one step of work: one match of full length is allowed for each document.
+pub const REGEX_STEPS_PER_WORK: u64 = 16;
+
 /// Longest run of a LIKE pattern between two `%` if it has wildcards, in characters.
 pub const LIKE_WILD_PARTS: usize = 256;
+
+/// Longest LIKE pattern, in bytes: as long as a query that has it in its text may be.
+pub const LIKE_PATTERN_BYTES: usize = QUERY_BYTES;
+
+/// Findings after which no more are looked for.
+pub const FINDINGS: usize = 20;
 
 /// Most points of a shape, as of the service.
 pub const SHAPE_POINTS: usize = orrery_doc::geo::SHAPE_POINTS;
@@ -48,6 +57,9 @@ pub const WORK_PER_DOCUMENT: u64 = 20_000_000;
 
 /// Bytes of text that count as one step of work.
 pub const WORK_BYTES: usize = 32;
+
+/// About how many other rows a row is compared with when it is sorted.
+pub const SORT_COMPARISONS: usize = 16;
 
 /// Bytes of strings, arrays and objects that the expressions over one document may make.
 pub const MADE_BYTES_PER_DOCUMENT: u64 = 128 * 1024 * 1024;

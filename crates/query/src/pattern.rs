@@ -6,6 +6,7 @@
 //! any later one. A segment of plain characters is found by a search that is linear whatever the text;
 //! one with wildcards is tried place by place, which is why its length is bounded.
 
+use crate::error::{QueryError, Result};
 use crate::limits;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +32,23 @@ enum Part {
     },
 }
 
+/// Reads a pattern, unless it is too long.
+pub(crate) fn like_pattern(pattern: &str, escape: Option<char>) -> Result<LikePattern> {
+    if pattern.len() > limits::LIKE_PATTERN_BYTES {
+        return Err(QueryError::LimitExceeded("The pattern of a LIKE is too long."));
+    }
+    Ok(LikePattern::new(pattern, escape))
+}
+
 impl LikePattern {
     pub fn new(pattern: &str, escape: Option<char>) -> Self {
         let chars: Vec<char> = pattern.chars().collect();
         let mut segments = Vec::new();
         let mut parts = Vec::new();
         let mut at = 0;
+        // A class that is not closed proves that no later one is. To look for that again and again would take time
+        // that grows with the square of the pattern.
+        let mut closes = true;
         while at < chars.len() {
             let c = chars[at];
             at += 1;
@@ -48,12 +60,15 @@ impl LikePattern {
             match c {
                 '%' => segments.push(Segment::new(std::mem::take(&mut parts))),
                 '_' => parts.push(Part::Any),
-                '[' => match class(&chars, at) {
+                '[' if closes => match class(&chars, at) {
                     Some((part, end)) => {
                         parts.push(part);
                         at = end;
                     }
-                    None => parts.push(Part::Char('[')),
+                    None => {
+                        closes = false;
+                        parts.push(Part::Char('['));
+                    }
                 },
                 c => parts.push(Part::Char(c)),
             }
@@ -225,6 +240,9 @@ mod tests {
             ("a!%", "ab", false),
             ("50[%]", "50%", true),
             ("[", "[", true),
+            ("[a]_[b[c", "ax[b[c", true),
+            ("[[a", "[[a", true),
+            ("[]%[a", "[]x[a", true),
             ("%a%a%b", "aaaaaab", true),
             ("é_", "éß", true),
             ("é_", "é", false),
@@ -263,6 +281,12 @@ mod tests {
         }
         assert!(LikePattern::new(&format!("%{}_%", "a".repeat(300)), None).is_too_long());
         assert!(!LikePattern::new(&format!("{}_%", "a".repeat(300)), None).is_too_long());
+    }
+
+    #[test]
+    fn classes_that_are_not_closed_are_read_once() {
+        let text = "[".repeat(1_000_000);
+        assert_eq!(LikePattern::new(&text, None).exact(), Some(text));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::path::IndexPath;
-use super::span::{Span, intersected, united};
+use super::span::{Span, common, united};
 use crate::value::Kind;
 
 /// Which items may have a row that passes. It may propose too many items, never too few.
@@ -24,6 +24,15 @@ pub struct Leaf {
     pub spans: Vec<Span>,
     /// Whether every item that has such an entry passes the condition that this leaf stands for.
     pub exact: bool,
+}
+
+/// What is known of one path while conditions are joined.
+struct Gathered {
+    /// Where its leaf is kept.
+    at: usize,
+    /// The spans of each condition.
+    sets: Vec<Vec<Span>>,
+    exact: bool,
 }
 
 impl Leaf {
@@ -59,7 +68,7 @@ impl Proposal {
             false => (Proposal::Nothing, Proposal::Everything),
         };
         let mut kept: Vec<Proposal> = Vec::new();
-        let mut leaves: HashMap<IndexPath, usize> = HashMap::new();
+        let mut leaves: HashMap<IndexPath, Gathered> = HashMap::new();
         let mut pending: Vec<Proposal> = parts.into_iter().collect();
         pending.reverse();
         while let Some(part) = pending.pop() {
@@ -70,46 +79,37 @@ impl Proposal {
                 Proposal::Any(inner) if !all => pending.extend(inner.into_iter().rev()),
                 // An item has one value there, so it must lie in what the conditions have in common. Of
                 // several elements of an array each may meet one condition.
-                Proposal::Leaf(leaf) if !all || leaf.path.is_single() => match leaves.get(&leaf.path) {
-                    None => {
-                        leaves.insert(leaf.path.clone(), kept.len());
+                Proposal::Leaf(mut leaf) if !all || leaf.path.is_single() => {
+                    let spans = std::mem::take(&mut leaf.spans);
+                    if let Some(known) = leaves.get_mut(&leaf.path) {
+                        known.sets.push(spans);
+                        known.exact &= leaf.exact;
+                    } else {
+                        let gathered = Gathered { at: kept.len(), sets: vec![spans], exact: leaf.exact };
+                        leaves.insert(leaf.path.clone(), gathered);
                         kept.push(Proposal::Leaf(leaf));
                     }
-                    Some(&at) => {
-                        if let Proposal::Leaf(known) = &mut kept[at] {
-                            known.exact &= leaf.exact;
-                            known.spans = match all {
-                                true => intersected(&known.spans, &leaf.spans),
-                                false => {
-                                    let mut spans = std::mem::take(&mut known.spans);
-                                    spans.extend(leaf.spans);
-                                    spans
-                                }
-                            };
-                            if known.spans.is_empty() {
-                                return decisive;
-                            }
-                        }
-                    }
-                },
+                }
                 part => kept.push(part),
             }
         }
-        if !all {
-            kept.iter_mut().for_each(Proposal::unite);
+        for gathered in leaves.into_values() {
+            let Proposal::Leaf(leaf) = &mut kept[gathered.at] else { continue };
+            let several = gathered.sets.len() > 1;
+            leaf.exact = gathered.exact;
+            leaf.spans = match all {
+                true => common(gathered.sets),
+                false => united(gathered.sets.into_iter().flatten().collect()),
+            };
+            if several && leaf.spans.is_empty() {
+                return decisive;
+            }
         }
         match kept.len() {
             0 => neutral,
             1 => kept.remove(0),
             _ if all => Proposal::All(kept),
             _ => Proposal::Any(kept),
-        }
-    }
-
-    /// Brings the spans of a leaf in order after others were added.
-    fn unite(&mut self) {
-        if let Proposal::Leaf(leaf) = self {
-            leaf.spans = united(std::mem::take(&mut leaf.spans));
         }
     }
 
@@ -130,10 +130,10 @@ impl Proposal {
             Proposal::Nothing => Vec::new(),
             Proposal::Leaf(leaf) if leaf.path == *path => leaf.spans.clone(),
             Proposal::Everything | Proposal::Leaf(_) => anything(),
-            Proposal::All(parts) => parts
-                .iter()
-                .map(|part| part.terms_at(path))
-                .fold(anything(), |known, spans| intersected(&known, &spans)),
+            Proposal::All(parts) => {
+                let all = parts.iter().map(|part| part.terms_at(path));
+                common(std::iter::once(anything()).chain(all).collect())
+            }
             Proposal::Any(parts) => united(parts.iter().flat_map(|part| part.terms_at(path)).collect()),
         }
     }

@@ -161,6 +161,21 @@ pub(crate) fn intersected(a: &[Span], b: &[Span]) -> Vec<Span> {
     common
 }
 
+/// What lies in all of some sorted sets. They are taken in pairs, and what they have in common again: one after the
+/// other, a set that grows would be copied for each.
+pub(crate) fn common(mut sets: Vec<Vec<Span>>) -> Vec<Span> {
+    while sets.len() > 1 {
+        sets = sets
+            .chunks_mut(2)
+            .map(|pair| match pair {
+                [a, b] => intersected(a, b),
+                rest => rest.iter_mut().flat_map(std::mem::take).collect(),
+            })
+            .collect();
+    }
+    sets.pop().unwrap_or_default()
+}
+
 /// What lies in `whole` and in none of the sorted `parts`.
 pub(crate) fn without(whole: Span, parts: &[Span]) -> Vec<Span> {
     let mut rest = Vec::with_capacity(parts.len() + 1);

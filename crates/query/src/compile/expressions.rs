@@ -5,7 +5,7 @@ use super::{Compiler, Purpose, constructed};
 use crate::ast::*;
 use crate::error::{QueryError, Result};
 use crate::functions;
-use crate::pattern::LikePattern;
+use crate::pattern::like_pattern;
 use crate::program::{AggregateKind, LikeNode, Node, PathStep};
 use crate::value::Val;
 
@@ -101,7 +101,7 @@ impl Compiler<'_> {
             }
         };
         Ok(match self.expr(pattern)? {
-            Node::Constant(Val::Str(pattern)) => LikeNode::Ready(LikePattern::new(pattern.as_str(), escape)),
+            Node::Constant(Val::Str(pattern)) => LikeNode::Ready(like_pattern(pattern.as_str(), escape)?),
             node => LikeNode::Late(Box::new(node), escape),
         })
     }

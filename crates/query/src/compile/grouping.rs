@@ -3,6 +3,7 @@
 use super::Compiler;
 use crate::ast::{Expr, ExprKind};
 use crate::error::{Code, Diagnostic, QueryError, Result};
+use crate::limits;
 use crate::print::print_expression;
 use crate::program::{Aggregate, AggregateKind, Node};
 
@@ -35,6 +36,9 @@ impl Compiler<'_> {
                     && !has_key_prefix(expr, &group.keys)
                 {
                     self.findings.push(not_grouped(expr));
+                    if self.findings.len() >= limits::FINDINGS {
+                        return Err(QueryError::Invalid(std::mem::take(&mut self.findings)));
+                    }
                     return Ok(Some(Node::Constant(crate::value::Val::Undefined)));
                 }
                 Ok(None)

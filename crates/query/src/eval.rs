@@ -13,7 +13,7 @@ use crate::ast::SubqueryKind;
 use crate::error::{QueryError, Result};
 use crate::functions::{Call, Function, Geospatial};
 use crate::limits;
-use crate::pattern::LikePattern;
+use crate::pattern::{LikePattern, like_pattern};
 use crate::program::{LikeNode, Node, PathStep};
 use crate::row::Row;
 use crate::value::{Fields, Text, Val};
@@ -88,12 +88,18 @@ impl<'a, 'x> Env<'a, 'x> {
         Ok(())
     }
 
-    fn worked(&mut self, steps: u64) -> Result<()> {
+    pub(crate) fn worked(&mut self, steps: u64) -> Result<()> {
         self.work = self.work.saturating_add(steps);
         if self.work > limits::WORK_PER_DOCUMENT {
             return Err(QueryError::LimitExceeded("The query does too much work for one item."));
         }
         Ok(())
+    }
+
+    /// Counts the work of finding the place of a row among others by its keys.
+    pub(crate) fn sorts(&mut self, keys: &[Val<'_>]) -> Result<()> {
+        let bytes: usize = keys.iter().filter_map(Val::as_str).map(str::len).sum();
+        self.worked((bytes / limits::WORK_BYTES * limits::SORT_COMPARISONS) as u64)
     }
 
     /// Counts a value that was made. Parts that it has in common with others count again: values
@@ -146,6 +152,7 @@ impl Node {
             Node::Index(base, index) => {
                 let base = base.eval(env)?;
                 let index = index.eval(env)?;
+                env.worked(1 + search_work(&base))?;
                 operators::index(&base, &index)
             }
             Node::Unary(op, operand) => operators::unary(*op, &operand.eval(env)?),
@@ -153,24 +160,24 @@ impl Node {
             Node::And(operands) => operators::all(operands, env)?,
             Node::Or(operands) => operators::any(operands, env)?,
             Node::Conditional(operands) => {
+                env.worked(1)?;
                 let [condition, then, otherwise] = &**operands;
                 let chosen = if condition.eval(env)?.is_true() { then } else { otherwise };
                 chosen.eval(env)?
             }
             Node::Between { negated, operands } => operators::between(*negated, operands, env)?,
             Node::In { negated, needle, list } => operators::contained(*negated, needle, list, env)?,
-            Node::InConstants { negated, needle, sorted } => match needle.eval(env)? {
-                Val::Undefined => Val::Undefined,
-                needle => Val::Bool(sorted.binary_search_by(|item| item.order(&needle)).is_ok() != *negated),
-            },
+            Node::InConstants { negated, needle, sorted } => {
+                operators::contained_in_constants(*negated, needle, sorted, env)?
+            }
             Node::Like { negated, value, pattern } => like(*negated, value, pattern, env)?,
             Node::Array(items) => array(items, env)?,
             Node::Object(properties) => object(properties, env)?,
             Node::Call(function, arguments) => call(function, arguments, env)?,
             Node::Regex(text, regex) => match text.eval(env)? {
                 Val::Str(text) => {
-                    env.worked((text.as_str().len() / limits::WORK_BYTES) as u64)?;
-                    Val::Bool(regex.is_match(text.as_str())?)
+                    env.worked(1 + (text.as_str().len() / limits::WORK_BYTES) as u64)?;
+                    Val::Bool(regex.is_match(text.as_str(), &mut |work| env.worked(work))?)
                 }
                 _ => Val::Undefined,
             },
@@ -210,13 +217,13 @@ fn walk<'a>(start: &Val<'a>, steps: &[PathStep]) -> Val<'a> {
 fn like<'a>(negated: bool, value: &'a Node, pattern: &'a LikeNode, env: &mut Env<'a, '_>) -> Result<Val<'a>> {
     let value = value.eval(env)?;
     let Some(text) = value.as_str() else { return Ok(Val::Undefined) };
-    env.worked((text.len() / limits::WORK_BYTES) as u64)?;
+    env.worked(1 + (text.len() / limits::WORK_BYTES) as u64)?;
     let found = match pattern {
         LikeNode::Ready(pattern) => like_matches(pattern, text)?,
         LikeNode::Late(node, escape) => match node.eval(env)?.as_str() {
             Some(pattern) => {
                 env.worked(pattern.len() as u64)?;
-                like_matches(&LikePattern::new(pattern, *escape), text)?
+                like_matches(&like_pattern(pattern, *escape)?, text)?
             }
             None => return Ok(Val::Undefined),
         },

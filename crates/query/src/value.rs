@@ -386,9 +386,15 @@ impl<'a> Val<'a> {
     /// A copy to keep beyond the row that it comes from, unless it is longer than a row may be: a value
     /// can name one part of an item many times, and a copy has them all.
     pub(crate) fn keep(&self) -> Result<Val<'static>> {
+        Ok(self.keep_counted()?.0)
+    }
+
+    /// The same, and about how many bytes the copy holds.
+    pub(crate) fn keep_counted(&self) -> Result<(Val<'static>, usize)> {
         let mut left = limits::ROW_BYTES;
         let too_long = QueryError::LimitExceeded("A value of the query is too long to be kept.");
-        self.copy(&mut left).ok_or(too_long)
+        let copy = self.copy(&mut left).ok_or(too_long)?;
+        Ok((copy, limits::ROW_BYTES - left))
     }
 
     /// Copies as long as there are bytes left.
@@ -407,7 +413,11 @@ impl<'a> Val<'a> {
                 let mut owned = Vec::new();
                 let mut whole = true;
                 fields.for_each(|name, value| {
-                    let copy = if whole { value.copy(left) } else { None };
+                    let room = left.checked_sub(size_of::<Text<'_>>() + name.len()).filter(|_| whole);
+                    let copy = room.and_then(|room| {
+                        *left = room;
+                        value.copy(left)
+                    });
                     whole = copy.is_some();
                     owned.extend(copy.map(|value| (Text::Made(name.into()), value)));
                 });

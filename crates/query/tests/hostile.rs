@@ -627,6 +627,8 @@ fn hostile_patterns_and_texts_end_soon() {
         ("long wild text", "SELECT VALUE c.s LIKE @p FROM c", format!("%{}_b%", "a".repeat(10_000))),
         ("large class", "SELECT VALUE c.s LIKE @p FROM c", format!("%[^{}]%", "bcdefg".repeat(20_000))),
         ("late pattern", "SELECT VALUE c.s LIKE c.s FROM c", String::new()),
+        ("open classes", "SELECT VALUE c.s LIKE @p FROM c", "[".repeat(400_000)),
+        ("late open classes", "SELECT VALUE 'a' LIKE c.s FROM c", "[".repeat(400_000)),
         ("states", "SELECT VALUE REGEXMATCH(c.s, @p) FROM c", "(a|b)*a(a|b){500}c".into()),
         ("nested stars", "SELECT VALUE REGEXMATCH(c.s, @p) FROM c", "(a*)*(a*)*b".into()),
         ("backtracking", "SELECT VALUE REGEXMATCH(c.s, @p) FROM c", "(a+a+)+b".into()),
@@ -740,6 +742,12 @@ fn wide_queries_end_soon() {
             "alternatives",
             format!("SELECT * FROM c WHERE {}", many(30_000, &|i| format!("c.a = {i}"), " OR ")),
         ),
+        (
+            "differences",
+            format!("SELECT * FROM c WHERE {}", many(30_000, &|i| format!("c.a != {i}"), " AND ")),
+        ),
+        ("open comments", format!("SELECT {}", many(160_000, &|_| "/*".into(), " "))),
+        ("not grouped", format!("SELECT {} FROM c GROUP BY c.b", many(60_000, &|i| format!("c.a{i}"), ","))),
         ("list", format!("SELECT * FROM c WHERE c.a IN ({})", many(60_000, &|i| format!("{i}"), ","))),
         ("keys", format!("SELECT * FROM c WHERE c.pk IN ({})", many(60_000, &|i| format!("{i}"), ","))),
         (
@@ -760,4 +768,120 @@ fn wide_queries_end_soon() {
         let _ = soon(name, &query, "[]", &item);
         assert!(start.elapsed() < Duration::from_secs(25), "{name}");
     }
+}
+
+#[test]
+fn only_the_first_findings_are_told() {
+    let items = (0..1_000).map(|i| format!("c.a{i}")).collect::<Vec<_>>().join(",");
+    let query = format!("SELECT {items} FROM c GROUP BY c.b");
+    let Err(QueryError::Invalid(list)) = compile(&query, &Parameters::new()) else { panic!("it is wrong") };
+    assert_eq!(list.len(), 20);
+}
+
+#[test]
+fn patterns_that_are_too_long_are_refused() {
+    let item = doc(r#"{"s":"a"}"#);
+    let parameters = format!(r#"[{{"name":"@p","value":"{}"}}]"#, "a".repeat(600_000));
+    for query in ["SELECT VALUE c.s LIKE @p FROM c", "SELECT VALUE c.s LIKE CONCAT(@p, c.s) FROM c"] {
+        let error = soon("long patterns", query, &parameters, &item).unwrap_err();
+        assert!(error.to_string().contains("pattern of a LIKE is too long"), "{error}");
+    }
+}
+
+/// What is held of rows counts, whatever it is held for.
+#[test]
+fn values_kept_of_many_rows_are_bounded() {
+    let text = "a".repeat(1_000_000);
+    let items: Vec<Doc> = (0..30)
+        .map(|i| (i * 10..i * 10 + 10).map(|n| n.to_string()).collect::<Vec<_>>().join(","))
+        .map(|numbers| doc(&format!(r#"{{"l":[{numbers}],"s":"{text}"}}"#)))
+        .collect();
+    for (query, words) in [
+        ("SELECT VALUE l FROM c JOIN l IN c.l ORDER BY c.s, l", "ORDER BY needs too much memory"),
+        ("SELECT l, MIN(c.s) FROM c JOIN l IN c.l GROUP BY l", "need too much memory"),
+        ("SELECT l, MAX(c.s) FROM c JOIN l IN c.l GROUP BY l", "need too much memory"),
+    ] {
+        let program = compile(query, &Parameters::new()).unwrap();
+        let cx = Context::at(0, 0);
+        let mut run = Run::start(&program, &cx, Room { rows: 1_000_000, bytes: 4 << 20 }, None).unwrap();
+        let fed = items
+            .iter()
+            .try_for_each(|item| run.feed(&Row::plain(item.as_ref()), &mut Rows::default()).map(|_| ()));
+        let error = fed.unwrap_err();
+        assert!(error.to_string().contains(words), "{query}: {error}");
+    }
+}
+
+/// Each of these would do far more than the work that one item is worth.
+#[test]
+fn work_of_operators_is_bounded() {
+    let numbers = (0..1_000).map(|i| i.to_string()).collect::<Vec<_>>().join(",");
+    let text = "a".repeat(200_000);
+    let item = doc(&format!(r#"{{"l":[{numbers}],"x":1,"y":2,"s":"{text}","t":"{text}","u":"{text}b"}}"#));
+    let many = |unit: &str, joint: &str| vec![unit; 40_000].join(joint);
+    let tree = (0..14).fold("c.x".to_owned(), |inner, _| format!("({inner} + {inner})"));
+    let parameters = r#"[{"name":"@p","value":"(a|b)*a(a|b){500}c"}]"#;
+    for (name, filter) in [
+        ("list", format!("c.x IN ({})", many("c.y", ","))),
+        ("conjunction", many("c.x", " AND ")),
+        ("disjunction", many("c.x", " OR ")),
+        ("sums", format!("{tree} = 1")),
+        ("texts", "c.s != c.t".to_owned()),
+        ("order of texts", "c.s > c.u".to_owned()),
+        ("between", "c.s BETWEEN c.t AND c.u".to_owned()),
+        ("listed texts", "c.u IN (c.s, c.t)".to_owned()),
+        ("slow regex", "REGEXMATCH(c.s, @p)".to_owned()),
+    ] {
+        let query = format!("SELECT VALUE COUNT(1) FROM c JOIN a IN c.l JOIN b IN c.l WHERE {filter}");
+        let error = soon(name, &query, parameters, &item).unwrap_err();
+        let words = error.to_string();
+        assert!(words.contains("too much work") || words.contains("too costly"), "{name}: {error}");
+    }
+    for (name, query) in [
+        ("sorted texts", "SELECT VALUE a FROM c JOIN a IN c.l JOIN b IN c.l ORDER BY c.s"),
+        ("distinct items", "SELECT DISTINCT VALUE c FROM c JOIN a IN c.l JOIN b IN c.l"),
+        ("sets", "SELECT VALUE MAKESET(c) FROM c JOIN a IN c.l JOIN b IN c.l"),
+        ("groups", "SELECT COUNT(1) FROM c JOIN a IN c.l JOIN b IN c.l GROUP BY c"),
+    ] {
+        let error = soon(name, query, "[]", &item).unwrap_err();
+        assert!(error.to_string().contains("too much"), "{name}: {error}");
+    }
+}
+
+/// What a client is given to send must be accepted when it sends it.
+#[test]
+fn rewritten_queries_parse_again() {
+    for (operand, joint) in [("c.a", " + "), ("'a'", " || "), ("c.a", " - "), ("c.a", " & ")] {
+        for count in [2, 63, 64, 65, 100, 120] {
+            let chain = vec![operand; count].join(joint);
+            let text = format!("SELECT {chain} AS x FROM c WHERE {chain} = 1 ORDER BY c.a");
+            let plan = describe(&text, &Parameters::new(), &definition(), &Features::all()).unwrap();
+            let rewritten =
+                plan.info.rewritten_query.replace("{documentdb-formattableorderbyquery-filter}", "true");
+            assert!(!rewritten.is_empty());
+            compile(&rewritten, &Parameters::new()).unwrap_or_else(|error| panic!("{count}{joint}: {error}"));
+        }
+    }
+}
+
+/// Parentheses do not make the tree taller, so they alone never decide whether a chain is too long.
+#[test]
+fn trees_in_parentheses_are_as_tall_as_without() {
+    on_a_small_stack(|| {
+        let docs = [doc(r#"{"id":"1","a":1}"#)];
+        for count in [10, 100, 124, 125, 126, 127, 128, 200, 5_000] {
+            let chain = |n: usize| vec!["c.a"; n].join(" + ");
+            for text in [
+                format!("SELECT VALUE ({}) FROM c", chain(count)),
+                format!("SELECT VALUE {}{}{} FROM c", "(".repeat(100), chain(count), ")".repeat(100)),
+                format!("SELECT VALUE ({}) + ({}) FROM c", chain(count), chain(count)),
+                format!("SELECT VALUE {}c.a{} FROM c", "(".repeat(count), " + c.a)".repeat(count)),
+                format!("SELECT VALUE ({}){} FROM c", chain(count / 2), ".a".repeat(count / 2)),
+            ] {
+                let answer = exercise(&text, &Parameters::new(), &docs);
+                assert!(answer.is_ok() || count > 100, "{count}: {text}");
+                assert!(answer.is_err() || count < 200, "{count}: {}", &text[..60]);
+            }
+        }
+    });
 }

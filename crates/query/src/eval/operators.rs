@@ -44,9 +44,7 @@ pub(super) fn binary<'a>(
         return if left.is_undefined() { right.eval(env) } else { Ok(left) };
     }
     let right = right.eval(env)?;
-    if matches!(left.kind(), Kind::Array | Kind::Object) && left.kind() == right.kind() {
-        env.worked(left.deep_work(env.item_work).saturating_add(right.deep_work(env.item_work)))?;
-    }
+    compares(&left, &right, env)?;
     Ok(match op {
         BinaryOp::Coalesce => left,
         BinaryOp::Equal => truth(equal(&left, &right)),
@@ -81,6 +79,7 @@ pub(super) fn binary<'a>(
 pub(super) fn all<'a>(operands: &'a [Node], env: &mut Env<'a, '_>) -> Result<Val<'a>> {
     let mut known = true;
     for operand in operands {
+        env.worked(1)?;
         match operand.eval(env)? {
             Val::Bool(false) => return Ok(Val::Bool(false)),
             Val::Bool(true) => {}
@@ -94,6 +93,7 @@ pub(super) fn all<'a>(operands: &'a [Node], env: &mut Env<'a, '_>) -> Result<Val
 pub(super) fn any<'a>(operands: &'a [Node], env: &mut Env<'a, '_>) -> Result<Val<'a>> {
     let mut known = true;
     for operand in operands {
+        env.worked(1)?;
         match operand.eval(env)? {
             Val::Bool(true) => return Ok(Val::Bool(true)),
             Val::Bool(false) => {}
@@ -105,8 +105,11 @@ pub(super) fn any<'a>(operands: &'a [Node], env: &mut Env<'a, '_>) -> Result<Val
 
 pub(super) fn between<'a>(negated: bool, operands: &'a [Node; 3], env: &mut Env<'a, '_>) -> Result<Val<'a>> {
     let value = operands[0].eval(env)?;
-    let low = ordered(&value, &operands[1].eval(env)?).map(Ordering::is_ge);
-    let high = ordered(&value, &operands[2].eval(env)?).map(Ordering::is_le);
+    let (low, high) = (operands[1].eval(env)?, operands[2].eval(env)?);
+    compares(&value, &low, env)?;
+    compares(&value, &high, env)?;
+    let low = ordered(&value, &low).map(Ordering::is_ge);
+    let high = ordered(&value, &high).map(Ordering::is_le);
     Ok(match (low, high) {
         (Some(false), _) | (_, Some(false)) => Val::Bool(negated),
         (Some(true), Some(true)) => Val::Bool(!negated),
@@ -127,11 +130,45 @@ pub(super) fn contained<'a>(
         return Ok(Val::Undefined);
     }
     for item in list {
-        if equal(&needle, &item.eval(env)?) == Some(true) {
+        let item = item.eval(env)?;
+        compares(&needle, &item, env)?;
+        if equal(&needle, &item) == Some(true) {
             return Ok(Val::Bool(!negated));
         }
     }
     Ok(Val::Bool(negated))
+}
+
+/// Looks for a needle in a sorted list of constants.
+pub(super) fn contained_in_constants<'a>(
+    negated: bool,
+    needle: &'a Node,
+    sorted: &[Val<'static>],
+    env: &mut Env<'a, '_>,
+) -> Result<Val<'a>> {
+    let needle = needle.eval(env)?;
+    if needle.is_undefined() {
+        return Ok(Val::Undefined);
+    }
+    // Each comparison may read all of a text.
+    let comparisons = (usize::BITS - sorted.len().leading_zeros()) as usize;
+    let bytes = needle.as_str().map_or(0, str::len).saturating_mul(comparisons);
+    env.worked(1 + (bytes / limits::WORK_BYTES) as u64)?;
+    Ok(Val::Bool(sorted.binary_search_by(|item| item.order(&needle)).is_ok() != negated))
+}
+
+/// Counts the work of an operator, and of comparing its operands if both are of one type that can be long.
+fn compares<'a>(left: &Val<'a>, right: &Val<'a>, env: &mut Env<'a, '_>) -> Result<()> {
+    let work = match (left, right) {
+        (Val::Str(left), Val::Str(right)) => {
+            (left.as_str().len().min(right.as_str().len()) / limits::WORK_BYTES) as u64
+        }
+        (Val::Array(_), Val::Array(_)) | (Val::Object(_), Val::Object(_)) => {
+            left.deep_work(env.item_work).saturating_add(right.deep_work(env.item_work))
+        }
+        _ => 0,
+    };
+    env.worked(work.saturating_add(1))
 }
 
 /// Equality: undefined for operands of different types. Null is the exception: clients write

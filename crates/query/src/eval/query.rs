@@ -122,6 +122,7 @@ fn ordered<'a>(level: &'a Level, env: &mut Env<'a, '_>) -> Result<Vec<Val<'a>>> 
             for (node, _) in &level.order_by {
                 keys.push(node.eval(env)?);
             }
+            env.sorts(&keys)?;
             push(&mut rows, (keys, value))?;
         }
         Ok(ControlFlow::Continue(()))

@@ -59,15 +59,16 @@ pub(crate) fn regex(pattern: &str, modifiers: &str) -> Option<Regex> {
 }
 
 impl Regex {
-    pub fn is_match(&self, text: &str) -> Result<bool> {
+    /// Whether the text matches. `charge` is told of work beyond that of reading the text, before it is done.
+    pub fn is_match(&self, text: &str, charge: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
         let input = Input::new(text).earliest(true);
         match self.automaton.try_search_fwd(&mut self.caches.get(), &input) {
             Ok(found) => Ok(found.is_some()),
-            Err(_) => self.is_match_slowly(text),
+            Err(_) => self.is_match_slowly(text, charge),
         }
     }
 
-    fn is_match_slowly(&self, text: &str) -> Result<bool> {
+    fn is_match_slowly(&self, text: &str, charge: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
         let nfa = self.automaton.get_nfa();
         let steps = (nfa.states().len() as u64).saturating_mul(text.len() as u64);
         let refusal =
@@ -75,6 +76,8 @@ impl Regex {
         if steps > limits::REGEX_STEPS {
             return Err(refusal());
         }
+        // The automaton has filled its memory with states before it gave up.
+        charge((limits::REGEX_BYTES / limits::WORK_BYTES) as u64 + steps / limits::REGEX_STEPS_PER_WORK)?;
         let engine = PikeVM::new_from_nfa(nfa.clone()).map_err(|_| refusal())?;
         Ok(engine.is_match(&mut engine.create_cache(), text))
     }
@@ -86,7 +89,10 @@ pub(super) fn regex_match<'a>(args: &Args<'_, 'a>) -> Result<Option<Val<'a>>> {
     // Compiling costs far more than reading the pattern.
     args.charge(1_000 + pattern.len() as u64 * 16);
     match modifiers.and_then(|modifiers| regex(pattern, modifiers)) {
-        Some(regex) => Ok(Some(Val::Bool(regex.is_match(text)?))),
+        Some(regex) => Ok(Some(Val::Bool(regex.is_match(text, &mut |work| {
+            args.charge(work);
+            Ok(())
+        })?))),
         None => Ok(None),
     }
 }
@@ -96,7 +102,7 @@ mod tests {
     use super::*;
 
     fn check(pattern: &str, modifiers: &str, text: &str, expected: Option<bool>) {
-        let found = regex(pattern, modifiers).map(|regex| regex.is_match(text).unwrap());
+        let found = regex(pattern, modifiers).map(|regex| regex.is_match(text, &mut |_| Ok(())).unwrap());
         assert_eq!(found, expected, "{text} ~ {pattern} {modifiers}");
     }
 
@@ -117,7 +123,7 @@ mod tests {
         let text = format!("{}c", "ab".repeat(200_000));
         for pattern in ["(a|b)*a(a|b){900}d", "(a*)*(b*)*d", "(x+x+)+y", "[ab]{1,900}[ab]{1,900}c{3}"] {
             if let Some(regex) = regex(pattern, "") {
-                let _ = regex.is_match(&text);
+                let _ = regex.is_match(&text, &mut |_| Ok(()));
             }
         }
         assert!(regex(&"(a{900}){900}".repeat(3), "").is_none());

@@ -44,7 +44,9 @@ impl Groups {
         let group = &mut self.groups[place];
         for (state, aggregate) in group.states.iter_mut().zip(&grouping.aggregates) {
             let value = aggregate.argument.eval(env)?;
-            self.bytes += state.add(&value)?;
+            let mut read = value.as_str().map_or(0, str::len);
+            self.bytes = self.bytes.saturating_add_signed(state.add(&value, &mut read)?);
+            env.worked(1 + (read / limits::WORK_BYTES) as u64)?;
         }
         if self.bytes > limits::RUN_BYTES {
             return Err(QueryError::LimitExceeded("The aggregates of the query need too much memory."));
@@ -60,10 +62,12 @@ impl Groups {
             node.eval(env)?.write_canonical(&mut self.key);
             self.key.push(0);
         }
+        env.worked((self.key.len() / limits::WORK_BYTES) as u64)?;
         if let Some(&place) = self.places.get(self.key.as_slice()) {
             return Ok(place);
         }
-        self.bytes += self.key.len() * 2 + 64;
+        let states = grouping.aggregates.len() * size_of::<Accumulator>();
+        self.bytes += self.key.len() * 2 + grouping.keys.len() * size_of::<Val<'_>>() + states + 64;
         if self.groups.len() >= limits::GROUPS || self.bytes > limits::RUN_BYTES {
             return Err(QueryError::LimitExceeded("GROUP BY meets too many groups."));
         }
@@ -92,7 +96,7 @@ impl Groups {
             match state {
                 Accumulator::Count(known) => *known = known.saturating_add(count),
                 other => {
-                    other.add(extreme)?;
+                    other.add(extreme, &mut 0)?;
                 }
             }
         }
@@ -162,8 +166,9 @@ impl Accumulator {
         }
     }
 
-    /// Adds a value and says how many more bytes are held for it.
-    fn add(&mut self, value: &Val<'_>) -> Result<usize> {
+    /// Adds a value and says how many more bytes are held for it, or fewer if it took the place of another.
+    /// `read` grows by what had to be read of the value besides its own text.
+    fn add(&mut self, value: &Val<'_>, read: &mut usize) -> Result<isize> {
         if value.is_undefined() {
             return Ok(0);
         }
@@ -176,14 +181,15 @@ impl Accumulator {
                 *count += 1;
             }
             Self::Min { best, spoilt } => {
-                keep(best, spoilt, value, |new, old| new.order(old).is_lt());
+                return Ok(keep(best, spoilt, value, |new, old| new.order(old).is_lt()));
             }
             Self::Max { best, spoilt } => {
-                keep(best, spoilt, value, |new, old| new.order(old).is_gt());
+                return Ok(keep(best, spoilt, value, |new, old| new.order(old).is_gt()));
             }
             Self::List(items) => return hold(items, value),
             Self::Set(items, seen) => {
                 let key = super::canonical(value);
+                *read += key.len();
                 if seen.insert(key) {
                     return hold(items, value);
                 }
@@ -221,24 +227,52 @@ impl Sum {
     }
 }
 
+/// Keeps the better value and says how many more bytes that takes.
 fn keep(
     best: &mut Option<Val<'static>>,
     spoilt: &mut bool,
     value: &Val<'_>,
     better: fn(&Val<'_>, &Val<'_>) -> bool,
-) {
+) -> isize {
+    let length = |value: &Val<'_>| value.as_str().map_or(0, str::len) as isize;
+    let held = best.as_ref().map_or(0, length);
     if matches!(value.kind(), Kind::Array | Kind::Object) {
+        // The answer is known, so nothing needs to be held for it.
         *spoilt = true;
-    } else if best.as_ref().is_none_or(|old| better(value, old)) {
-        *best = Some(value.to_owned_val());
+        *best = None;
+        return -held;
     }
+    if *spoilt || best.as_ref().is_some_and(|old| !better(value, old)) {
+        return 0;
+    }
+    *best = Some(value.to_owned_val());
+    length(value) - held
 }
 
-fn hold(items: &mut Vec<Val<'static>>, value: &Val<'_>) -> Result<usize> {
+fn hold(items: &mut Vec<Val<'static>>, value: &Val<'_>) -> Result<isize> {
     if items.len() >= limits::ARRAY_ITEMS {
         return Err(QueryError::LimitExceeded("An aggregate makes a list that is too long."));
     }
     let bytes = super::canonical(value).len() * 2 + 32;
     items.push(value.keep()?);
-    Ok(bytes)
+    Ok(bytes as isize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_extreme_holds_is_counted_once() {
+        let mut state = Accumulator::new(AggregateKind::Max);
+        let mut held = 0;
+        for (text, expected) in [("a", 1), ("b-long", 6), ("a-longer", 6), ("c", 1), ("d-long", 6)] {
+            held += state.add(&Val::text(text), &mut 0).unwrap();
+            assert_eq!(held, expected, "{text}");
+        }
+        held += state.add(&Val::array(Vec::new()), &mut 0).unwrap();
+        held += state.add(&Val::text("e"), &mut 0).unwrap();
+        assert_eq!(held, 0, "the answer is undefined for good");
+        assert!(state.result().is_undefined());
+    }
 }

@@ -42,6 +42,7 @@ impl Distinct {
             }
             self.key.clear();
             value.write_canonical(&mut self.key);
+            env.worked((self.key.len() / limits::WORK_BYTES) as u64)?;
             if self.seen.contains(self.key.as_slice()) {
                 return Ok(ControlFlow::Continue(()));
             }

@@ -51,8 +51,8 @@ pub(super) struct Sorted {
     flow: Flow,
 }
 
-/// About what a row takes besides its JSON.
-const ROW_OVERHEAD: usize = 64;
+/// About what a row takes besides its JSON and its keys.
+const ROW_OVERHEAD: usize = size_of::<SortedRow>() + 32;
 
 /// Where a row stands in the order.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +67,8 @@ struct SortedRow {
     position: Position,
     /// Where its JSON stands.
     json: Range<usize>,
+    /// About how many bytes are held for it, its JSON included.
+    bytes: usize,
 }
 
 impl Sorted {
@@ -117,6 +119,7 @@ impl Sorted {
             for (node, _) in &level.order_by {
                 keys.push(node.eval(env)?);
             }
+            env.sorts(&keys)?;
             // Most rows of most pages end here: nothing of them is copied, and SELECT is not asked.
             let here = Place { keys: &keys, place, row_of_item };
             let wanted = self.wants(level, &here);
@@ -128,15 +131,23 @@ impl Sorted {
                 return Ok(ControlFlow::Continue(()));
             }
             let value = level.select.eval(env)?;
-            if value.is_undefined() || (remembers && !self.is_new(&value)?) || !wanted {
+            if value.is_undefined() || (remembers && !self.is_new(&value, env)?) || !wanted {
                 return Ok(ControlFlow::Continue(()));
             }
             let start = self.text.len();
             value.write_row(&mut self.text)?;
             let json = start..self.text.len();
-            let kept = keys.iter().map(Val::keep).collect::<Result<Vec<_>>>()?;
+            let mut bytes = json.len() + place.len() + ROW_OVERHEAD;
+            // Keys that are the row are held once more, to know the row again.
+            bytes += if level.keys_are_rows { self.key.len() } else { 0 };
+            let mut kept = Vec::with_capacity(keys.len());
+            for key in &keys {
+                let (key, held) = key.keep_counted()?;
+                bytes += held;
+                kept.push(key);
+            }
             let position = Position { keys: kept, place: place.to_vec(), row_of_item };
-            self.push(level, SortedRow { position, json })?;
+            self.push(level, SortedRow { position, json, bytes })?;
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(Flow::More)
@@ -169,9 +180,10 @@ impl Sorted {
     }
 
     /// Whether no equal row was met before.
-    fn is_new(&mut self, value: &Val<'_>) -> Result<bool> {
+    fn is_new(&mut self, value: &Val<'_>, env: &mut Env<'_, '_>) -> Result<bool> {
         let key = canonical(value);
         let length = key.len();
+        env.worked((length / limits::WORK_BYTES) as u64)?;
         let is_new = self.seen.insert(key);
         self.seen_bytes += if is_new { length } else { 0 };
         if self.seen_bytes > limits::RUN_BYTES {
@@ -181,7 +193,7 @@ impl Sorted {
     }
 
     fn push(&mut self, level: &Level, row: SortedRow) -> Result<()> {
-        self.bytes += row.json.len() + ROW_OVERHEAD;
+        self.bytes += row.bytes;
         self.rows.push(row);
         if self.rows.len() > self.most.saturating_mul(2).saturating_add(64) || self.bytes > limits::RUN_BYTES
         {
@@ -207,12 +219,12 @@ impl Sorted {
         if self.rows.len() == self.most {
             self.worst = self.rows.last().map(|row| row.position.clone());
         }
-        self.bytes = self.rows.iter().map(|row| row.json.len() + ROW_OVERHEAD).sum();
+        self.bytes = self.rows.iter().map(|row| row.bytes).sum();
     }
 
     /// Forgets the JSON of rows that have been cut off.
     fn drop_text(&mut self) {
-        let mut kept = Vec::with_capacity(self.bytes);
+        let mut kept = Vec::with_capacity(self.rows.iter().map(|row| row.json.len()).sum());
         for row in &mut self.rows {
             let start = kept.len();
             kept.extend_from_slice(&self.text[row.json.clone()]);

@@ -23,10 +23,9 @@ impl Program {
         }
         let file = file_name(id);
         let engine = Engine::new(limits)?;
-        // A function around the text is compiled but never called. The text stays on its lines.
-        let expression = check(&engine, &file, &format!("(function(){{return({source}\n)}})"));
-        let text = match expression {
-            Ok(()) => format!("({source}\n)"),
+        let expression = format!("({source}\n)");
+        let text = match check(&engine, &file, &expression) {
+            Ok(()) => expression,
             Err(first) => {
                 check(&engine, &file, &format!("(function(){{{source}\n}})")).map_err(|_| first.clone())?;
                 let name = first_declared(source).ok_or(ScriptError::NotAFunction)?;
@@ -54,12 +53,17 @@ fn file_name(id: &str) -> String {
     format!("{plain}.js")
 }
 
+/// Compiles a text and does not run it, whatever it is: the engine reads all of it before the first statement throws,
+/// and no bracket of the text can close that. The text stays on its lines.
 fn check(engine: &Engine, file: &str, text: &str) -> Result<(), ScriptError> {
     engine.context.with(|ctx| {
-        let Err(error) = evaluate::<()>(&ctx, file, text) else {
+        let Err(error) = evaluate::<()>(&ctx, file, &format!("throw true;{text}")) else {
             return Ok(());
         };
         let thrown = ctx.catch();
+        if thrown.as_bool() == Some(true) {
+            return Ok(());
+        }
         let mut message = match thrown.as_exception() {
             Some(exception) => format!("SyntaxError: {}", exception.message().unwrap_or_default()),
             None => error.to_string(),
@@ -188,5 +192,20 @@ mod tests {
     #[test]
     fn checking_does_not_run_the_text() {
         compile("(function () { for (;;) { } })()").expect("it is a program, though not a useful one");
+        // Those below close what may stand around them. Whether they are programs does not matter; were any of them
+        // run, it would say so.
+        let ran = "(() => { throw Error('it ran') })()";
+        for source in [
+            format!("1)}}(), {ran}, function(){{return(1"),
+            format!("1); {ran}; (1"),
+            format!("1)}}); {ran}; (function(){{return(1"),
+            format!("}}(), {ran}, function f(){{"),
+            format!("}})(); {ran}; (function f(){{"),
+            format!("1); function f(){{ {ran} }} f(); (1"),
+            ran.to_owned(),
+        ] {
+            let checked = format!("{:?}", compile(&source).map_err(|error| error.to_string()));
+            assert!(!checked.contains("Error: it ran"), "{source}: {checked}");
+        }
     }
 }

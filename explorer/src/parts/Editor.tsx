@@ -1,6 +1,6 @@
 // An editor as a component; CodeMirror itself is loaded when the first one is shown.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Language, LiveEditor } from "./editor-core.ts";
 
 const core = () => import("./editor-core.ts");
@@ -57,7 +57,8 @@ export function Editor(props: EditorProps) {
     };
   }, [props.language, props.readOnly, props.label]);
 
-  useEffect(() => {
+  // In the same breath as the rendering: a key that is pressed between the two would be overwritten.
+  useLayoutEffect(() => {
     const at = said.current.lastIndexOf(props.text);
     if (at >= 0) {
       said.current.splice(0, at + 1);

@@ -1,5 +1,8 @@
 // What has been typed and not saved outlives a change of tab, so that looking at something else costs nothing.
 
+import { signal } from "@preact/signals";
+import type { Script } from "../wire/resources.ts";
+
 export interface ItemDraft {
   text: string;
   /** What the text was made from; the difference is what would be lost. */
@@ -18,9 +21,31 @@ export function keepItemDraft(name: string, draft: ItemDraft): void {
 
 export const dropItemDraft = (name: string) => items.delete(name);
 
+export interface ScriptDraft {
+  script: Script;
+  /** What it was made from, with the ETag that a save goes over. */
+  base: Script;
+}
+
+const scripts = signal<ReadonlyMap<string, ScriptDraft>>(new Map());
+
+export const scriptDraft = (name: string) => scripts.value.get(name);
+
+const SCRIPT_FIELDS = ["id", "body", "triggerType", "triggerOperation"] as const;
+
+export function keepScriptDraft(name: string, draft: ScriptDraft): void {
+  if (SCRIPT_FIELDS.every((field) => draft.script[field] === draft.base[field])) dropScriptDraft(name);
+  else scripts.value = new Map(scripts.value).set(name, draft);
+}
+
+export function dropScriptDraft(name: string): void {
+  const kept = new Map(scripts.value);
+  if (kept.delete(name)) scripts.value = kept;
+}
+
 // A reload would lose them; the browser asks first.
 addEventListener("beforeunload", (event) => {
-  if (items.size > 0) event.preventDefault();
+  if (items.size > 0 || scripts.value.size > 0) event.preventDefault();
 });
 
 const QUERY = "orrery.query.";

@@ -57,7 +57,8 @@ export function Items(props: { place: Place; container: Container }) {
             container={container}
             head={open === "new" ? null : open}
             onSaved={(head) => {
-              setOpen(head);
+              // Whoever has gone on to another item meanwhile stays there.
+              setOpen((now) => (now === open ? head : now));
               again();
             }}
             onDeleted={() => {

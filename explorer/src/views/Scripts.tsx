@@ -1,16 +1,17 @@
 // Stored procedures, triggers and user-defined functions: edit them, run procedures, see what they say.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { ChargeTable, units } from "../parts/Charge.tsx";
 import { Confirm } from "../parts/Dialog.tsx";
 import { Editor } from "../parts/Editor.tsx";
 import { Field } from "../parts/Field.tsx";
-import { explain, fail, say } from "../state/notices.ts";
+import { explain } from "../state/notices.ts";
 import { client } from "../state/session.ts";
 import { layOut } from "../text/json.ts";
 import { isAbort } from "../wire/client.ts";
-import { deleteScript, listScripts, runProcedure, saveScript, type Container, type Place, type Script, type ScriptKind, type ScriptRun } from "../wire/resources.ts";
+import { runProcedure, type Container, type Place, type Script, type ScriptKind, type ScriptRun } from "../wire/resources.ts";
 import { nameError } from "./names.ts";
+import { draftName, useScript, useScripts, type ScriptEditorProps } from "./useScripts.ts";
 
 const KINDS: readonly { kind: ScriptKind; title: string; one: string; body: string }[] = [
   {
@@ -29,27 +30,9 @@ const KINDS: readonly { kind: ScriptKind; title: string; one: string; body: stri
 ];
 const OPERATIONS = ["All", "Create", "Replace", "Upsert", "Delete"];
 
-interface Open {
-  kind: ScriptKind;
-  script: Script;
-  isNew: boolean;
-}
-
-type Lists = Record<ScriptKind, Script[]>;
-
 export function Scripts(props: { place: Place; container: Container }) {
   const { place, container } = props;
-  const [lists, setLists] = useState<Lists | null>(null);
-  const [open, setOpen] = useState<Open | null>(null);
-  const refresh = async () => {
-    try {
-      const [sprocs, triggers, udfs] = await Promise.all(KINDS.map(({ kind }) => listScripts(client(), place, kind)));
-      setLists({ sprocs: sprocs ?? [], triggers: triggers ?? [], udfs: udfs ?? [] });
-    } catch (error) {
-      fail("Cannot list the scripts", error);
-    }
-  };
-  useEffect(() => void refresh(), []);
+  const { lists, open, setOpen, refresh, saved } = useScripts(place);
   return (
     <div class="split">
       <nav class="pane list-pane scroll" aria-label="Scripts" tabIndex={0}>
@@ -87,14 +70,12 @@ export function Scripts(props: { place: Place; container: Container }) {
           <p class="soft pad">Scripts run inside one logical partition; a procedure is one transaction. Choose one, or make a new one.</p>
         ) : (
           <ScriptEditor
-            key={`${open.kind} ${open.isNew ? "new" : open.script.id} ${open.script._etag ?? ""}`}
+            key={draftName(place, open)}
             place={place}
             container={container}
             open={open}
-            onSaved={(script) => {
-              setOpen({ kind: open.kind, script, isNew: false });
-              void refresh();
-            }}
+            onSaved={(script) => saved(open, script)}
+            onDiscarded={() => void refresh()}
             onDeleted={() => {
               setOpen(null);
               void refresh();
@@ -106,59 +87,33 @@ export function Scripts(props: { place: Place; container: Container }) {
   );
 }
 
-interface ScriptEditorProps {
-  place: Place;
-  container: Container;
-  open: Open;
-  onSaved: (script: Script) => void;
-  onDeleted: () => void;
-}
-
 function ScriptEditor(props: ScriptEditorProps) {
-  const { place, open } = props;
-  const [script, setScript] = useState(open.script);
-  const [problem, setProblem] = useState("");
+  const { open } = props;
+  const { script, isDraft, ready, problem, busy, change, save, remove, discard } = useScript(props);
   const [deleting, setDeleting] = useState(false);
-  const changed = open.isNew || JSON.stringify(script) !== JSON.stringify(open.script);
-  const ready = script.id !== "" && nameError(script.id) === "" && script.body.trim() !== "";
-  const save = async () => {
-    if (!ready) return;
-    try {
-      const saved = await saveScript(client(), place, open.kind, script, open.isNew);
-      setProblem("");
-      say(`Saved ${saved.id}`);
-      props.onSaved(saved);
-    } catch (error) {
-      setProblem(explain(error));
-    }
-  };
-  const remove = async () => {
-    try {
-      await deleteScript(client(), place, open.kind, open.script.id);
-      setDeleting(false);
-      say(`Deleted ${open.script.id}`);
-      props.onDeleted();
-    } catch (error) {
-      fail(`Cannot delete ${open.script.id}`, error);
-    }
-  };
+  const changed = open.isNew || isDraft;
   return (
     <div class="item-editor">
       <div class="row-of">
         {open.isNew ? (
           <label class="inline grow">
             Name{" "}
-            <input name="script-id" value={script.id} spellcheck={false} onInput={(event) => setScript({ ...script, id: event.currentTarget.value })} />
+            <input name="script-id" value={script.id} spellcheck={false} onInput={(event) => change({ id: event.currentTarget.value })} />
           </label>
         ) : (
           <strong class="grow ellipsis">
             <bdi>{script.id}</bdi>
           </strong>
         )}
-        {open.kind === "triggers" && <TriggerFields script={script} onChange={setScript} />}
-        <button type="button" class="primary" disabled={!changed || !ready} onClick={() => void save()}>
+        {open.kind === "triggers" && <TriggerFields script={script} onChange={change} />}
+        <button type="button" class="primary" disabled={!changed || !ready || busy} onClick={() => void save()}>
           Save
         </button>
+        {isDraft && (
+          <button type="button" class="quiet" disabled={busy} onClick={discard}>
+            Discard changes
+          </button>
+        )}
         {!open.isNew && (
           <button type="button" class="danger" onClick={() => setDeleting(true)}>
             Delete
@@ -171,7 +126,7 @@ function ScriptEditor(props: ScriptEditorProps) {
           {problem}
         </p>
       )}
-      <Editor label="Script" language="javascript" text={script.body} onChange={(body) => setScript((old) => ({ ...old, body }))} onSave={() => void save()} />
+      <Editor label="Script" language="javascript" text={script.body} onChange={(body) => change({ body })} onSave={() => void save()} />
       {open.kind === "sprocs" && !open.isNew && <RunProcedure {...props} id={script.id} unsaved={changed} />}
       {!open.isNew && <UseHint kind={open.kind} script={script} />}
       {deleting && (
@@ -207,20 +162,20 @@ function UseHint(props: { kind: ScriptKind; script: Script }) {
   }
 }
 
-function TriggerFields(props: { script: Script; onChange: (script: Script) => void }) {
+function TriggerFields(props: { script: Script; onChange: (next: Partial<Script>) => void }) {
   const { script, onChange } = props;
   return (
     <>
       <label class="inline">
         Runs{" "}
-        <select value={script.triggerType ?? "Pre"} onChange={(event) => onChange({ ...script, triggerType: event.currentTarget.value as "Pre" | "Post" })}>
+        <select value={script.triggerType ?? "Pre"} onChange={(event) => onChange({ triggerType: event.currentTarget.value as "Pre" | "Post" })}>
           <option value="Pre">before</option>
           <option value="Post">after</option>
         </select>
       </label>
       <label class="inline">
         On{" "}
-        <select value={script.triggerOperation ?? "All"} onChange={(event) => onChange({ ...script, triggerOperation: event.currentTarget.value })}>
+        <select value={script.triggerOperation ?? "All"} onChange={(event) => onChange({ triggerOperation: event.currentTarget.value })}>
           {OPERATIONS.map((operation) => (
             <option key={operation}>{operation}</option>
           ))}

@@ -1,6 +1,6 @@
 // One item being edited: what was read, what was typed, and what the server said to it.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { units } from "../parts/Charge.tsx";
 import { dropItemDraft, itemDraft, keepItemDraft } from "../state/drafts.ts";
 import { explain, fail, say } from "../state/notices.ts";
@@ -78,26 +78,45 @@ const shownOf = (item: Item): Shown => {
 
 /** The text and its draft, which outlives a look at another tab. */
 function useText({ place, container, head }: ItemProps, onFailed: (error: unknown) => void) {
-  const name = `${linkOf(place)}/${head === null ? "new" : head.rid}`;
+  const nameOf = (rid: string) => `${linkOf(place)}/${rid}`;
+  const name = nameOf(head === null ? "new" : head.rid);
   const [shown, setShown] = useState<Shown>({ base: null, text: "", etag: "", charge: null });
+  // A save ends long after the rendering that began it, so it asks here what has been typed since.
+  const latest = useRef(shown);
+  const show = (next: Shown) => {
+    latest.current = next;
+    setShown(next);
+  };
   useEffect(() => {
     const draft = itemDraft(name);
-    if (draft !== undefined) setShown({ ...draft, charge: null });
-    else if (head !== null) readItem(client(), place, container, head).then((item) => setShown(shownOf(item)), onFailed);
+    if (draft !== undefined) show({ ...draft, charge: null });
+    else if (head !== null) readItem(client(), place, container, head).then((item) => show(shownOf(item)), onFailed);
     else {
       const fresh = newItem(container);
-      setShown({ base: fresh, text: fresh, etag: "", charge: null });
+      show({ base: fresh, text: fresh, etag: "", charge: null });
     }
   }, []);
   return {
     shown,
+    latest,
     change: (text: string) => {
-      setShown((old) => ({ ...old, text }));
-      if (shown.base !== null) keepItemDraft(name, { text, base: shown.base, etag: shown.etag });
+      const { base, etag } = latest.current;
+      show({ ...latest.current, text });
+      if (base !== null) keepItemDraft(name, { text, base, etag });
     },
     take: (item: Item) => {
       dropItemDraft(name);
-      setShown(shownOf(item));
+      show(shownOf(item));
+    },
+    /** Takes what a save made of the text that was sent. What was typed since then stays, as a draft over it. */
+    settle: (item: Item, sent: string, rid: string) => {
+      // The draft may be newer than this editor: of one that was closed and opened again meanwhile.
+      const text = itemDraft(name)?.text ?? latest.current.base ?? sent;
+      dropItemDraft(name);
+      const saved = shownOf(item);
+      if (text === sent) return show(saved);
+      show({ ...saved, text });
+      keepItemDraft(nameOf(rid), { text, base: saved.text, etag: saved.etag });
     },
     drop: () => dropItemDraft(name),
   };
@@ -108,27 +127,32 @@ export function useItem(props: ItemProps) {
   const [problem, setProblem] = useState("");
   const [theirs, setTheirs] = useState<Item | null>(null);
   const [busy, setBusy] = useState(false);
-  const { shown, change, take, drop } = useText(props, (error) => setProblem(explain(error)));
+  // The state is as old as the rendering, and a held key saves again before the next one.
+  const saving = useRef(false);
+  const { shown, latest, change, take, settle, drop } = useText(props, (error) => setProblem(explain(error)));
 
-  const saved = (item: Item) => {
-    take(item);
+  const saved = (item: Item, sent: string) => {
+    const now = headOf(item.text, container);
+    settle(item, sent, now.rid);
     setTheirs(null);
     setProblem("");
-    const now = headOf(item.text, container);
     say(`Saved ${now.id}`, `${units(item.charge)} RU`);
     props.onSaved(now);
   };
   /** Saves over the version with this ETag and no other. */
   const save = async (etag: string) => {
-    if (busy || itemError(shown.text) !== "") return;
+    const { text } = latest.current;
+    if (saving.current || itemError(text) !== "") return;
+    saving.current = true;
     setBusy(true);
     try {
-      if (head === null) saved(await createItem(client(), place, keyOf(JSON.parse(shown.text), container), shown.text));
-      else saved(await replaceItem(client(), place, container, head, shown.text, etag));
+      if (head === null) saved(await createItem(client(), place, keyOf(JSON.parse(text), container), text), text);
+      else saved(await replaceItem(client(), place, container, head, text, etag), text);
     } catch (error) {
       if (error instanceof Refused && error.status === 412 && head !== null) await conflict(head);
       else setProblem(explain(error));
     } finally {
+      saving.current = false;
       setBusy(false);
     }
   };

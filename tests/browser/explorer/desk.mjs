@@ -94,6 +94,28 @@ export class Desk {
     return this.page.locator(`[data-editor="${label}"] .cm-content`).innerText();
   }
 
+  /** Holds requests back, as a slow server would, until they are let go. Those that are held are in `waiting`. */
+  async hold(isHeld) {
+    const waiting = [];
+    await this.page.route("**/dbs/**", async (route) => {
+      if (isHeld(route.request())) await new Promise((go) => waiting.push({ request: route.request(), go }));
+      // A request that the page has given up meanwhile cannot go on.
+      await route.continue().catch(() => undefined);
+    });
+    const letGo = async () => {
+      await this.page.unrouteAll({ behavior: "ignoreErrors" });
+      waiting.forEach(({ go }) => go());
+    };
+    return { waiting, letGo, isReached: (count) => eventually(() => assert.equal(waiting.length, count)) };
+  }
+
+  /** Types behind what an editor holds. */
+  async append(label, text) {
+    await this.page.locator(`[data-editor="${label}"] .cm-content`).click();
+    await this.page.keyboard.press("Control+End");
+    await this.page.keyboard.insertText(text);
+  }
+
   /** A picture for people to look at, kept as build output. */
   async picture(name) {
     mkdirSync(pictures, { recursive: true });

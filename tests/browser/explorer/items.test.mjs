@@ -256,3 +256,40 @@ test("when the server does not answer, nothing that was typed is lost", async (t
   desk.problems = desk.problems.filter((problem) => !problem.includes("net::ERR_FAILED"));
   await desk.close();
 });
+
+test("what is typed while an item is saved stays, and the next save goes over the first", async (t) => {
+  const place = await makeContainer("/id");
+  await upsert(place, ["1"], { id: "1", colour: "red" });
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  await desk.signIn(`${place.hash}/items`);
+  await page.getByRole("option").first().click();
+  await page.locator("[data-editor=Item] .cm-content").getByText("red").waitFor();
+  await desk.write("Item", '{"id":"1","colour":"blue"}');
+  const put = await desk.hold((request) => request.method() === "PUT");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await put.isReached(1);
+  await desk.write("Item", '{"id":"1","colour":"blue","size":2}');
+  await put.letGo();
+  await page.getByText("Saved 1").waitFor();
+  await page.locator("button:enabled", { hasText: /^Save$/ }).waitFor();
+  assert.equal(await desk.read("Item"), '{"id":"1","colour":"blue","size":2}');
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.locator("[data-editor=Item] .cm-content").getByText("_etag").waitFor();
+  assert.match(await desk.read("Item"), /"size": 2/);
+  assert.equal(await page.locator("[data-conflict]").count(), 0);
+
+  await page.getByRole("button", { name: "New item" }).click();
+  await desk.write("Item", '{"id":"fresh"}');
+  const post = await desk.hold((request) => request.postData() === '{"id":"fresh"}');
+  await page.getByRole("button", { name: "Create", exact: true }).click();
+  await post.isReached(1);
+  await desk.write("Item", '{"id":"fresh","size":3}');
+  await post.letGo();
+  await page.locator("button:enabled", { hasText: /^Save$/ }).waitFor();
+  await eventually(async () => assert.equal(await desk.read("Item"), '{"id":"fresh","size":3}'));
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.locator("[data-editor=Item] .cm-content").getByText("_etag").waitFor();
+  assert.match(await desk.read("Item"), /"size": 3/);
+  await desk.close();
+});

@@ -193,6 +193,59 @@ test("procedures, triggers and functions are made, run with arguments, and delet
   await desk.close();
 });
 
+test("what is typed into a script stays until it is saved or discarded, whatever else is looked at", async (t) => {
+  const place = await makeContainer("/city");
+  for (const id of ["first", "second"]) {
+    await call("POST", "sprocs", `dbs/${place.db}/colls/things`, `dbs/${place.db}/colls/things/sprocs`, { id, body: `function ${id}() {}` });
+  }
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  const script = page.locator("[data-editor=Script] .cm-content");
+  const asksBeforeLeaving = () => page.evaluate(() => !dispatchEvent(new Event("beforeunload", { cancelable: true })));
+  const open = async (id) => {
+    await page.getByRole("button", { name: id, exact: true }).click();
+    await script.getByText(`function ${id}`).waitFor();
+  };
+  await desk.signIn(`${place.hash}/scripts`);
+  await open("first");
+  assert.equal(await asksBeforeLeaving(), false);
+  await desk.append("Script", " // one");
+  await open("second");
+  await open("first");
+  await script.getByText("// one").waitFor();
+  await page.getByRole("tab", { name: "Settings" }).click();
+  await page.getByRole("tab", { name: "Scripts" }).click();
+  await open("first");
+  await script.getByText("// one").waitFor();
+  assert.equal(await asksBeforeLeaving(), true);
+
+  const put = await desk.hold((request) => request.method() === "PUT");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await put.isReached(1);
+  await desk.append("Script", " // two");
+  await page.keyboard.press("Control+s");
+  await put.letGo();
+  await page.getByText("Saved first").waitFor();
+  await page.locator("button:enabled", { hasText: /^Save$/ }).waitFor();
+  assert.equal(put.waiting.length, 1, "one save at a time");
+  assert.equal(await desk.read("Script"), "function first() {} // one // two");
+  await page.keyboard.press("Control+s");
+  await page.locator("button:disabled", { hasText: /^Save$/ }).waitFor();
+  assert.equal(await asksBeforeLeaving(), false);
+  const { StoredProcedures } = await call("GET", "sprocs", `dbs/${place.db}/colls/things`, `dbs/${place.db}/colls/things/sprocs`);
+  assert.equal(StoredProcedures.find(({ id }) => id === "first").body, "function first() {} // one // two");
+
+  await desk.append("Script", " // three");
+  await page.getByRole("button", { name: "Discard changes" }).click();
+  await eventually(async () => assert.equal(await desk.read("Script"), "function first() {} // one // two"));
+  await page.getByRole("button", { name: "New procedure" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("third");
+  await open("second");
+  await page.getByRole("button", { name: "New procedure" }).click();
+  assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "third");
+  await desk.close();
+});
+
 test("everything works by keyboard, dark, and at 800 pixels", async (t) => {
   const place = await makeContainer("/id", { coll: "keys" });
   await upsert(place, ["1"], { id: "1", total: 3 });

@@ -9,6 +9,7 @@ const bundle = async (source) => {
   return import(`data:text/javascript;base64,${Buffer.from(made.outputFiles[0].contents).toString("base64")}`);
 };
 const json = await bundle("text/json.ts");
+const { runQuery } = await bundle("wire/resources.ts");
 const { sign } = await bundle("wire/signature.ts");
 const { History } = await bundle("state/heat.ts");
 
@@ -77,4 +78,21 @@ test("the heat of a parent stays when its children begin with nothing", () => {
   assert.deepEqual(columns.map((column) => column.spans.length), [1, 1, 2, 2, 2]);
   assert.deepEqual(columns[1].spans[0].requestUnits, [6]);
   assert.equal(history.events[0].text, "Partition 0 split into 1 and 2");
+});
+
+test("values of parameters are sent as they were typed", async () => {
+  let sent = "";
+  const client = {
+    resource: async (verb, type, link, { body }) => {
+      sent = body;
+      return { text: '{"Documents":[]}', headers: new Headers(), charge: 0, lines: [], milliseconds: 0, throttled: 0 };
+    },
+  };
+  const parameters = [...json.members('{"@n": 9007199254740993, "@s": "a\\"}b"}')].map(([name, json]) => ({ name, json }));
+  const asked = { text: 'SELECT "x"', parameters, pageSize: 1, access: "auto", continuation: null };
+  await runQuery(client, { db: "d", coll: "c" }, asked);
+  assert.match(sent, /"value":9007199254740993[,}]/);
+  const read = JSON.parse(sent);
+  assert.equal(read.query, 'SELECT "x"');
+  assert.deepEqual(read.parameters[1], { name: "@s", value: 'a"}b' });
 });

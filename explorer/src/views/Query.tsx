@@ -5,6 +5,7 @@ import { Editor } from "../parts/Editor.tsx";
 import { sumLines, units } from "../parts/Charge.tsx";
 import { Tabs } from "../parts/Tabs.tsx";
 import { keepQueryDraft, queryDraft } from "../state/drafts.ts";
+import { members } from "../text/json.ts";
 import { linkOf, type Container, type Place, type QueryAsked } from "../wire/resources.ts";
 import { QueryFacts } from "./QueryFacts.tsx";
 import { QueryHistory } from "./QueryHistory.tsx";
@@ -30,11 +31,10 @@ export function Query(props: { place: Place; container: Container }) {
   const query = useQuery(props.place);
   const { run } = query;
   const wrong = parametersError(typed.parameters);
-  const settings = () => ({ parameters: readParameters(typed.parameters), pageSize: Number(typed.pageSize), access: typed.access });
   const start = () => {
     if (text.trim() === "" || wrong !== "") return;
     setView("rows");
-    query.start(text, settings());
+    query.start(text, { parameters: readParameters(typed.parameters), pageSize: Number(typed.pageSize), access: typed.access });
   };
   const write = (next: string) => {
     setText(next);
@@ -61,7 +61,7 @@ export function Query(props: { place: Place; container: Container }) {
         onChoose={setView}
       />
       <div class="query-result">
-        {view === "rows" && <Results run={run} onMore={() => query.more(settings(), false)} onAll={() => query.more(settings(), true)} />}
+        {view === "rows" && <Results run={run} onMore={() => query.more(false)} onAll={() => query.more(true)} />}
         {view === "facts" && <QueryFacts run={run} lines={sumLines(run?.pages.map((page) => page.lines) ?? [])} />}
         {view === "history" && <QueryHistory container={name} onTake={write} />}
       </div>
@@ -147,10 +147,8 @@ function summary(run: Run): string {
   }
 }
 
-function readParameters(text: string): { name: string; value: unknown }[] {
-  if (text.trim() === "") return [];
-  const entries = Object.entries(JSON.parse(text) as Record<string, unknown>);
-  return entries.map(([name, value]) => ({ name: name.startsWith("@") ? name : `@${name}`, value }));
+function readParameters(text: string): QueryAsked["parameters"] {
+  return [...members(text)].map(([name, json]) => ({ name: name.startsWith("@") ? name : `@${name}`, json }));
 }
 
 function parametersError(text: string): string {

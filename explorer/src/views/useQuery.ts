@@ -1,6 +1,6 @@
 // Running a query page by page, and knowing the names that it may use.
 
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { propertiesOf } from "../parts/query-language.ts";
 import { keepPastQuery } from "../state/drafts.ts";
 import { explain } from "../state/notices.ts";
@@ -17,6 +17,8 @@ const SAMPLE = "SELECT TOP 20 * FROM c";
 
 export interface Run {
   text: string;
+  /** What its further pages are asked with, whatever has been typed since: a continuation belongs to one query. */
+  settings: QuerySettings;
   rows: string[];
   pages: QueryPage[];
   continuation: string | null;
@@ -28,16 +30,22 @@ export interface Run {
 /** What is asked for besides the text. */
 export type QuerySettings = Pick<QueryAsked, "parameters" | "pageSize" | "access">;
 
-const NOTHING: Omit<Run, "text"> = { rows: [], pages: [], continuation: null, charge: 0, state: "running", error: "" };
+const NOTHING: Omit<Run, "text" | "settings"> = { rows: [], pages: [], continuation: null, charge: 0, state: "running", error: "" };
 
 export function useQuery(place: Place) {
   const [run, setRun] = useState<Run | null>(null);
   const control = useRef<AbortController | null>(null);
   const names = useNames(place);
-
-  const ask = async (from: Run, settings: QuerySettings, everything: boolean) => {
+  const abandon = () => {
     control.current?.abort();
-    const { signal } = (control.current = new AbortController());
+    control.current = null;
+  };
+  useEffect(() => abandon, []);
+
+  const ask = async (from: Run, everything: boolean) => {
+    abandon();
+    const mine = (control.current = new AbortController());
+    const { settings } = from;
     let now: Run = { ...from, state: "running", error: "" };
     setRun(now);
     // A page of the server may be short, as when one partition has no more; ours is filled from the next.
@@ -45,13 +53,16 @@ export function useQuery(place: Place) {
     try {
       do {
         const pageSize = Math.min(PAGE_ROWS_MAX, wanted - now.rows.length);
-        const page = await runQuery(client(), place, { ...settings, text: from.text, pageSize, continuation: now.continuation, signal });
+        const page = await runQuery(client(), place, { ...settings, text: from.text, pageSize, continuation: now.continuation, signal: mine.signal });
+        // Another run may have taken the place of this one while it waited; then there is nothing more to say.
+        if (control.current !== mine) return;
         const pages = now.pages.length < PAGES_MAX ? [...now.pages, page] : now.pages;
         now = { ...now, rows: now.rows.concat(page.rows), pages, continuation: page.continuation, charge: now.charge + page.charge };
         setRun(now);
       } while (now.continuation !== null && now.rows.length < wanted);
       now = { ...now, state: now.continuation === null ? "done" : "more" };
     } catch (error) {
+      if (control.current !== mine) return;
       now = isAbort(error) ? { ...now, state: "cancelled" } : { ...now, state: "failed", error: explain(error) };
     }
     setRun(now);
@@ -61,8 +72,8 @@ export function useQuery(place: Place) {
   };
   return {
     run,
-    start: (text: string, settings: QuerySettings) => void ask({ ...NOTHING, text }, settings, false),
-    more: (settings: QuerySettings, everything: boolean) => run !== null && void ask(run, settings, everything),
+    start: (text: string, settings: QuerySettings) => void ask({ ...NOTHING, text, settings }, false),
+    more: (everything: boolean) => run !== null && void ask(run, everything),
     cancel: () => control.current?.abort(),
     names: names.all,
   };

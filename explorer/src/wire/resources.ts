@@ -333,7 +333,8 @@ export interface QueryPage {
 
 export interface QueryAsked {
   text: string;
-  parameters: { name: string; value: unknown }[];
+  /** Values are JSON text: reading them would change numbers that JavaScript cannot hold. */
+  parameters: { name: string; json: string }[];
   pageSize: number;
   access: "auto" | "scan" | "index";
   continuation: string | null;
@@ -352,7 +353,8 @@ export async function runQuery(client: Client, place: Place, asked: QueryAsked):
     "x-ms-max-item-count": String(asked.pageSize),
   };
   if (asked.continuation !== null) headers["x-ms-continuation"] = asked.continuation;
-  const body = JSON.stringify({ query: asked.text, parameters: asked.parameters });
+  const parameters = asked.parameters.map(({ name, json }) => `{"name":${JSON.stringify(name)},"value":${json}}`);
+  const body = `{"query":${JSON.stringify(asked.text)},"parameters":[${parameters.join(",")}]}`;
   const answer = await client.resource("POST", "docs", `${linkOf(place)}/docs`, { headers, body, signal: asked.signal });
   const parts = members(answer.text);
   const told = parts.get("_explain");

@@ -293,3 +293,52 @@ test("what is typed while an item is saved stays, and the next save goes over th
   assert.match(await desk.read("Item"), /"size": 3/);
   await desk.close();
 });
+
+test("further pages belong to the query that was run, whatever is in the fields", async (t) => {
+  const place = await makeContainer("/city");
+  for (let number = 0; number < 30; number += 1) await upsert(place, ["Rome"], { id: `q${number}`, city: "Rome", total: number });
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  const sent = [];
+  page.on("request", (request) => {
+    const body = request.postData() ?? "";
+    if (body.includes("@least")) sent.push(body);
+  });
+  await desk.signIn(`${place.hash}/query`);
+  await desk.write("Query", "SELECT c.total, @big AS big FROM c WHERE c.total >= @least");
+  await page.getByLabel("Parameters").fill('{"@least": 5, "big": 9007199254740993}');
+  await page.getByLabel("Rows a page").selectOption("10");
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.locator("[data-run=more]").getByText("10 rows").waitFor();
+  assert.match(sent[0], /"value":9007199254740993[,}]/, "numbers keep all their digits");
+
+  await page.getByLabel("Parameters").fill('{"@least": 29, "@big": 1}');
+  await page.getByRole("button", { name: "Next page" }).click();
+  await page.locator("[data-run=more]").getByText("20 rows").waitFor();
+  await page.getByLabel("Parameters").fill('{"@least": ');
+  await page.getByRole("button", { name: "All rows" }).click();
+  await page.locator("[data-run=done]").getByText("25 rows").waitFor();
+  assert.ok(sent.length >= 3);
+  assert.deepEqual([...new Set(sent)], [sent[0]]);
+  await desk.close();
+});
+
+test("a query that is run again takes the place of the first, and one that is left is given up", async (t) => {
+  const place = await makeContainer("/id");
+  await upsert(place, ["1"], { id: "1" });
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  await desk.signIn(`${place.hash}/query`);
+  await desk.write("Query", "SELECT c.id FROM c");
+  const held = await desk.hold((request) => request.postData()?.includes("SELECT c.id FROM c") ?? false);
+  await page.keyboard.press("Control+Enter");
+  await held.isReached(1);
+  await page.keyboard.press("Control+Enter");
+  await held.isReached(2);
+  assert.equal(await page.locator("[data-run]").getAttribute("data-run"), "running");
+  const left = page.waitForEvent("requestfailed", (request) => request === held.waiting[1].request);
+  await page.getByRole("tab", { name: "Items" }).click();
+  await left;
+  await held.letGo();
+  await desk.close();
+});

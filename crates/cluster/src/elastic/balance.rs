@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use orrery_store::limits::SPLIT_CHILDREN_MAX;
 use tokio::sync::{Mutex, MutexGuard, Notify};
+use tokio::task::JoinHandle;
 
 use crate::catalog::{Catalog, Container};
 use crate::db::Db;
@@ -27,6 +28,28 @@ pub(crate) struct Balance {
     wake: Notify,
 }
 
+/// A container that has too many partitions.
+struct Cold {
+    since: Instant,
+    /// Answers whether two were merged.
+    merge: Option<JoinHandle<bool>>,
+}
+
+impl Cold {
+    fn is_merging(&self) -> bool {
+        self.merge.as_ref().is_some_and(|merge| !merge.is_finished())
+    }
+
+    /// After a merge that came to nothing some time passes before the next.
+    async fn settle(&mut self) {
+        if let Some(merge) = self.merge.take()
+            && !merge.await.unwrap_or(false)
+        {
+            self.since = Instant::now();
+        }
+    }
+}
+
 impl Balance {
     pub async fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().await
@@ -43,17 +66,17 @@ impl Db {
     pub(crate) fn balance_later(&self) {
         let (inner, balance) = (Arc::downgrade(&self.inner), self.inner.balance.clone());
         tokio::spawn(async move {
-            let mut cold_since = HashMap::new();
+            let mut known = HashMap::new();
             loop {
                 let _ = tokio::time::timeout(INTERVAL, balance.wake.notified()).await;
                 let Some(db) = Db::alive(&inner) else { return };
-                db.rebalance(&mut cold_since).await;
+                db.rebalance(&mut known).await;
             }
         });
     }
 
     /// Looks at every container once.
-    async fn rebalance(&self, cold_since: &mut HashMap<Rid, Instant>) {
+    async fn rebalance(&self, known: &mut HashMap<Rid, Cold>) {
         let catalog = self.catalog();
         for container in catalog.containers() {
             while let Some((range, children)) = self.next_split(container) {
@@ -65,20 +88,32 @@ impl Db {
         }
         let cold: Vec<_> =
             catalog.containers().filter(|container| self.is_cold(&catalog, container)).collect();
-        cold_since.retain(|rid, _| cold.iter().any(|container| container.resource.rid == *rid));
+        let is_cold = |rid: &Rid| cold.iter().any(|container| container.resource.rid == *rid);
+        known.retain(|rid, cold| is_cold(rid) || cold.is_merging());
         for container in cold {
             let rid = container.resource.rid;
-            let since = *cold_since.entry(rid).or_insert_with(Instant::now);
-            if since.elapsed() < self.inner.options.limits.merge_after {
+            let cold = known.entry(rid).or_insert_with(|| Cold { since: Instant::now(), merge: None });
+            if cold.is_merging() {
                 continue;
             }
-            if let Some((left, right)) = coldest_pair(container)
-                && let Err(error) = self.merge(container, left, right).await
-            {
-                tracing::warn!(left, right, error = %error.kind, "two partitions could not be merged");
-                cold_since.remove(&rid);
+            cold.settle().await;
+            if cold.since.elapsed() < self.inner.options.limits.merge_after {
+                continue;
             }
+            // It builds an index, and whoever has to split meanwhile cannot wait for that.
+            cold.merge = coldest_pair(container).map(|pair| self.merge_later(container, pair));
         }
+    }
+
+    fn merge_later(&self, container: &Arc<Container>, (left, right): (u32, u32)) -> JoinHandle<bool> {
+        let (db, container) = (self.clone(), container.clone());
+        tokio::spawn(async move {
+            let merged = db.merge(&container, left, right).await;
+            if let Err(error) = &merged {
+                tracing::warn!(left, right, error = %error.kind, "two partitions could not be merged");
+            }
+            merged.is_ok()
+        })
     }
 
     /// The range that is to be split next, and into how many.

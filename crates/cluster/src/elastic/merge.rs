@@ -2,20 +2,27 @@
 //!
 //! Two partitions have two indexes. Both build their part of a third one, as they would for a changed policy; when it is
 //! complete, writers pause for a moment, and one partition takes the place of the two.
+//!
+//! Building takes its time, and nobody waits for it. A range that is marked as merging enters no other merge; when it
+//! splits, or when its container's policy changes or the container goes, the merge ends without a result.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use orrery_doc::EpkRange;
+use orrery_store::PartitionSpec;
 
-use crate::catalog::{Container, RangeIndexRecord, Succession};
+use crate::catalog::{Container, Counters, RangeIndexRecord, Succession};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::Range;
 use crate::resource::ResourceKind;
+use crate::rid::Rid;
 
 /// How long to wait for indexes that are being built.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the two may take to build theirs.
+const BUILD_PATIENCE: Duration = Duration::from_secs(60 * 60);
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Db {
@@ -26,13 +33,13 @@ impl Db {
     }
 
     async fn merge_ranges(&self, container: &Arc<Container>, left: u32, right: u32) -> Result<u32> {
-        let _alone = self.inner.balance.turn().await;
         let rid = container.resource.rid;
-        let container = self.await_indexes(container).await?;
-        let pair = self.neighbours(&container, left, right)?;
-        let ids = [pair[0].id, pair[1].id];
-        let generation = self.set_merging(rid, ids, true).await?;
-        let merged = self.build_and_merge(&pair, &container, generation).await;
+        self.await_indexes(rid).await?;
+        let (pair, generation) = self.begin_merge(rid, left, right).await?;
+        let merged = match self.build_both(&pair, generation).await {
+            true => self.end_merge(rid, &pair, generation).await,
+            false => Err(ErrorKind::Overloaded.into()),
+        };
         match &merged {
             Ok(id) => tracing::info!(
                 database = container.database_id,
@@ -43,9 +50,8 @@ impl Db {
                 "two partitions were merged"
             ),
             Err(_) => {
-                pair.iter().for_each(|range| range.release(&self.inner.committer));
                 // Without the mark they are as they were; if it cannot be taken away now, the next start will.
-                let _ = self.set_merging(rid, ids, false).await;
+                let _ = self.set_merging(rid, [pair[0].id, pair[1].id], false).await;
             }
         }
         merged
@@ -67,13 +73,13 @@ impl Db {
     }
 
     /// Waits until no index of the container is being built.
-    async fn await_indexes(&self, container: &Container) -> Result<Arc<Container>> {
+    async fn await_indexes(&self, container: Rid) -> Result<()> {
         let began = Instant::now();
         loop {
-            let current = self.catalog().container_by_rid(container.resource.rid).cloned();
+            let current = self.catalog().container_by_rid(container).cloned();
             let current = current.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
             if current.builds().is_empty() {
-                return Ok(current);
+                return Ok(());
             }
             if began.elapsed() > PATIENCE {
                 return Err(ErrorKind::Overloaded.into());
@@ -102,23 +108,60 @@ impl Db {
         Ok(pair)
     }
 
-    async fn build_and_merge(
-        &self,
-        pair: &[Arc<Range>; 2],
-        container: &Container,
-        generation: u32,
-    ) -> Result<u32> {
-        for range in pair {
-            if !self.build_range(range, generation).await {
-                return Err(ErrorKind::Overloaded.into());
-            }
-        }
+    /// Marks two neighbours as merging; answers with the generation of the index that both are to build.
+    async fn begin_merge(&self, rid: Rid, left: u32, right: u32) -> Result<([Arc<Range>; 2], u32)> {
+        let _alone = self.inner.balance.turn().await;
+        let container = self.catalog().container_by_rid(rid).cloned();
+        let container = container.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
+        let pair = self.neighbours(&container, left, right)?;
+        let generation = self.set_merging(rid, [pair[0].id, pair[1].id], true).await?;
+        Ok((pair, generation))
+    }
+
+    /// False when there is no use in going on. Others split, merge and cut over meanwhile.
+    async fn build_both(&self, pair: &[Arc<Range>; 2], generation: u32) -> bool {
+        let build = async {
+            let Ok(_permit) = self.inner.index_builds.acquire().await else { return false };
+            self.build_range(&pair[0], generation).await && self.build_range(&pair[1], generation).await
+        };
+        tokio::time::timeout(BUILD_PATIENCE, build).await.unwrap_or(false)
+    }
+
+    /// The moment in which nobody writes to the two.
+    async fn end_merge(&self, rid: Rid, pair: &[Arc<Range>; 2], generation: u32) -> Result<u32> {
+        let _alone = self.inner.balance.turn().await;
         let mut counters = self.inner.control.lock().await;
-        let reserved = self.reserve(&mut counters, 1).await?;
-        let rid = container.resource.rid;
         let container = self.catalog().container_by_rid(rid).cloned().ok_or(ErrorKind::RangeGone)?;
+        let is_there = |range: &Arc<Range>| {
+            container.range_by_id(range.id).is_some_and(|current| Arc::ptr_eq(current, range))
+        };
+        // Who has split meanwhile has handed over its queue, and nobody may hold or release it.
+        if !pair.iter().all(is_there) {
+            return Err(ErrorKind::RangeGone.into());
+        }
+        let reserved = self.reserve(&mut counters, 1).await?;
         for range in pair {
             range.hold().await;
+        }
+        let whole = EpkRange { min: pair[0].epk().min.clone(), max: pair[1].epk().max.clone() };
+        let spec = Succession::child(&container, pair, 0, whole, &reserved);
+        let merged = self.succeed_pair(&mut counters, rid, pair, generation, spec).await;
+        if merged.is_err() {
+            pair.iter().for_each(|range| range.release(&self.inner.committer));
+        }
+        merged
+    }
+
+    /// Puts one range into the place of two that are held.
+    async fn succeed_pair(
+        &self,
+        counters: &mut Counters,
+        container: Rid,
+        pair: &[Arc<Range>; 2],
+        generation: u32,
+        spec: PartitionSpec,
+    ) -> Result<u32> {
+        for range in pair {
             let schema = range.schema.load();
             // A policy that was replaced meanwhile wants other indexes.
             let is_built = schema.building.as_ref().is_some_and(|index| index.generation == generation);
@@ -127,8 +170,6 @@ impl Db {
                 return Err(ErrorKind::Overloaded.into());
             }
         }
-        let whole = EpkRange { min: pair[0].epk().min.clone(), max: pair[1].epk().max.clone() };
-        let spec = Succession::child(&container, pair, 0, whole, &reserved);
         let index = RangeIndexRecord {
             id: spec.rid_prefix,
             active: generation,
@@ -143,7 +184,10 @@ impl Db {
         let states = states.map_err(|error| ErrorKind::Op { place: 0, error })?;
         let id = spec.rid_prefix;
         let succession = Succession { old: pair.to_vec(), new: vec![(spec, index)] };
-        self.succeed(&mut counters, rid, succession, states).await?;
+        self.succeed(counters, container, succession, states).await?;
         Ok(id)
     }
 }
+
+#[cfg(test)]
+mod tests;

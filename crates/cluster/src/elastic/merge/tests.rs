@@ -1,0 +1,108 @@
+//! A merge that builds for a long time, and what others do meanwhile.
+
+use orrery_doc::{Doc, PartitionKey, json as text};
+use orrery_store::limits::{INDEX_BUILDS_MAX, PartitionLimits};
+use orrery_store::{Action, Op, Precondition, Target};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::catalog::ContainerDefinition;
+use crate::options::{Account, DbOptions, Durability, Storage};
+use crate::request::{Consistency, WriteOptions};
+
+fn doc(value: &Value) -> Doc {
+    text::parse(value.to_string().as_bytes(), 64).expect("a test document is JSON")
+}
+
+/// A container with some items in four partitions that have built their indexes.
+async fn start() -> (Db, Arc<Container>) {
+    let account = Account {
+        name: "merge".to_owned(),
+        region: "here".to_owned(),
+        consistency: Consistency::Session,
+        serverless: false,
+    };
+    let options = DbOptions {
+        storage: Storage::Memory,
+        durability: Durability::Relaxed,
+        limits: PartitionLimits::default(),
+        throttle: false,
+        account,
+    };
+    let db = Db::open(options).expect("an empty database opens");
+    let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("a new database");
+    let body = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+    let definition = ContainerDefinition::parse(&doc(&body)).unwrap_or_else(|error| panic!("{}", error.kind));
+    let container = db.create_container(database.resource.rid, definition, None).await.expect("a new one");
+    for number in 0..40 {
+        let id = format!("{number}");
+        let action = Action::Create(doc(&json!({"id": id, "pk": id})));
+        let key = PartitionKey::from_header(&json!([id]).to_string()).expect("a plain key");
+        let op = Op { target: Target::Id(id), action, precondition: Precondition::None, indexed: true };
+        db.write(&container, &key, vec![op], &WriteOptions::default()).await.expect("a write succeeds");
+    }
+    db.split(&container, container.ranges[0].id, 4).await.expect("it can be split");
+    db.await_indexes(container.resource.rid).await.expect("they are built");
+    (db, container)
+}
+
+/// The ids of the ranges, and of those that are being merged.
+fn ranges(db: &Db, container: &Container) -> (Vec<u32>, Vec<u32>) {
+    let catalog = db.catalog();
+    let now = catalog.container_by_rid(container.resource.rid).expect("it is never dropped");
+    let is_merging =
+        |range: &&Arc<Range>| range.schema.load().building.as_ref().is_some_and(|index| index.is_shared);
+    let ids = now.ranges.iter().map(|range| range.id).collect();
+    (ids, now.ranges.iter().filter(is_merging).map(|range| range.id).collect())
+}
+
+fn verify(db: &Db) {
+    for range in db.verify().expect("stored items decode") {
+        assert_eq!(range.result.findings, Vec::<String>::new());
+    }
+}
+
+/// Starts a merge of the first two ranges that cannot build; returns when they are marked.
+async fn start_merge(db: &Db, container: &Arc<Container>) -> tokio::task::JoinHandle<Result<u32>> {
+    let (ids, _) = ranges(db, container);
+    let (asking, asked) = (db.clone(), container.clone());
+    let merge = tokio::spawn(async move { asking.merge(&asked, ids[0], ids[1]).await });
+    while ranges(db, container).1.len() < 2 {
+        assert!(!merge.is_finished(), "it waits");
+        tokio::time::sleep(PAUSE).await;
+    }
+    merge
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_split_while_a_merge_builds() {
+    let (db, container) = start().await;
+    let nobody_builds = db.inner.index_builds.acquire_many(INDEX_BUILDS_MAX as u32).await.expect("permits");
+    let merge = start_merge(&db, &container).await;
+    let (ids, _) = ranges(&db, &container);
+    let refused = db.merge(&container, ids[1], ids[2]).await.map_err(|error| error.kind);
+    assert!(matches!(refused, Err(ErrorKind::Overloaded)), "{refused:?}");
+    db.split(&container, ids[3], 2).await.expect("it does not wait for the merge");
+    drop(nobody_builds);
+    merge.await.expect("no panic").expect("they are merged");
+    let (ids, merging) = ranges(&db, &container);
+    assert_eq!((ids.len(), merging.len()), (4, 0));
+    db.await_indexes(container.resource.rid).await.expect("they are built");
+    verify(&db);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_that_splits_ends_its_merge() {
+    let (db, container) = start().await;
+    let nobody_builds = db.inner.index_builds.acquire_many(INDEX_BUILDS_MAX as u32).await.expect("permits");
+    let merge = start_merge(&db, &container).await;
+    let (ids, _) = ranges(&db, &container);
+    db.split(&container, ids[0], 2).await.expect("it does not wait for the merge");
+    drop(nobody_builds);
+    assert!(merge.await.expect("no panic").is_err(), "one of the two is no more");
+    let (ids, merging) = ranges(&db, &container);
+    assert_eq!((ids.len(), merging.len()), (5, 0), "the other one is as it was");
+    db.merge(&container, ids[0], ids[1]).await.expect("new neighbours merge");
+    db.merge(&container, ids[2], ids[3]).await.expect("and so does the one that was left");
+    verify(&db);
+}

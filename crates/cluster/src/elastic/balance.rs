@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Partitions are too many when they are provisioned with less than this part of what they could give.
 const COLD_PART: u32 = 10;
 
-/// One split or merge at a time, and the task that decides on them.
+/// One change of ranges at a time, and the task that decides on splits and merges.
 #[derive(Default)]
 pub(crate) struct Balance {
     turn: Mutex<()>,

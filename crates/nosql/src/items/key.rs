@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn long_keys_are_refused_by_version() {
         let mut def = def(&["/pk"]);
-        for (version, longest) in [(PartitionKeyVersion::V1, 101), (PartitionKeyVersion::V2, 2048)] {
+        for (version, longest) in [(PartitionKeyVersion::V1, 100), (PartitionKeyVersion::V2, 2048)] {
             def.version = version;
             let header = |length: usize| format!("[\"{}\"]", "k".repeat(length));
             assert_eq!(outcome(of_request(&def, Some(&header(longest)))), (200, 0));

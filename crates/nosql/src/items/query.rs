@@ -39,12 +39,13 @@ pub(crate) struct Answered<'a> {
 pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
     let started = Instant::now();
     let spec = QuerySpec::parse(body)?;
-    let program = compile_with(&spec.text, &spec.parameters, &computed_properties(container)?)?;
+    let computed = computed_properties(container)?;
+    let program = at_length(body, || compile_with(&spec.text, &spec.parameters, &computed))?;
     let compile_time = started.elapsed();
     let options = options::page(call.headers, call.db.account().consistency)?;
     let mut container = container.clone();
     let (scope, found) = loop {
-        let Place { scope, merges } = narrow(call, &container, &spec, &program)?;
+        let Place { scope, merges } = at_length(body, || narrow(call, &container, &spec, &program))?;
         let found = match merges && !spans_one(&container, &scope) && needs_plan(program.query()) {
             true => call.db.query_merged(&container, &scope, &program, &options).await,
             false => call.db.query(&container, &scope, &program, &options).await,
@@ -61,7 +62,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let mut page = match found {
         Ok(page) => page,
         Err(Error { kind: ErrorKind::NeedsQueryPlan, .. }) => {
-            return Err(needs_plan_refusal(container, &spec));
+            return Err(at_length(body, || needs_plan_refusal(container, &spec)));
         }
         Err(error) => return Err(error.into()),
     };
@@ -95,8 +96,14 @@ fn reply(call: &Call<'_>, answered: &Answered<'_>) -> Reply {
 pub(crate) fn plan(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
     let spec = QuerySpec::parse(body)?;
     let features = call.headers.supported_query_features.map_or_else(Features::all, Features::from_header);
-    let plan = describe(container, &spec, &features)?;
+    let plan = at_length(body, || describe(container, &spec, &features))?;
     Ok(Reply::ok(plan.to_json()).charge("query plan", PLAN_CHARGE).in_container(container))
+}
+
+/// Works on the text of a query. If the body is long, the other tasks of this thread go on elsewhere meanwhile; to hand
+/// them over costs more than a short text does.
+fn at_length<T>(body: &[u8], work: impl FnOnce() -> T) -> T {
+    if body.len() > LONG_BODY_BYTES { tokio::task::block_in_place(work) } else { work() }
 }
 
 fn describe(container: &Container, spec: &QuerySpec, features: &Features) -> orrery_query::Result<QueryPlan> {
@@ -245,6 +252,9 @@ fn execution_info(query: &Query) -> &'static str {
 const CONTINUATION_BYTES_MAX: usize = 8_000;
 /// The service's own least limit.
 const CONTINUATION_BYTES_MIN: usize = 1024;
+
+/// Queries longer than this may take a while to compile.
+const LONG_BODY_BYTES: usize = 16 * 1024;
 
 /// What a plan costs; it reads no items.
 const PLAN_CHARGE: f64 = 1.0;

@@ -19,6 +19,11 @@ pub const SAMPLE_VALUE_BYTES_MAX: usize = 256;
 /// Paths of a sample that are looked at, and how deep they may lie.
 pub const SAMPLE_PATHS_MAX: usize = 100;
 pub const SAMPLE_DEPTH_MAX: usize = 4;
+/// Bytes of the names of such a path, and different paths that are counted before the commonest are taken.
+pub const SAMPLE_PATH_BYTES_MAX: usize = 1_024;
+pub const SAMPLE_PATHS_COUNTED_MAX: usize = 10_000;
+/// Different paths of a sample that operations and candidates may name together.
+pub const NAMED_PATHS_MAX: usize = 200;
 /// Characters of a candidate's text; parts of one of its levels; values of a suffix.
 pub const CANDIDATE_BYTES_MAX: usize = 1_024;
 pub const PARTS_MAX: usize = 4;

@@ -1,6 +1,6 @@
 //! The items of a container: what an item written at some time looks like, as far as keys and filters see it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use orrery_doc::{
     Epk, KeyComponent, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path,
@@ -99,7 +99,7 @@ impl Population {
             return Err(AdviceError::NoItems);
         } else {
             let named = candidates.iter().flat_map(Candidate::parts).filter_map(Part::path_text);
-            let named = named.chain(workload.paths()).map(normal);
+            let named = named_paths(named.chain(workload.paths()))?;
             Sample::population(items, &sample[..sample.len().min(limits::SAMPLE_ITEMS_MAX)], named, today)
         };
         population.bytes = items.bytes.unwrap_or(population.bytes).max(1.0);
@@ -305,14 +305,30 @@ impl KeyPart {
         match self {
             KeyPart::Value { column, .. } => text_of(&row.values[*column]),
             KeyPart::Period { period, of_writing: true, .. } => period.render(row.time),
-            KeyPart::Period { period, column, .. } => {
-                let text = text_of(&row.values[*column]);
-                calendar::parse(&text).map_or(text, |(time, _)| period.render(time))
-            }
+            KeyPart::Period { period, column, .. } => period_text(*period, &row.values[*column]),
             KeyPart::Suffix(buckets) => chance.below(u64::from(*buckets)).to_string(),
             KeyPart::Hash { column, buckets } => bucket(&text_of(&row.values[*column]), *buckets),
         }
     }
+}
+
+/// The paths that somebody named, each once. Every one is a value of each sampled item, so they have a limit.
+fn named_paths<'a>(paths: impl Iterator<Item = &'a str>) -> Result<BTreeSet<String>, AdviceError> {
+    let mut named = BTreeSet::new();
+    for path in paths {
+        named.insert(normal(path));
+        if named.len() > limits::NAMED_PATHS_MAX {
+            let what = "paths named by operations and candidates";
+            return Err(AdviceError::TooMany { what, limit: limits::NAMED_PATHS_MAX });
+        }
+    }
+    Ok(named)
+}
+
+/// The period that a time in an item lies in, as synthetic keys contain it; what is no time stays as it is.
+pub fn period_text(period: Period, value: &KeyComponent) -> String {
+    let text = text_of(value);
+    calendar::parse(&text).map_or(text, |(time, _)| period.render(time))
 }
 
 /// The bucket of a computed suffix.

@@ -233,8 +233,15 @@ impl Workload {
         if self.operations.len() > limits::OPERATIONS_MAX {
             return Err(AdviceError::TooMany { what: "operations", limit: limits::OPERATIONS_MAX });
         }
-        if self.items.fields.len() > limits::FIELDS_MAX {
-            return Err(AdviceError::TooMany { what: "fields", limit: limits::FIELDS_MAX });
+        let items = &self.items;
+        for (what, count) in [
+            ("fields", items.fields.len()),
+            ("paths in items.times", items.times.len()),
+            ("paths in items.distinct", items.distinct.len()),
+        ] {
+            if count > limits::FIELDS_MAX {
+                return Err(AdviceError::TooMany { what, limit: limits::FIELDS_MAX });
+            }
         }
         check_amount("throughput", self.throughput, 1e12)?;
         self.items.check()?;
@@ -382,6 +389,19 @@ mod tests {
         let again = serde_json::to_string(&workload).expect("a workload can be written");
         let again = Workload::from_json(again.as_bytes()).expect("what was written can be read");
         assert_eq!(format!("{workload:?}"), format!("{again:?}"));
+    }
+
+    #[test]
+    fn more_paths_about_a_sample_than_it_may_have_are_refused() {
+        for (what, value) in [("times", "\"day\""), ("distinct", "5")] {
+            let with = |count: usize| {
+                let paths: Vec<String> = (0..count).map(|n| format!("\"/p{n}\":{value}")).collect();
+                let text = format!("{{\"items\":{{\"{what}\":{{{}}}}}}}", paths.join(","));
+                Workload::from_json(text.as_bytes()).expect("the text is a workload").check()
+            };
+            with(limits::FIELDS_MAX).expect("as many as there may be");
+            assert!(matches!(with(limits::FIELDS_MAX + 1), Err(AdviceError::TooMany { .. })), "{what}");
+        }
     }
 
     #[test]

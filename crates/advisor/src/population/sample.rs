@@ -37,16 +37,27 @@ struct Facts {
     variants: u64,
 }
 
+/// What the workload says about paths, by their normal spelling.
+struct Said {
+    times: BTreeMap<String, Period>,
+    distinct: BTreeMap<String, f64>,
+}
+
+impl Said {
+    fn of(items: &Items) -> Said {
+        // Of two spellings of one path the first one counts.
+        let times = items.times.iter().rev().map(|(path, period)| (normal(path), *period));
+        let distinct = items.distinct.iter().rev().map(|(path, distinct)| (normal(path), *distinct));
+        Said { times: times.collect(), distinct: distinct.collect() }
+    }
+}
+
 impl Sample {
     /// `named` has the paths that somebody asked for; further ones are found in the items.
-    pub fn population(
-        items: &Items,
-        sample: &[Value],
-        named: impl Iterator<Item = String>,
-        today: f64,
-    ) -> Population {
-        let mut paths: BTreeSet<String> = named.collect();
-        paths.extend(items.times.keys().chain(items.distinct.keys()).map(|path| normal(path)));
+    pub fn population(items: &Items, sample: &[Value], named: BTreeSet<String>, today: f64) -> Population {
+        let said = Said::of(items);
+        let mut paths = named;
+        paths.extend(said.times.keys().chain(said.distinct.keys()).cloned());
         let mut found: BTreeMap<String, usize> = BTreeMap::new();
         let mut leaves = 0;
         for item in sample {
@@ -56,21 +67,25 @@ impl Sample {
         found.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         paths.extend(found.into_iter().map(|(path, _)| path).take(limits::SAMPLE_PATHS_MAX));
 
-        let written: Vec<Option<f64>> = sample.iter().map(written).collect();
+        let history_days = span(sample.iter().map(written), today);
+        let kept = spread(sample, limits::ROW_VALUES_MAX / paths.len().max(1));
+        let written: Vec<Option<f64>> = kept.iter().map(|item| written(item)).collect();
         let mut population = Population {
             columns: Vec::new(),
             source: Source::Sample(Sample { rows: Vec::new(), facts: Vec::new() }),
             bytes: mean(sample, |item| item.to_string().len() as f64),
             terms: leaves as f64 / sample.len().max(1) as f64,
-            sampled: Some(Sampled { items: sample.len(), history_days: span(&written, today) }),
+            sampled: Some(Sampled { items: kept.len(), history_days }),
             notes: Vec::new(),
         };
         let mut facts = Vec::new();
-        let mut rows: Vec<Vec<KeyComponent>> = vec![Vec::with_capacity(paths.len()); sample.len()];
+        let mut rows: Vec<Vec<KeyComponent>> = vec![Vec::with_capacity(paths.len()); kept.len()];
         for path in paths {
-            let values: Vec<KeyComponent> = sample.iter().map(|item| value_at(item, &path)).collect();
-            let column = column(items, path, &values, &written);
-            facts.push(facts_of(items, &column, &values));
+            // It is read once and not for each item: there may be a great many of both.
+            let parsed = Path::parse_property(&path).ok();
+            let values: Vec<KeyComponent> = kept.iter().map(|item| value_at(item, parsed.as_ref())).collect();
+            let column = column(&said, path, &values, &written);
+            facts.push(facts_of(&said, &column, &values));
             population.columns.push(column);
             rows.iter_mut().zip(values).for_each(|(row, value)| row.push(value));
         }
@@ -137,20 +152,25 @@ impl Sample {
     }
 }
 
-fn column(items: &Items, path: String, values: &[KeyComponent], written: &[Option<f64>]) -> Column {
-    let declared = items.times.iter().find(|(declared, _)| normal(declared) == path);
-    let period = declared.map(|(_, period)| *period).or_else(|| period_of(values, written));
+/// Items spread evenly over the sample, as many as may be kept.
+fn spread(sample: &[Value], most: usize) -> Vec<&Value> {
+    let count = sample.len().min(most.max(1));
+    (0..count).map(|index| &sample[index * sample.len() / count]).collect()
+}
+
+fn column(said: &Said, path: String, values: &[KeyComponent], written: &[Option<f64>]) -> Column {
+    let period = said.times.get(&path).copied().or_else(|| period_of(values, written));
     let missing = values.iter().filter(|value| **value == KeyComponent::Undefined).count();
     Column { path, period, missing: missing as f64 / values.len().max(1) as f64 }
 }
 
-fn facts_of(items: &Items, column: &Column, values: &[KeyComponent]) -> Facts {
+fn facts_of(said: &Said, column: &Column, values: &[KeyComponent]) -> Facts {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for value in values.iter().filter(|value| **value != KeyComponent::Undefined) {
         *counts.entry(text_of(value)).or_default() += 1;
     }
     let shown = counts.len();
-    let declared = items.distinct.iter().find(|(path, _)| normal(path) == column.path);
+    let declared = said.distinct.get(&column.path).copied();
     let present: usize = counts.values().sum();
     if declared.is_none() && shown == present && present >= UNIQUE_NEEDS {
         return Facts { distinct: None, common: BTreeSet::new(), variants: 1 };
@@ -158,7 +178,7 @@ fn facts_of(items: &Items, column: &Column, values: &[KeyComponent]) -> Facts {
     // The more values were met only once, the more were not met at all (Chao's lower bound).
     let met = |times: usize| counts.values().filter(|count| **count == times).count() as f64;
     let unseen = met(1) * met(1) / (2.0 * met(2)).max(1.0);
-    let distinct = declared.map_or(shown as f64 + unseen, |(_, distinct)| *distinct);
+    let distinct = declared.unwrap_or(shown as f64 + unseen);
     let distinct = distinct.max(shown as f64).max(1.0).round();
     let often = counts.into_iter().filter(|(_, times)| *times >= SEEN_ENOUGH);
     let common: BTreeSet<String> = often.map(|(value, _)| value).collect();
@@ -211,16 +231,30 @@ fn visit(value: &Value, path: &mut Vec<Segment>, found: &mut BTreeMap<String, us
             elements.iter().map(|element| visit(element, path, &mut BTreeMap::new())).sum()
         }
         _ => {
-            if (1..=limits::SAMPLE_DEPTH_MAX).contains(&path.len()) {
-                *found.entry(Path::new(path.clone()).to_string()).or_default() += 1;
+            if is_worth_noting(path) {
+                let path = Path::new(path.clone()).to_string();
+                // Items may have other names each; the commonest ones are met early.
+                if found.len() < limits::SAMPLE_PATHS_COUNTED_MAX || found.contains_key(&path) {
+                    *found.entry(path).or_default() += 1;
+                }
             }
             1
         }
     }
 }
 
-fn value_at(item: &Value, path: &str) -> KeyComponent {
-    let Ok(path) = Path::parse_property(path) else { return KeyComponent::Undefined };
+/// Whether a path can be a key. One long name above thousands of values would be copied for each of them.
+fn is_worth_noting(path: &[Segment]) -> bool {
+    let bytes = |segment: &Segment| match segment {
+        Segment::Name(name) => name.len(),
+        Segment::Index(_) => 0,
+    };
+    (1..=limits::SAMPLE_DEPTH_MAX).contains(&path.len())
+        && path.iter().map(bytes).sum::<usize>() <= limits::SAMPLE_PATH_BYTES_MAX
+}
+
+fn value_at(item: &Value, path: Option<&Path>) -> KeyComponent {
+    let Some(path) = path else { return KeyComponent::Undefined };
     let mut at = Some(item);
     for segment in path.segments() {
         at = match segment {
@@ -251,8 +285,8 @@ fn written(item: &Value) -> Option<f64> {
 }
 
 /// Days from the oldest item until today.
-fn span(written: &[Option<f64>], today: f64) -> Option<f64> {
-    let oldest = written.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+fn span(written: impl Iterator<Item = Option<f64>>, today: f64) -> Option<f64> {
+    let oldest = written.flatten().fold(f64::INFINITY, f64::min);
     (oldest < today).then(|| (today + 1.0 - oldest).min(limits::HORIZON_DAYS_MAX))
 }
 
@@ -271,6 +305,7 @@ mod tests {
 
     use super::*;
     use crate::candidate::Candidate;
+    use crate::error::AdviceError;
     use crate::workload::Workload;
 
     fn population(items: &Value, sample: &[Value]) -> Population {
@@ -326,6 +361,42 @@ mod tests {
         let ids = drawn("/id").len();
         assert!(ids > 950, "only {ids} of 1000 draws were different");
         assert_eq!(drawn("/device").len(), 20, "what is met often stands for itself");
+    }
+
+    #[test]
+    fn named_paths_have_a_limit_and_many_of_them_leave_fewer_items() {
+        let workload = |paths: usize| {
+            let filters = |from: usize| (from..paths.min(from + 20)).map(|n| format!("/p{n}"));
+            let operations: Vec<Value> = (0..paths)
+                .step_by(20)
+                .map(|from| {
+                    let filters: Vec<String> = filters(from).collect();
+                    json!({"name": "q", "kind": "query", "perSecond": 1, "filters": filters})
+                })
+                .collect();
+            let text = json!({ "operations": operations }).to_string();
+            Workload::from_json(text.as_bytes()).expect("a workload")
+        };
+        let sample: Vec<Value> = (0..10_400).map(|n| json!({ "id": n })).collect();
+        let of = |paths: usize| Population::of(&workload(paths), &sample, &[], 20_470.0);
+        assert!(matches!(of(limits::NAMED_PATHS_MAX + 1), Err(AdviceError::TooMany { .. })));
+        let population = of(limits::NAMED_PATHS_MAX).expect("as many as may be named");
+        let Source::Sample(Sample { rows, .. }) = &population.source else { panic!("there is a sample") };
+        assert_eq!(population.columns.len(), limits::NAMED_PATHS_MAX + 1);
+        assert!(rows.len() * population.columns.len() <= limits::ROW_VALUES_MAX, "{} rows", rows.len());
+        assert!(rows.len() > 9_000, "no fewer than need be: {}", rows.len());
+    }
+
+    #[test]
+    fn paths_of_items_are_counted_up_to_a_limit() {
+        let long = "n".repeat(limits::SAMPLE_PATH_BYTES_MAX);
+        let many: serde_json::Map<String, Value> =
+            (0..limits::SAMPLE_PATHS_COUNTED_MAX + 5).map(|n| (format!("m{n}"), json!(n))).collect();
+        let mut found = BTreeMap::new();
+        assert_eq!(visit(&json!({long: {"a": 1, "b": 2}}), &mut Vec::new(), &mut found), 2);
+        assert!(found.is_empty(), "a name too long for a key is counted but not kept");
+        visit(&Value::Object(many), &mut Vec::new(), &mut found);
+        assert_eq!(found.len(), limits::SAMPLE_PATHS_COUNTED_MAX);
     }
 
     #[test]

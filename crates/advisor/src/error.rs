@@ -16,6 +16,8 @@ pub enum AdviceError {
     TooMany { what: &'static str, limit: usize },
     #[error("there are no items to look at: describe them in items.fields, or give a sample")]
     NoItems,
+    #[error("the question takes too long to work out; ask with fewer operations, filters or candidates")]
+    TooLong,
     #[error("no candidate is given and nothing in the items looks like one")]
     NoCandidates,
 }

@@ -46,6 +46,8 @@ pub use report::{
 pub use table::table;
 pub use workload::{Field, Filter, Group, Items, Kind, Operation, Workload};
 
+use std::time::Instant;
+
 use layout::Layout;
 use orrery_cluster::limits::PartitionLimits;
 use population::Population;
@@ -60,6 +62,8 @@ pub struct Settings {
     /// Candidates in their text form; those of the workload, or proposals, when there are none.
     pub candidates: Vec<String>,
     pub limits: PartitionLimits,
+    /// When to give up, for those who cannot wait for any question to be worked out.
+    pub deadline: Option<Instant>,
 }
 
 impl Default for Settings {
@@ -69,6 +73,7 @@ impl Default for Settings {
             partitions: None,
             candidates: Vec::new(),
             limits: PartitionLimits::default(),
+            deadline: None,
         }
     }
 }
@@ -92,7 +97,7 @@ pub fn advise(
         .iter()
         .map(|candidate| {
             let key = population.resolve(candidate)?;
-            Ok(verdict::judge(&world, &key))
+            verdict::judge(&world, &key)
         })
         .collect::<Result<Vec<_>, AdviceError>>()?;
     verdict::rank(&mut reports);
@@ -120,6 +125,7 @@ struct World<'a> {
     workload: &'a Workload,
     population: &'a Population,
     limits: PartitionLimits,
+    deadline: Option<Instant>,
     today: f64,
     volume: growth::Volume,
     /// Physical partitions before any splits by size, and the RU/s of the whole container.
@@ -150,6 +156,7 @@ impl<'a> World<'a> {
             workload,
             population,
             limits,
+            deadline: settings.deadline,
             today,
             partitions,
             throughput,
@@ -157,6 +164,14 @@ impl<'a> World<'a> {
             stored: volume.rows(population, today, 0.0, rows),
             grown: volume.rows(population, today, volume.horizon_days, rows),
             volume,
+        }
+    }
+
+    /// Whether there is time left.
+    fn check_time(&self) -> Result<(), AdviceError> {
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(AdviceError::TooLong),
+            _ => Ok(()),
         }
     }
 

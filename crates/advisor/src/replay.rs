@@ -1,6 +1,6 @@
 //! Sends the workload to the simulated partitions, with the real hash and the real prices.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use orrery_cluster::Consistency;
 use orrery_cluster::limits::{THROUGHPUT_MIN, THROUGHPUT_STEP};
@@ -10,9 +10,10 @@ use orrery_doc::{KeyComponent, PartitionKey, epk, prefix_range};
 
 use crate::World;
 use crate::chance::Chance;
+use crate::error::AdviceError;
 use crate::layout::Layout;
 use crate::limits;
-use crate::population::{Key, KeyPart, Population, Row, bucket, label, text_of};
+use crate::population::{Key, KeyPart, Population, Row, bucket, label, period_text, text_of};
 use crate::workload::{Filter, Kind, Operation, Workload};
 
 /// Requests of all operations together that one replay sends.
@@ -64,7 +65,7 @@ struct Sender<'a> {
     replay: Replay,
 }
 
-pub fn replay(world: &World<'_>, key: &Key, layout: &Layout) -> Replay {
+pub fn replay(world: &World<'_>, key: &Key, layout: &Layout) -> Result<Replay, AdviceError> {
     let replay =
         Replay { loads: vec![0.0; layout.len()], writes: 0.0, operations: Vec::new(), keys: BTreeMap::new() };
     let mut sender = Sender { world, key, layout, chance: Chance::new(limits::SEED), replay };
@@ -72,10 +73,10 @@ pub fn replay(world: &World<'_>, key: &Key, layout: &Layout) -> Replay {
     let draws = limits::DRAWS_MIN.max(limits::DRAWS_PER_PARTITION * layout.len());
     let draws = draws.min(DRAWS_MAX / operations.len().max(1)).max(1);
     for operation in operations {
-        let outcome = sender.operation(operation, draws);
+        let outcome = sender.operation(operation, draws)?;
         sender.replay.operations.push(outcome);
     }
-    sender.replay
+    Ok(sender.replay)
 }
 
 /// The RU/s that a container needs if its key is perfect.
@@ -95,7 +96,7 @@ pub fn least_throughput(workload: &Workload, population: &Population) -> f64 {
 }
 
 impl Sender<'_> {
-    fn operation(&mut self, operation: &Operation, draws: usize) -> Outcome {
+    fn operation(&mut self, operation: &Operation, draws: usize) -> Result<Outcome, AdviceError> {
         let together = (operation.kind == Kind::Transaction).then(|| {
             let population = self.world.population;
             let common: Vec<usize> =
@@ -106,6 +107,8 @@ impl Sender<'_> {
         let mut sum = Outcome { units: 0.0, partitions: 0.0, keys: Some(0.0), together };
         let rate = operation.per_second / draws as f64;
         for _ in 0..draws {
+            // One draw may itself draw thousands of items, so the number of draws alone bounds no time.
+            self.world.check_time()?;
             let row = self.draw(operation);
             let (units, partitions, keys) = match operation.kind {
                 Kind::Read | Kind::Query => self.search(operation, &row, rate),
@@ -120,12 +123,12 @@ impl Sender<'_> {
             self.replay.writes += sum.units * rate;
         }
         let mean = 1.0 / draws as f64;
-        Outcome {
+        Ok(Outcome {
             units: sum.units * mean,
             partitions: sum.partitions * mean,
             keys: sum.keys.map(|keys| keys * mean),
             together,
-        }
+        })
     }
 
     /// A request that asks for many keys stands for many, so fewer of them are enough.
@@ -298,7 +301,13 @@ impl Sender<'_> {
                 let days = self.time_known(operation, *period)?;
                 period.touched(row.time, days, limits::KEYS_ASKED_MAX)
             }
-            KeyPart::Value { column, .. } | KeyPart::Period { column, .. } => {
+            // Several dates of one month are one key, and the one that writes have.
+            KeyPart::Period { period, column, .. } => {
+                let values = self.column_values(*column, operation, row)?;
+                let periods = values.iter().map(|value| period_text(*period, value));
+                Some(periods.collect::<BTreeSet<_>>().into_iter().collect())
+            }
+            KeyPart::Value { column, .. } => {
                 let values = self.column_values(*column, operation, row)?;
                 Some(values.iter().map(text_of).collect())
             }
@@ -315,14 +324,17 @@ impl Sender<'_> {
         let filter =
             operation.filters.iter().find(|filter| population.column(filter.path()) == Some(column))?;
         let mut values = vec![row.values[column].clone()];
+        // A set tells at once what is known already; a number and its text are different values.
+        let name = |value: &KeyComponent| (std::mem::discriminant(value), text_of(value));
+        let mut known = HashSet::from([name(&values[0])]);
         // Further values are those of other items; where there are few, some tries in vain are enough.
         let mut vain = 0;
         while values.len() < filter.values() && vain < VAIN_TRIES_MAX {
             let other = self.draw(operation).values[column].clone();
-            if values.contains(&other) {
-                vain += 1;
-            } else {
+            if known.insert(name(&other)) {
                 values.push(other);
+            } else {
+                vain += 1;
             }
         }
         Some(values)
@@ -393,4 +405,39 @@ fn query_price(operation: &Operation, population: &Population, partitions: usize
     };
     let empty = ru::query(&Meter::default(), Consistency::Session).total();
     ru::query(&meter, Consistency::Session).total() + empty * (partitions.max(1) - 1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::{Candidate, Settings};
+
+    const BILLS: &str = r#"{"items": {"stored": 1000, "fields": {"/due": {"kind": "choice",
+        "values": {"2026-01-05": 1, "2026-01-20": 1}}}}, "operations": [
+        {"name": "bill", "kind": "create", "perSecond": 1},
+        {"name": "due", "kind": "query", "perSecond": 1, "filters": [{"path": "/due", "values": 2}]}]}"#;
+
+    fn replayed(settings: &Settings) -> Result<Replay, AdviceError> {
+        let workload = Workload::from_json(BILLS.as_bytes()).expect("the text is a workload");
+        let population = Population::of(&workload, &[], &[], 20_470.0).expect("the items are described");
+        let candidate = Candidate::parse("month(/due)").expect("a candidate");
+        let key = population.resolve(&candidate).expect("its path is a field");
+        let world = World::new(&workload, &population, settings, 20_470.0);
+        replay(&world, &key, &world.layout(&key))
+    }
+
+    #[test]
+    fn a_query_for_dates_of_one_month_asks_for_the_key_that_writes_have() {
+        let replay = replayed(&Settings::default()).expect("there is time");
+        assert_eq!(replay.keys.keys().collect::<Vec<_>>(), ["2026-01"]);
+        assert_eq!(replay.operations[1].keys, Some(1.0));
+    }
+
+    #[test]
+    fn a_replay_ends_when_its_time_is_over() {
+        let settings = Settings { deadline: Some(Instant::now()), ..Settings::default() };
+        assert!(matches!(replayed(&settings), Err(AdviceError::TooLong)));
+    }
 }

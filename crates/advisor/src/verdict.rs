@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::World;
 use crate::chance::Chance;
+use crate::error::AdviceError;
 use crate::layout::Layout;
 use crate::limits;
 use crate::population::{Key, KeyPart, label};
@@ -36,9 +37,9 @@ const KEY_CHARS: usize = 60;
 /// A measure of nothing still leaves something of the score, so that two bad keys can be told apart.
 const LEAST_MEASURE: f64 = 0.01;
 
-pub fn judge(world: &World<'_>, key: &Key) -> CandidateReport {
+pub fn judge(world: &World<'_>, key: &Key) -> Result<CandidateReport, AdviceError> {
     let layout = world.layout(key);
-    let replay = replay::replay(world, key, &layout);
+    let replay = replay::replay(world, key, &layout)?;
     let stored = storage(world, key, &layout);
     let largest = largest(world, key);
     let load = load(world, &replay);
@@ -51,7 +52,7 @@ pub fn judge(world: &World<'_>, key: &Key) -> CandidateReport {
     let verdict = verdict(&findings);
     let words = words(verdict, &measures, &largest, &findings);
     let score = measures.score().min(ceiling(verdict));
-    CandidateReport {
+    Ok(CandidateReport {
         key: key.candidate.to_string(),
         kind: key.candidate.kind(),
         score: (score * 10.0).round() / 10.0,
@@ -64,7 +65,7 @@ pub fn judge(world: &World<'_>, key: &Key) -> CandidateReport {
         operations: operations(world, &replay),
         largest,
         load,
-    }
+    })
 }
 
 /// Best first; the first one, if it is good, is the best.

@@ -41,10 +41,12 @@ pub async fn sample(
     let (mut items, mut bytes) = (Vec::new(), 0);
     for range in ranges {
         let now = source.changes(&range, "*", 1).await?.1;
-        let last = now.and_then(|etag| etag.trim_matches('"').parse().ok()).unwrap_or(0);
-        for after in sampling::places(last, each) {
+        let mut walk = sampling::Walk::over(lsn_of(now).unwrap_or(0), each);
+        while let Some(after) = walk.next_place() {
             let after = if after == 0 { String::new() } else { format!("\"{after}\"") };
-            for item in source.changes(&range, &after, each.min(sampling::PAGE_ITEMS)).await?.0 {
+            let (found, reached) = source.changes(&range, &after, each.min(sampling::PAGE_ITEMS)).await?;
+            walk.came_to(lsn_of(reached).unwrap_or(0));
+            for item in found {
                 bytes += item.to_string().len();
                 if bytes > SAMPLE_BYTES_MAX || items.len() == wanted {
                     return Ok(items);
@@ -57,6 +59,11 @@ pub async fn sample(
         bail!("{database}/{container} has no items");
     }
     Ok(items)
+}
+
+/// The LSN that the etag of a page names.
+fn lsn_of(etag: Option<String>) -> Option<u64> {
+    etag.and_then(|etag| etag.trim_matches('"').parse().ok())
 }
 
 struct Source<'a> {

@@ -1,7 +1,7 @@
 //! Which partition key a container should have: its own items as the sample, a workload from the request.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use orrery_advisor::limits::{SAMPLE_BYTES_MAX, SAMPLE_ITEMS_MAX};
@@ -12,13 +12,16 @@ use orrery_cluster::{AccessChoice, ChangesFrom, Consistency, Container, PageOpti
 use orrery_nosql::Denial;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::task::JoinError;
 
 use super::call::{Answer, Call, bad_request};
 use crate::advise::{Format, render, sampling, today};
 
 /// Questions that are worked on at once: each keeps a core busy.
 static AT_ONCE: Semaphore = Semaphore::const_new(1);
+/// How long one question may be worked on.
+const WORK_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long one place of the feed may be looked at.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -43,7 +46,7 @@ fn sample_default() -> usize {
 pub async fn serve(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer, Denial> {
     call.only(&[Method::POST])?;
     let question: Question = call.json()?;
-    let _turn = AT_ONCE.try_acquire().map_err(|_| {
+    let turn = AT_ONCE.try_acquire().map_err(|_| {
         let message = "Another question is being worked on; ask again in a few seconds.";
         Denial::new(StatusCode::TOO_MANY_REQUESTS, message)
     })?;
@@ -60,16 +63,29 @@ pub async fn serve(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer
         partitions: question.partitions,
         candidates: question.candidates,
         limits: call.db.options().limits,
+        deadline: Some(Instant::now() + WORK_TIME_MAX),
     };
-    // It computes for seconds if it is asked to; that must not hold up those who serve requests.
     let work = move || orrery_advisor::advise(&workload, &sample, &settings);
-    let report = tokio::task::spawn_blocking(work).await.map_err(|_| broken())?.map_err(refuse)?;
+    let report = work_aside(turn, work).await.map_err(|_| broken())?.map_err(refuse)?;
     let text = render(&report, format).map_err(|_| broken())?;
     Ok(match format {
         Format::Html => Answer::html(text),
         Format::Table => Answer { kind: "text/plain; charset=utf-8", ..Answer::html(text) },
         Format::Json => Answer { kind: "application/json", ..Answer::html(text) },
     })
+}
+
+/// Computes for seconds if it is asked to; that must not hold up those who serve requests. The turn belongs to the
+/// work and not to the request: the work goes on when whoever asked goes away.
+async fn work_aside<T: Send + 'static>(
+    turn: SemaphorePermit<'static>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    let work = move || {
+        let _turn = turn;
+        work()
+    };
+    tokio::task::spawn_blocking(work).await
 }
 
 async fn take_sample(
@@ -92,9 +108,11 @@ async fn take_sample(
     for range_id in ranges {
         let scope = Scope::Range { range_id, epk: None };
         let now = call.db.changes(container, &scope, ChangesFrom::Now, &page).await?;
-        for after in sampling::places(now.seen.lsn.0, each) {
+        let mut walk = sampling::Walk::over(now.seen.lsn.0, each);
+        while let Some(after) = walk.next_place() {
             let from = ChangesFrom::After(FeedCursor::after(Lsn(after)));
             let found = call.db.changes(container, &scope, from, &page).await?;
+            walk.came_to(found.seen.lsn.0);
             for item in &found.changes {
                 bytes += item.header.json_bytes as usize;
                 if bytes > SAMPLE_BYTES_MAX || items.len() == wanted {
@@ -124,4 +142,36 @@ fn refuse(error: AdviceError) -> Denial {
 
 fn broken() -> Denial {
     Denial::new(StatusCode::INTERNAL_SERVER_ERROR, "The advice could not be computed.")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::mpsc;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_question_keeps_its_turn_when_whoever_asked_goes_away() {
+        static TURNS: Semaphore = Semaphore::const_new(1);
+        let (begin, begun) = oneshot::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        {
+            let turn = TURNS.try_acquire().expect("nobody else asks");
+            let work = move || {
+                let _ = begin.send(());
+                let _ = ended.recv();
+            };
+            let mut question = pin!(work_aside(turn, work));
+            tokio::select! {
+                _ = &mut question => panic!("the work cannot be done yet"),
+                begun = begun => begun.expect("the work has begun"),
+            }
+        }
+        assert!(TURNS.try_acquire().is_err(), "the work goes on, so nobody else has a turn");
+        drop(end);
+        drop(TURNS.acquire().await.expect("the turn comes back when the work is done"));
+    }
 }

@@ -1,6 +1,7 @@
 //! The server's own pages, beside the API: probes, metrics, the certificate authority.
 //!
-//! None of them asks for a key. They say how the server is, never what it holds.
+//! None of them asks for a key. They say how the server is and never show an item; but `/metrics` names databases
+//! and containers, so whoever must not know those names must not reach the port.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,7 +79,7 @@ impl Admin {
 
     async fn authority_page(&self) -> Response<Full<Bytes>> {
         match self.tls.authority_pem().await {
-            Ok(pem) => page_of(StatusCode::OK, "application/x-pem-file", pem.to_owned()),
+            Ok(pem) => page_of(StatusCode::OK, "application/x-pem-file", pem),
             Err(error) => {
                 tracing::error!(error = format!("{error:#}"), "HTTPS is not available");
                 text(StatusCode::SERVICE_UNAVAILABLE, "the certificate is not available; see the log\n")

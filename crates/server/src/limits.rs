@@ -57,3 +57,5 @@ pub const MAX_KEY_BYTES: usize = 1024;
 pub const CA_LIFETIME_DAYS: i64 = 3650;
 pub const LEAF_LIFETIME_DAYS: i64 = 397;
 pub const LEAF_RENEWAL_MARGIN_DAYS: i64 = 30;
+/// How often a running server looks at its age.
+pub const LEAF_CHECK_PERIOD: Duration = Duration::from_secs(60 * 60);

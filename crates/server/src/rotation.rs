@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use orrery_nosql::Gateway;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::Config;
 use crate::entra;
@@ -21,31 +21,46 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// What tells one content of a file from another without reading it.
 type Version = Option<(SystemTime, u64)>;
 
+/// The versions of the key file and of the key set that the server works with. They are noted before the files are
+/// read: a change in between is then seen as one, and at worst a file is read twice.
+pub struct Seen([Version; 2]);
+
+impl Seen {
+    pub fn now(config: &Config) -> Seen {
+        Seen([&config.key_file, &config.entra_keys].map(|path| path.as_deref().and_then(version)))
+    }
+
+    /// Which of the two have changed since the last look.
+    fn changes(&mut self, config: &Config) -> [bool; 2] {
+        let before = std::mem::replace(self, Seen::now(config));
+        [self.0[0] != before.0[0], self.0[1] != before.0[1]]
+    }
+}
+
+/// Takes SIGHUP from now on, so that one during a long recovery does not end the process; must be called inside the
+/// runtime.
+pub fn hangups() -> std::io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
+
 /// Watches the files from now on; does nothing when there are none.
-pub fn watch(config: &Config, gateway: &Gateway) -> std::io::Result<()> {
-    let mut hangup = signal(SignalKind::hangup())?;
+pub fn watch(config: &Config, gateway: &Gateway, mut seen: Seen, mut hangup: Signal) {
     let (config, gateway) = (config.clone(), gateway.clone());
-    let versions = move |config: &Config| {
-        [&config.key_file, &config.entra_keys].map(|path| path.as_deref().and_then(version))
-    };
-    let mut seen = versions(&config);
     tokio::spawn(async move {
         loop {
             let asked = tokio::select! {
                 signal = hangup.recv() => signal.is_some(),
                 () = tokio::time::sleep(PERIOD), if config.key_file.is_some() || config.entra_keys.is_some() => false,
             };
-            let now = versions(&config);
-            if asked || now[0] != seen[0] {
+            let changed = seen.changes(&config);
+            if asked || changed[0] {
                 read_keys(&config, &gateway);
             }
-            if asked || now[1] != seen[1] {
+            if asked || changed[1] {
                 read_entra(&config, &gateway);
             }
-            seen = now;
         }
     });
-    Ok(())
 }
 
 fn version(path: &Path) -> Version {
@@ -83,5 +98,32 @@ fn read_entra(config: &Config, gateway: &Gateway) {
             let error = format!("{error:#}");
             tracing::error!(error, "the key set of the issuers is not usable; it stays as it is");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Serve {
+        #[command(flatten)]
+        config: Config,
+    }
+
+    #[test]
+    fn a_key_file_that_changes_before_it_is_watched_is_seen_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("keys.toml");
+        std::fs::write(&path, "primary").expect("written");
+        let config = Config { key_file: Some(path.clone()), ..Serve::parse_from(["orrery"]).config };
+        let mut seen = Seen::now(&config);
+        assert_eq!(seen.changes(&config), [false, false]);
+        // Between the first look at the file and the first turn of the watch the database opens.
+        std::fs::write(&path, "another primary").expect("written");
+        assert_eq!(seen.changes(&config), [true, false]);
+        assert_eq!(seen.changes(&config), [false, false]);
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use orrery_cluster::Db;
@@ -24,17 +24,25 @@ use crate::{entra, limits, logs, rotation, webhook};
 
 pub fn run(config: Config, started: Instant) -> anyhow::Result<()> {
     logs::start(&config)?;
+    // Noted before the keys are read: they may change while the database opens.
+    let seen = rotation::Seen::now(&config);
     let keys = AccountKeys::choose(config.bind, config.key_file.as_deref())?;
     allow_open_files(config.max_connections);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("orrery").build()?;
-    let outcome = runtime.block_on(serve(config, keys, started));
+    let outcome = runtime.block_on(serve(config, keys, seen, started));
     // Everything that matters has been closed; a task that hangs must not keep the process alive.
     runtime.shutdown_timeout(Duration::from_secs(1));
     outcome
 }
 
-async fn serve(config: Config, keys: AccountKeys, started: Instant) -> anyhow::Result<()> {
+async fn serve(
+    config: Config,
+    keys: AccountKeys,
+    seen: rotation::Seen,
+    started: Instant,
+) -> anyhow::Result<()> {
     let StopSignals { stop, hurry } = StopSignals::listen()?;
+    let hangups = rotation::hangups()?;
     // The port comes first: when it is taken, the data directory has not been touched.
     let socket = bind(&config).await?;
     let address = socket.local_addr()?;
@@ -45,11 +53,11 @@ async fn serve(config: Config, keys: AccountKeys, started: Instant) -> anyhow::R
     watch_partitions(&db, &config);
     let entra = entra::choose(&config)?;
     let gateway = Gateway::new(db.clone(), keys.for_gateway()?, gateway_options(&config, entra));
-    rotation::watch(&config, &gateway)?;
+    rotation::watch(&config, &gateway, seen, hangups);
     let admin = Arc::new(Admin::new(db.clone(), Arc::clone(&metrics), Arc::clone(&tls)));
     let manage = Manage::new(db.clone(), gateway.clone(), config.body_timeout_seconds);
     announce(&config, &keys, address, started);
-    prepare_tls(Arc::clone(&tls));
+    keep_tls(Arc::clone(&tls));
 
     let shared = Shared {
         handler: Front::new(Arc::clone(&admin), manage, gateway),
@@ -110,11 +118,15 @@ async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Makes the certificates while nobody waits for them. HTTP works without, so a failure is only said.
-fn prepare_tls(tls: Arc<Tls>) {
+/// Makes the certificates while nobody waits for them, and new ones before they expire, however long the server runs.
+/// HTTP works without, so a failure is only said.
+fn keep_tls(tls: Arc<Tls>) {
     tokio::spawn(async move {
-        if let Err(error) = tls.acceptor().await {
-            tracing::error!(error = format!("{error:#}"), "HTTPS is not available");
+        loop {
+            if let Err(error) = tls.renew(SystemTime::now().into()).await {
+                tracing::error!(error = format!("{error:#}"), "HTTPS is not available or soon will not be");
+            }
+            tokio::time::sleep(limits::LEAF_CHECK_PERIOD).await;
         }
     });
 }

@@ -2,7 +2,8 @@
 //!
 //! The server is its own certificate authority. The authority is made once per data directory and
 //! kept, so a developer who trusts it (it is offered at `/_explorer/emulator.pem`) trusts the server
-//! for good; the leaf certificate is cheap and replaced whenever its names or its age ask for it.
+//! for good; the leaf certificate is cheap and replaced whenever its names or its age ask for it,
+//! also while the server runs.
 //! Nothing here happens before the listener is up: the first TLS connection, the first download of
 //! the authority or the background task after start-up, whichever comes first, makes or loads the
 //! files, and everyone else waits for that one.
@@ -15,7 +16,8 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::sync::OnceCell;
+use time::OffsetDateTime;
+use tokio::sync::{OnceCell, RwLock};
 use tokio_rustls::TlsAcceptor;
 
 use crate::limits;
@@ -32,12 +34,13 @@ const BUILT_IN_NAMES: [&str; 4] = ["localhost", "127.0.0.1", "::1", "host.docker
 pub struct Tls {
     folder: Option<PathBuf>,
     names: Vec<String>,
-    ready: OnceCell<Ready>,
+    ready: OnceCell<RwLock<Arc<Ready>>>,
 }
 
 struct Ready {
     acceptor: TlsAcceptor,
-    authority_pem: String,
+    authority: Authority,
+    leaf: Leaf,
 }
 
 impl Tls {
@@ -51,19 +54,40 @@ impl Tls {
         Ok(Tls { folder, names: certificate_names(extra_names)?, ready: OnceCell::new() })
     }
 
-    pub async fn acceptor(&self) -> anyhow::Result<&TlsAcceptor> {
-        Ok(&self.ready().await?.acceptor)
+    pub async fn acceptor(&self) -> anyhow::Result<TlsAcceptor> {
+        Ok(self.ready().await?.acceptor.clone())
     }
 
     /// The authority's certificate, for clients to trust.
-    pub async fn authority_pem(&self) -> anyhow::Result<&str> {
-        Ok(&self.ready().await?.authority_pem)
+    pub async fn authority_pem(&self) -> anyhow::Result<String> {
+        Ok(self.ready().await?.authority.certificate_pem().to_owned())
     }
 
-    async fn ready(&self) -> anyhow::Result<&Ready> {
+    /// Sees to it that there is a leaf certificate that serves for a while: makes the first one, or another one when
+    /// the present one comes to its end. Connections that are open keep the one that they began with.
+    pub async fn renew(&self, now: OffsetDateTime) -> anyhow::Result<()> {
+        let ready = self.ready_at(now).await?;
+        let old = Arc::clone(&*ready.read().await);
+        if old.leaf.serves(&self.names, now) {
+            return Ok(());
+        }
+        tracing::info!("renewing the server certificate");
+        let (folder, names) = (self.folder.clone(), self.names.clone());
+        let renewed = tokio::task::spawn_blocking(move || renewed(&old, folder, names, now)).await??;
+        *ready.write().await = Arc::new(renewed);
+        Ok(())
+    }
+
+    async fn ready(&self) -> anyhow::Result<Arc<Ready>> {
+        let ready = self.ready_at(OffsetDateTime::now_utc()).await?;
+        Ok(Arc::clone(&*ready.read().await))
+    }
+
+    async fn ready_at(&self, now: OffsetDateTime) -> anyhow::Result<&RwLock<Arc<Ready>>> {
         let make = || async {
             let (folder, names) = (self.folder.clone(), self.names.clone());
-            tokio::task::spawn_blocking(move || make_ready(folder, names)).await?
+            let ready = tokio::task::spawn_blocking(move || make_ready(folder, names, now)).await??;
+            anyhow::Ok(RwLock::new(Arc::new(ready)))
         };
         self.ready.get_or_try_init(make).await
     }
@@ -83,18 +107,37 @@ fn certificate_names(extra: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-fn make_ready(folder: Option<PathBuf>, names: Vec<String>) -> anyhow::Result<Ready> {
+fn make_ready(folder: Option<PathBuf>, names: Vec<String>, now: OffsetDateTime) -> anyhow::Result<Ready> {
     let (authority, leaf) = match folder {
-        Some(folder) => folder::load_or_make(&folder, names)
+        Some(folder) => folder::load_or_make(&folder, names, now)
             .with_context(|| format!("certificates in {}", folder.display()))?,
         None => {
-            let authority = Authority::make()?;
-            let leaf = authority.issue(names)?;
+            let authority = Authority::make(now)?;
+            let leaf = authority.issue(names, now)?;
             (authority, leaf)
         }
     };
     let acceptor = TlsAcceptor::from(Arc::new(server_config(&authority, &leaf)?));
-    Ok(Ready { acceptor, authority_pem: authority.certificate_pem().to_owned() })
+    Ok(Ready { acceptor, authority, leaf })
+}
+
+/// The same authority with a new leaf.
+fn renewed(
+    old: &Ready,
+    folder: Option<PathBuf>,
+    names: Vec<String>,
+    now: OffsetDateTime,
+) -> anyhow::Result<Ready> {
+    let authority = Authority::load(&old.authority.key_pem(), old.authority.certificate_pem().to_owned())?;
+    let leaf = authority.issue(names, now)?;
+    if let Some(folder) = folder
+        && let Err(error) = folder::save_leaf(&folder, &leaf)
+    {
+        // A full disk must not take HTTPS away: the next start makes a leaf of its own.
+        tracing::warn!(error = format!("{error:#}"), "the new server certificate is not kept");
+    }
+    let acceptor = TlsAcceptor::from(Arc::new(server_config(&authority, &leaf)?));
+    Ok(Ready { acceptor, authority, leaf })
 }
 
 fn server_config(authority: &Authority, leaf: &Leaf) -> anyhow::Result<ServerConfig> {
@@ -110,4 +153,35 @@ fn server_config(authority: &Authority, leaf: &Leaf) -> anyhow::Result<ServerCon
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     config.ticketer = ring::Ticketer::new()?;
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_running_server_renews_its_leaf_and_keeps_its_authority() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for folder in [None, Some(folder.path().join("tls"))] {
+            let tls = Tls::new(folder.clone(), &[]).expect("names");
+            let start = OffsetDateTime::now_utc();
+            tls.renew(start).await.expect("made");
+            let (first, authority) =
+                (tls.ready().await.expect("ready"), tls.authority_pem().await.expect("ready"));
+
+            let early = limits::LEAF_LIFETIME_DAYS - limits::LEAF_RENEWAL_MARGIN_DAYS - 1;
+            tls.renew(start + time::Duration::days(early)).await.expect("nothing to do");
+            assert!(Arc::ptr_eq(&first, &tls.ready().await.expect("ready")), "it serves on");
+
+            tls.renew(start + time::Duration::days(early + 2)).await.expect("renewed");
+            let second = tls.ready().await.expect("ready");
+            assert_ne!(first.leaf.certificate_pem, second.leaf.certificate_pem);
+            assert!(second.leaf.expires_unix > first.leaf.expires_unix);
+            assert_eq!(authority, tls.authority_pem().await.expect("ready"));
+            if let Some(folder) = folder {
+                let kept = std::fs::read_to_string(folder.join("server.pem")).expect("there is a leaf");
+                assert_eq!(kept, second.leaf.certificate_pem, "the next start finds the new one");
+            }
+        }
+    }
 }

@@ -28,11 +28,11 @@ pub struct Leaf {
 }
 
 impl Authority {
-    pub fn make() -> anyhow::Result<Authority> {
+    pub fn make(now: OffsetDateTime) -> anyhow::Result<Authority> {
         let key = KeyPair::generate()?;
         let mut params = authority_params(&key);
-        params.not_before = now() - Duration::DAY;
-        params.not_after = now() + Duration::days(limits::CA_LIFETIME_DAYS);
+        params.not_before = now - Duration::DAY;
+        params.not_after = now + Duration::days(limits::CA_LIFETIME_DAYS);
         let certificate_pem = params.self_signed(&key)?.pem();
         Ok(Authority { key, certificate_pem })
     }
@@ -49,12 +49,12 @@ impl Authority {
         self.key.serialize_pem()
     }
 
-    pub fn issue(&self, names: Vec<String>) -> anyhow::Result<Leaf> {
+    pub fn issue(&self, names: Vec<String>, now: OffsetDateTime) -> anyhow::Result<Leaf> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::new(names.clone())?;
         params.distinguished_name = named("Orrery server");
-        params.not_before = now() - Duration::DAY;
-        params.not_after = now() + Duration::days(limits::LEAF_LIFETIME_DAYS);
+        params.not_before = now - Duration::DAY;
+        params.not_after = now + Duration::days(limits::LEAF_LIFETIME_DAYS);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
@@ -72,9 +72,9 @@ impl Authority {
 
 impl Leaf {
     /// Whether this certificate still serves a host with these names.
-    pub fn serves(&self, names: &[String]) -> bool {
+    pub fn serves(&self, names: &[String], now: OffsetDateTime) -> bool {
         let renew_at = self.expires_unix - limits::LEAF_RENEWAL_MARGIN_DAYS * 24 * 60 * 60;
-        self.names == names && now().unix_timestamp() < renew_at
+        self.names == names && now.unix_timestamp() < renew_at
     }
 }
 
@@ -100,8 +100,4 @@ fn named(common_name: &str) -> DistinguishedName {
     name.push(DnType::OrganizationName, "Orrery");
     name.push(DnType::CommonName, common_name);
     name
-}
-
-fn now() -> OffsetDateTime {
-    OffsetDateTime::now_utc()
 }

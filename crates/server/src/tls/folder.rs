@@ -14,6 +14,7 @@ use anyhow::Context;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
 
 use super::authority::{Authority, Leaf};
 
@@ -33,19 +34,23 @@ struct LeafFacts {
     names: Vec<String>,
 }
 
-pub fn load_or_make(folder: &Path, names: Vec<String>) -> anyhow::Result<(Authority, Leaf)> {
+pub fn load_or_make(
+    folder: &Path,
+    names: Vec<String>,
+    now: OffsetDateTime,
+) -> anyhow::Result<(Authority, Leaf)> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     if let Some(authority) = load_authority(folder)? {
-        if let Some(leaf) = load_leaf(folder).filter(|leaf| leaf.serves(&names)) {
+        if let Some(leaf) = load_leaf(folder).filter(|leaf| leaf.serves(&names, now)) {
             return Ok((authority, leaf));
         }
         tracing::info!("renewing the server certificate");
-        let leaf = authority.issue(names)?;
+        let leaf = authority.issue(names, now)?;
         save_leaf(folder, &leaf)?;
         return Ok((authority, leaf));
     }
-    let authority = Authority::make()?;
-    let leaf = authority.issue(names)?;
+    let authority = Authority::make(now)?;
+    let leaf = authority.issue(names, now)?;
     // The certificate comes last: its presence says that the key is complete.
     write(&folder.join(CA_KEY), &authority.key_pem(), OWNER_ONLY)?;
     write(&folder.join(CA_CERTIFICATE), authority.certificate_pem(), EVERYBODY_READS)?;
@@ -75,7 +80,7 @@ fn load_leaf(folder: &Path) -> Option<Leaf> {
     Some(Leaf { certificate_pem, key_pem, names: facts.names, expires_unix: facts.expires_unix })
 }
 
-fn save_leaf(folder: &Path, leaf: &Leaf) -> anyhow::Result<()> {
+pub fn save_leaf(folder: &Path, leaf: &Leaf) -> anyhow::Result<()> {
     let facts = LeafFacts { expires_unix: leaf.expires_unix, names: leaf.names.clone() };
     // Facts go first and come back last: a crash in between leaves no facts, and the leaf is made again.
     let facts_path = folder.join(LEAF_FACTS);
@@ -107,6 +112,9 @@ mod tests {
 
     use super::*;
 
+    /// Some day on which all these certificates are made.
+    const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
+
     fn names(extra: &[&str]) -> Vec<String> {
         ["localhost", "127.0.0.1"].iter().chain(extra).map(|name| (*name).to_owned()).collect()
     }
@@ -115,12 +123,12 @@ mod tests {
     fn the_authority_stays_and_the_leaf_follows_its_names() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("tls");
-        let (first_ca, first) = load_or_make(&path, names(&[])).expect("made");
-        let (again_ca, again) = load_or_make(&path, names(&[])).expect("loaded");
+        let (first_ca, first) = load_or_make(&path, names(&[]), NOW).expect("made");
+        let (again_ca, again) = load_or_make(&path, names(&[]), NOW).expect("loaded");
         assert_eq!(first_ca.certificate_pem(), again_ca.certificate_pem());
         assert_eq!(first.certificate_pem, again.certificate_pem);
 
-        let (renamed_ca, renamed) = load_or_make(&path, names(&["db.test"])).expect("renewed");
+        let (renamed_ca, renamed) = load_or_make(&path, names(&["db.test"]), NOW).expect("renewed");
         assert_eq!(first_ca.certificate_pem(), renamed_ca.certificate_pem());
         assert_ne!(first.certificate_pem, renamed.certificate_pem);
     }
@@ -129,30 +137,30 @@ mod tests {
     fn an_expiring_or_damaged_leaf_is_made_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path();
-        let (_, first) = load_or_make(path, names(&[])).expect("made");
+        let (_, first) = load_or_make(path, names(&[]), NOW).expect("made");
         let soon = first.expires_unix - 400 * 24 * 60 * 60;
         let facts = LeafFacts { expires_unix: soon, names: names(&[]) };
         fs::write(path.join(LEAF_FACTS), toml::to_string(&facts).expect("toml")).expect("written");
-        let (_, second) = load_or_make(path, names(&[])).expect("renewed");
+        let (_, second) = load_or_make(path, names(&[]), NOW).expect("renewed");
         assert_ne!(first.certificate_pem, second.certificate_pem);
 
         fs::remove_file(path.join(LEAF_KEY)).expect("removed");
-        let (_, third) = load_or_make(path, names(&[])).expect("renewed");
+        let (_, third) = load_or_make(path, names(&[]), NOW).expect("renewed");
         assert_ne!(second.certificate_pem, third.certificate_pem);
     }
 
     #[test]
     fn a_damaged_authority_is_reported_and_never_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
-        load_or_make(folder.path(), names(&[])).expect("made");
+        load_or_make(folder.path(), names(&[]), NOW).expect("made");
         fs::write(folder.path().join(CA_KEY), "nonsense").expect("written");
-        assert!(load_or_make(folder.path(), names(&[])).is_err());
+        assert!(load_or_make(folder.path(), names(&[]), NOW).is_err());
     }
 
     #[test]
     fn keys_are_readable_by_their_owner_only() {
         let folder = tempfile::tempdir().expect("a folder");
-        load_or_make(folder.path(), names(&[])).expect("made");
+        load_or_make(folder.path(), names(&[]), NOW).expect("made");
         for name in [CA_KEY, LEAF_KEY] {
             let mode = fs::metadata(folder.path().join(name)).expect("there").permissions().mode();
             assert_eq!(mode & 0o777, OWNER_ONLY, "{name}");

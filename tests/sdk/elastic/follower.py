@@ -19,6 +19,7 @@ from azure.cosmos import CosmosClient
 name, database, container, kills = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "kills"
 client = CosmosClient(os.environ["ORRERY_ENDPOINT"], os.environ["ORRERY_KEY"])
 items = client.get_database_client(database).get_container_client(container)
+print("ready", flush=True)
 stopped = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), stopped.set()), daemon=True).start()
 seen, changes, continuation, twice = {}, 0, None, 0

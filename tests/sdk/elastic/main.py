@@ -124,7 +124,12 @@ def start_clients(server, container, kills, count, node_folder):
         clients += [python, node]
     clients.append([sys.executable, str(HERE / "follower.py"), "follower", database, name, mode])
     pipe = subprocess.PIPE
-    return [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) for command in clients]
+    started = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) for command in clients]
+    # Who has never reached the server does not know that it will come back.
+    for client in started:
+        line = client.stdout.readline()
+        assert line.strip() == "ready", f"a client did not begin: {client.args}: {line}"
+    return started
 
 
 def gather(client, patience):

@@ -7,6 +7,8 @@ const kills = mode === "kills";
 const KEYS = 12, IDS = 6;
 const client = new CosmosClient({ endpoint: process.env.ORRERY_ENDPOINT, key: process.env.ORRERY_KEY });
 const items = client.database(database).container(container);
+await items.read();
+process.stdout.write("ready\n");
 const states = new Map();
 const versions = new Map();
 let stopped = false;

@@ -18,6 +18,7 @@ KEYS, IDS = 12, 6
 name, database, container, kills = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "kills"
 client = CosmosClient(os.environ["ORRERY_ENDPOINT"], os.environ["ORRERY_KEY"])
 items = client.get_database_client(database).get_container_client(container)
+print("ready", flush=True)
 chance = random.Random(name)
 stopped = threading.Event()
 states, versions, ops = {}, {}, 0

@@ -113,23 +113,24 @@ class Operator:
         self.merges += path == "merge"
 
 
-def start_clients(server, container, kills, count, node_folder):
+def start_clients(server, container, kills, count, node_folder, started):
+    """Adds them to those that are started, whom the caller ends whatever happens."""
     _, database, _, name = container.container_link.split("/")
     mode = "kills" if kills else "calm"
     environment = {**os.environ, "ORRERY_ENDPOINT": server.endpoint}
-    clients = []
+    commands = []
     for number in range(count):
         python = [sys.executable, str(HERE / "worker.py"), f"py{number}", database, name, mode]
         node = ["node", os.path.join(node_folder, "worker.mjs"), f"js{number}", database, name, mode]
-        clients += [python, node]
-    clients.append([sys.executable, str(HERE / "follower.py"), "follower", database, name, mode])
+        commands += [python, node]
+    commands.append([sys.executable, str(HERE / "follower.py"), "follower", database, name, mode])
     pipe = subprocess.PIPE
-    started = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment) for command in clients]
+    for command in commands:
+        started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment))
     # Who has never reached the server does not know that it will come back.
     for client in started:
         line = client.stdout.readline()
         assert line.strip() == "ready", f"a client did not begin: {client.args}: {line}"
-    return started
 
 
 def gather(client, patience):
@@ -168,7 +169,7 @@ def run(options):
             database = client.create_database("elastic")
             container = database.create_container("items", PartitionKey("/pk"), offer_throughput=1000)
             operator = Operator(server, container, chance)
-            clients = start_clients(server, container, options.kills > 0, options.clients, options.node_folder)
+            start_clients(server, container, options.kills > 0, options.clients, options.node_folder, clients)
             rounds, kills = 0, 0
             end = time.time() + options.seconds
             while time.time() < end or operator.splits < options.splits or operator.merges < options.merges:

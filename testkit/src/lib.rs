@@ -5,6 +5,7 @@
 
 mod client;
 mod crowd;
+mod patience;
 mod random;
 pub mod sample;
 mod server;
@@ -12,6 +13,7 @@ mod sign;
 
 pub use client::{Client, Reply};
 pub use crowd::{Crowd, Field, Model};
+pub use patience::has_reached;
 pub use random::Random;
 pub use server::Server;
 pub use sign::{EMULATOR_KEY, Signer};

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a start or a clean stop may take before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a clean stop may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// What is kept of what a server says; the reason why it does not start is among its first words.
+const SAID_BYTES_MAX: u64 = 64 << 10;
 
 pub struct Server {
     child: Child,
@@ -17,35 +19,25 @@ pub struct Server {
 impl Server {
     /// Starts `binary serve` on any free port and waits until it says that it is ready.
     pub fn start(binary: &Path, args: &[&str]) -> Server {
-        Server::spawn(binary, args, Stdio::null())
-            .unwrap_or_else(|_| panic!("the server ended before it was ready"))
+        Server::run(Command::new(binary), args, Stdio::piped())
+            .unwrap_or_else(|said| panic!("the server ended before it was ready: {said}"))
     }
 
     /// Starts on a data directory; a server that ends before it is ready is returned as what it said.
     pub fn try_start_on(binary: &Path, directory: &Path, args: &[&str]) -> Result<Server, String> {
         let directory = directory.to_str().expect("a temporary path is text");
         let args = [&["--data-dir", directory], args].concat();
-        Server::spawn(binary, &args, Stdio::piped()).map_err(|mut child| {
-            let mut said = String::new();
-            let errors = child.stderr.take().expect("stderr is piped");
-            let _ = BufReader::new(errors).read_to_string(&mut said);
-            let status = child.wait().expect("the process is ours");
-            format!("{status}: {}", said.trim())
-        })
+        Server::run(Command::new(binary), &args, Stdio::piped())
     }
 
     /// Starts with these environment variables, and appends what the server says on standard error to a file.
     pub fn start_logged(binary: &Path, args: &[&str], log: &Path) -> Server {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(log);
-        Server::run(Command::new(binary), args, log.expect("the log can be written").into())
-            .unwrap_or_else(|_| panic!("the server ended before it was ready"))
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(log);
+        Server::run(Command::new(binary), args, file.expect("the log can be written").into())
+            .unwrap_or_else(|said| panic!("the server ended before it was ready: {said}{}", log.display()))
     }
 
-    fn spawn(binary: &Path, args: &[&str], errors: Stdio) -> Result<Server, Child> {
-        Server::run(Command::new(binary), args, errors)
-    }
-
-    fn run(mut command: Command, args: &[&str], errors: Stdio) -> Result<Server, Child> {
+    fn run(mut command: Command, args: &[&str], errors: Stdio) -> Result<Server, String> {
         let begin = Instant::now();
         let mut child = command
             .args(["serve", "--nosql-port", "0"])
@@ -54,20 +46,22 @@ impl Server {
             .stderr(errors)
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        // Both pipes must stay open and empty, or the server would block or fail on its next line.
+        let errors = child.stderr.take().map(|pipe| std::thread::spawn(move || first_words(pipe)));
         let output = child.stdout.take().expect("stdout is piped");
         let mut lines = BufReader::new(output).lines();
         let port = loop {
-            let Some(line) = lines.next() else { return Err(child) };
+            let Some(line) = lines.next() else {
+                let said = errors.map(|reader| reader.join().expect("the reader does not panic"));
+                let status = child.wait().expect("the process is ours");
+                return Err(format!("{status}: {}", said.unwrap_or_default().trim()));
+            };
             let line = line.expect("stdout is text");
             if let Some(port) = ready_port(&line) {
                 break port;
             }
         };
-        // The pipe must stay open and empty, or the server would block or fail on its next line.
         std::thread::spawn(move || lines.for_each(drop));
-        if let Some(errors) = child.stderr.take() {
-            std::thread::spawn(move || BufReader::new(errors).lines().for_each(drop));
-        }
         Ok(Server { child, port, started: begin.elapsed() })
     }
 
@@ -133,6 +127,15 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Reads until the end, and returns how it began.
+fn first_words(mut pipe: impl Read) -> String {
+    let mut said = Vec::new();
+    // A pipe that breaks has said all that it will say.
+    let _ = pipe.by_ref().take(SAID_BYTES_MAX).read_to_end(&mut said);
+    let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+    String::from_utf8_lossy(&said).into_owned()
 }
 
 fn ready_port(line: &str) -> Option<u16> {

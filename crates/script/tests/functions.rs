@@ -115,7 +115,7 @@ fn the_time_of_all_calls_counts_together() {
     let failed = (0..10_000).find_map(|_| set.call("spin", &[]).err());
     assert_eq!(failed, Some(ScriptError::TimedOut { limit: limits.time }));
     assert_eq!(set.call("spin", &[]), Err(ScriptError::TimedOut { limit: limits.time }));
-    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
 }
 
 #[test]
@@ -134,7 +134,8 @@ fn sets_do_not_see_each_other() {
 
 #[test]
 fn promises_of_functions_do_not_pile_up() {
-    let limits = Limits { memory_bytes: 4 << 20, ..Limits::default() };
+    // All calls share the time, and this is about their memory.
+    let limits = Limits { memory_bytes: 4 << 20, time: Duration::from_secs(300), ..Limits::default() };
     let program =
         Program::compile("p", "async (x) => { await x; return x }", &limits).expect("it is a program");
     let mut runner = FunctionRunner::new(limits).expect("the engine starts");

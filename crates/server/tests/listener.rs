@@ -117,10 +117,10 @@ fn a_connection_that_says_nothing_is_cut_off() {
 
 #[test]
 fn an_idle_connection_outlives_the_header_timeout_but_not_its_own() {
-    let server = Server::start(&["--header-timeout-seconds", "0.2", "--idle-timeout-seconds", "1.5"]);
+    let server = Server::start(&["--header-timeout-seconds", "1", "--idle-timeout-seconds", "15"]);
     let mut stream = server.connect();
     exchange(&mut stream, &request("/ready")).expect("an answer");
-    std::thread::sleep(Duration::from_millis(700));
+    std::thread::sleep(Duration::from_secs(3));
     exchange(&mut stream, &request("/ready")).expect("still open");
     assert!(is_closed(&mut stream));
 }
@@ -166,7 +166,7 @@ fn connections_over_the_limit_are_closed_and_room_is_given_back() {
     eventually("room again", || {
         exchange(&mut server.connect(), &request("/ready")).is_ok_and(|answer| answer.status == 200)
     });
-    assert!(server.log().contains("too many connections"));
+    eventually("the log says why", || server.log().contains("too many connections"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_store::engine::Keyspace;
 use orrery_store::indexing::Step;
+use orrery_store::limits::INDEX_BUILDS_MAX;
 use orrery_store::{Action, Op, Precondition, Target};
 use serde_json::{Value, json};
 
@@ -142,10 +143,12 @@ async fn a_changed_policy_is_built_while_writes_go_on() {
             }
         })
     };
+    let nobody_builds = db.inner.index_builds.acquire_many(INDEX_BUILDS_MAX as u32).await.expect("permits");
     let container = db.replace_container(container.resource.rid, definition(only_a()), None).await;
     let container = container.expect("a policy can change");
     assert!(container.index_progress() < 100);
     assert_eq!(active(&container), old, "what is not complete is not used");
+    drop(nobody_builds);
     wait_for("the end of the build", || {
         assert_sound(&db);
         now(&db).index_progress() == 100

@@ -9,7 +9,7 @@ mod world;
 mod writer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use follower::Follower;
@@ -19,6 +19,8 @@ use writer::Writer;
 
 const SPLITS: usize = 40;
 const WRITERS: usize = 6;
+/// Fewer writes among the splits would say little.
+const WRITES_MIN: usize = 1_000;
 
 fn splits() -> usize {
     std::env::var("ORRERY_SPLITS").ok().and_then(|text| text.parse().ok()).unwrap_or(SPLITS)
@@ -28,14 +30,16 @@ fn splits() -> usize {
 async fn nobody_notices_splits_and_merges() {
     let mut random = Random::from_environment();
     let world = Arc::new(World::open().await);
-    let stop = Arc::new(AtomicBool::new(false));
+    let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut writers = Vec::new();
     for number in 0..WRITERS {
         let mut writer = Writer::new(world.clone(), Random::new(random.number()), number);
-        let stop = stop.clone();
+        let (stop, written) = (stop.clone(), written.clone());
         writers.push(tokio::spawn(async move {
             while !stop.load(Ordering::Relaxed) {
+                let before = writer.writes;
                 writer.work().await;
+                written.fetch_add(writer.writes - before, Ordering::Relaxed);
             }
             writer
         }));
@@ -52,7 +56,11 @@ async fn nobody_notices_splits_and_merges() {
         })
     };
     let (mut splits_done, mut merges_done) = (0, 0);
-    while splits_done < splits() {
+    let is_enough = |splits_done, merges_done| {
+        splits_done >= splits() && merges_done > 0 && written.load(Ordering::Relaxed) > WRITES_MIN
+    };
+    while !is_enough(splits_done, merges_done) {
+        assert!(splits_done < 20 * splits(), "only {} writes", written.load(Ordering::Relaxed));
         tokio::time::sleep(Duration::from_millis(random.below(30) as u64)).await;
         let ranges = world.ranges();
         if ranges.len() > 6 || ranges.len() > 2 && random.one_in(4) {
@@ -82,7 +90,7 @@ async fn nobody_notices_splits_and_merges() {
         "{splits_done} splits, {merges_done} merges, {writes} writes, {items} items, {} changes",
         follower.seen
     );
-    assert!(merges_done > 0 && writes > 1_000, "{merges_done} merges, {writes} writes");
+    assert!(merges_done > 0 && writes > WRITES_MIN, "{merges_done} merges, {writes} writes");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -19,7 +19,7 @@ use crate::options::{Account, DbOptions, Durability, Storage};
 use crate::request::{AccessChoice, Consistency, PageOptions, Scope, Throughput, WriteOptions};
 
 const TWO_PARTITIONS: u32 = 12_000;
-const A_WHILE: Duration = Duration::from_secs(20);
+const A_WHILE: Duration = Duration::from_secs(120);
 
 fn doc(value: &Value) -> Doc {
     text::parse(value.to_string().as_bytes(), 64).expect("a test document is JSON")

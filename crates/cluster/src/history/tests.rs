@@ -192,7 +192,7 @@ async fn what_a_new_job_follows_is_not_erased_by_a_round_that_began_before() {
     for range in &source.ranges {
         range.erase_history(&db.inner.committer, None).await.expect("the database runs");
         range.erase_history(&db.inner.committer, Some(u64::MAX)).await.expect("the database runs");
-        let round = tokio::time::timeout(Duration::from_secs(20), db.erase_history(range, None)).await;
+        let round = tokio::time::timeout(Duration::from_secs(120), db.erase_history(range, None)).await;
         round.expect("the round comes to an end").expect("the database runs");
     }
     assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 2);
@@ -206,7 +206,7 @@ async fn a_policy_that_comes_back_keeps_what_a_round_was_erasing() {
     let (db, container) = start(Some(10)).await;
     upsert(&db, &container, "1").await;
     let range = &container.ranges[0];
-    let round = tokio::time::timeout(Duration::from_secs(20), db.erase_history(range, None)).await;
+    let round = tokio::time::timeout(Duration::from_secs(120), db.erase_history(range, None)).await;
     round.expect("the round comes to an end").expect("the database runs");
     assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 1);
 }

@@ -56,7 +56,7 @@ async fn a_change_whose_asker_goes_away_is_carried_to_its_end() {
     let third = db.create_container(owner, definition("third"), None).await.expect("new");
     let is_deleted = |catalog: &Catalog| catalog.container_by_rid(first.resource.rid).is_none();
     let is_made = |catalog: &Catalog| catalog.database("d").is_some_and(|d| d.container("second").is_some());
-    for _ in 0..500 {
+    for _ in 0..6_000 {
         if is_deleted(&db.catalog()) && is_made(&db.catalog()) {
             break;
         }

@@ -36,6 +36,47 @@ impl Server {
         self.send("PUT", &path, &[(header, "True")], &offer).await
     }
 
+    /// Writes when there is budget for it, and answers what an offer that scales ran at then. What a second used is
+    /// told for a second longer; if the machine stalled for all of it, the offer is idle again and another is written.
+    async fn write_and_look(&self, id: &str, fill: usize) -> u64 {
+        for attempt in 0..20 {
+            self.write_patiently("k", &format!("{id}{attempt}"), fill).await;
+            let current = self.offer().await["content"]["offerThroughput"].as_u64().expect("a number");
+            if current != 100 {
+                return current;
+            }
+        }
+        panic!("what a write uses is never told");
+    }
+
+    /// Spends more than the budget for the first key until requests for both are refused, the first one because its key
+    /// is hot. Of 400 RU/s a write takes 1,160: the debt outlasts the next requests unless the machine stalls.
+    async fn spend_for(&self, hot: &str, cold: &str) -> (Answer, Answer) {
+        for attempt in 0..20 {
+            self.write_patiently(hot, &format!("{attempt}"), HUGE).await;
+            let first = self.item("GET", hot, "0", NOTHING, 0).await;
+            let second = self.item("GET", cold, "0", NOTHING, 0).await;
+            let refused = (first.status, second.status) == (429, 429);
+            if refused && first.header("x-ms-substatus") == "3214" {
+                return (first, second);
+            }
+        }
+        panic!("a debt is always paid before the next request");
+    }
+
+    /// Writes an item as soon as there is budget.
+    async fn write_patiently(&self, key: &str, id: &str, fill: usize) {
+        for _ in 0..1_000 {
+            let written = self.item("POST", key, id, NOTHING, fill).await;
+            if written.status != 429 {
+                written.expect(201);
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("budget never comes back");
+    }
+
     async fn item(&self, method: &str, key: &str, id: &str, header: (&str, &str), fill: usize) -> Answer {
         let key_header = json!([key]).to_string();
         let headers = [("x-ms-documentdb-partitionkey", key_header.as_str()), header];
@@ -57,6 +98,8 @@ fn autoscale(max: u32) -> Value {
     json!({"offerThroughput": max / 10, "offerAutopilotSettings": {"maxThroughput": max}})
 }
 
+/// Bytes of an item that costs more than any second has.
+const HUGE: usize = 1_900_000;
 const NOTHING: (&str, &str) = ("x-ms-activity-id", "");
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -123,23 +166,20 @@ async fn autoscale_tells_what_it_runs_at() {
     let server = throttling();
     server.container(("x-ms-cosmos-offer-autopilot-settings", r#"{"maxThroughput":1000}"#)).await;
     assert_eq!(server.offer().await["content"]["offerThroughput"], 100);
-    server.item("POST", "k", "large", NOTHING, 512 * 1024).await.expect(201);
-    let current = server.offer().await["content"]["offerThroughput"].as_u64().expect("a number");
+    let current = server.write_and_look("large", 512 * 1024).await;
     assert!((185..300).contains(&current), "{current}");
-    server.item("POST", "k", "huge", NOTHING, 1_900_000).await.expect(201);
-    assert_eq!(server.offer().await["content"]["offerThroughput"], 1_000, "never above its ceiling");
+    let current = server.write_and_look("huge", HUGE).await;
+    assert_eq!(current, 1_000, "never above its ceiling");
 }
 
 #[tokio::test]
 async fn a_key_that_fills_a_whole_partition_is_told_so_and_others_are_not() {
     let server = throttling_at(400);
     server.container(("x-ms-offer-throughput", "400")).await;
-    // Of 400 RU/s the write takes 1,160: the debt outlasts the requests that follow.
-    server.item("POST", "hot", "1", NOTHING, 1_900_000).await.expect(201);
-    for (key, substatus, words) in
-        [("hot", "3214", "would not help"), ("cold", "3200", "More Request Units may be needed")]
+    let (hot, cold) = server.spend_for("hot", "cold").await;
+    for (refused, substatus, words) in
+        [(hot, "3214", "would not help"), (cold, "3200", "More Request Units may be needed")]
     {
-        let refused = server.item("GET", key, "1", NOTHING, 0).await.expect(429);
         assert_eq!(refused.header("x-ms-substatus"), substatus);
         assert!(refused.message().contains(words), "{}", refused.message());
         assert!(refused.header("x-ms-retry-after-ms").parse::<u32>().expect("a wait") > 0);
@@ -182,15 +222,15 @@ async fn low_priority_waits_while_high_priority_is_served() {
         server.item("GET", "k", "none", priority(level), 0).await.expect(404);
     }
     server.item("GET", "k", "none", priority("Medium"), 0).await.expect(400);
-    // Writes of 48 RU empty the bucket in steps, and there are some between its last quarter and its end.
-    for step in 0..1_000 {
-        server.item("POST", "k", &format!("{step}"), NOTHING, 128 * 1024).await;
+    // A write of 1,160 RU leaves a debt. While that is paid and the bucket fills again, there is a quarter of a second
+    // in which only high priority is served.
+    for step in 0..10_000 {
         let low = server.item("GET", "k", "none", priority("Low"), 0).await;
         let high = server.item("GET", "k", "none", priority("High"), 0).await;
         match (low.status, high.status) {
             (429, 404) => return assert_eq!(low.header("x-ms-substatus"), "3200"),
-            (429, 429) => tokio::time::sleep(Duration::from_millis(300)).await,
-            (404, 404) => {}
+            (429, 429) => tokio::time::sleep(Duration::from_millis(5)).await,
+            (404, 404) => _ = server.item("POST", "k", &format!("{step}"), NOTHING, HUGE).await,
             other => panic!("{other:?}: high priority is never refused alone"),
         }
     }

@@ -112,7 +112,7 @@ fn a_second_signal_ends_the_waiting() {
 fn a_client_that_does_not_read_its_answers_is_cut_off() {
     let server = Server::start(&["--in-memory", "--write-timeout-seconds", "0.5"]);
     let mut stream = server.connect();
-    stream.set_write_timeout(Some(support::PATIENCE)).expect("a timeout can be set");
+    stream.set_write_timeout(Some(support::SOCKET_PATIENCE)).expect("a timeout can be set");
     // Answers to thousands of pipelined requests fill the buffers of both sides, and then the server waits.
     let many = request("/metrics").repeat(200);
     let mut sent = 0;

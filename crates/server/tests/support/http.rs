@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use super::{PATIENCE, Server};
+use super::{SOCKET_PATIENCE, Server};
 
 #[derive(Debug)]
 pub struct Answer {
@@ -74,7 +74,7 @@ pub fn read_answer(stream: &mut impl Read) -> io::Result<Answer> {
 
 /// Whether the peer has closed the connection, waiting for it with patience.
 pub fn is_closed(stream: &mut TcpStream) -> bool {
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    stream.set_read_timeout(Some(SOCKET_PATIENCE)).expect("a timeout can be set");
     let mut rest = Vec::new();
     match stream.read_to_end(&mut rest) {
         Ok(_) => true,

@@ -16,7 +16,10 @@ use tempfile::TempDir;
 pub mod http;
 
 /// How long a test waits for a server to do what it must do at once.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a test waits for bytes or for the end of a connection. Servers allow longer for bodies and for answers, so a
+/// limit that a test has set is not taken for one that would have ended the connection anyway.
+pub const SOCKET_PATIENCE: Duration = Duration::from_secs(29);
 
 /// A running server with a data directory of its own, on a port of its own. Dropping it kills it.
 pub struct Server {
@@ -98,7 +101,7 @@ impl Server {
 
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address()).expect("the server accepts");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream.set_read_timeout(Some(SOCKET_PATIENCE)).expect("a timeout can be set");
         stream
     }
 

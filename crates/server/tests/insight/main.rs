@@ -88,10 +88,12 @@ fn partitions_keys_and_heat_tell_what_was_done() {
         let seen = world.get(&format!("{at}/partitions?window={window}"));
         assert_eq!(sum(&seen["whole"]["slots"]["requests"]), 140.0, "{window}");
     }
-    let keys = world.get(&format!("{at}/keys"));
+    // Of an hour, since a slow machine may have begun in the minute before, of which only a part counts.
+    let keys = world.get(&format!("{at}/keys?window=hour"));
     assert_eq!(keys["hottest"][0]["partitionKey"], json!(["k7"]), "{keys}");
-    // 51, less a part of those in the minute before if that has just ended.
+    // 51, less a part of those in the hour before if that has just ended.
     assert!(keys["hottest"][0]["requests"].as_f64() > Some(40.0), "{keys}");
+    assert_eq!(world.get(&format!("{at}/keys"))["hottest"][0]["partitionKey"], json!(["k7"]));
     assert_eq!(keys["largest"].as_array().map(Vec::len), Some(20));
     assert!(keys["largest"][0]["bytes"].as_u64() > Some(100), "{keys}");
     for window in ["minute", "hour"] {
@@ -161,7 +163,7 @@ fn alerts_are_listed_counted_and_sent() {
     });
     let mut received = Vec::new();
     for _ in 0..2 {
-        let alert = sent.recv_timeout(Duration::from_secs(20)).expect("the webhook is called");
+        let alert = sent.recv_timeout(Duration::from_secs(120)).expect("the webhook is called");
         assert_eq!((alert["state"].as_str(), alert["container"].as_str()), (Some("raised"), Some("c")));
         received.push((alert["kind"].as_str().unwrap_or_default().to_owned(), alert["partitionKey"].clone()));
     }

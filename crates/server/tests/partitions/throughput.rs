@@ -45,7 +45,7 @@ fn an_offer_above_what_the_partitions_give_is_pending_until_there_are_enough() {
     assert!([200, 202].contains(&raised.status), "{}", raised.status);
     let begin = Instant::now();
     while world.offer()["content"]["isOfferReplacePending"] == true {
-        assert!(begin.elapsed() < Duration::from_secs(20), "the offer stays pending");
+        assert!(begin.elapsed() < Duration::from_secs(120), "the offer stays pending");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(world.ranges("c").len() >= 4);

@@ -612,7 +612,7 @@ fn soon(name: &str, query: &str, parameters: &str, item: &Doc) -> Result<Rows, Q
     let answered =
         answer.as_ref().map_or_else(|error| error.to_string(), |rows| format!("{} rows", rows.len()));
     println!("{name}: {time:?}, {answered}");
-    assert!(time < Duration::from_secs(20), "{name} takes {time:?}");
+    assert!(time < Duration::from_secs(120), "{name} takes {time:?}");
     answer
 }
 
@@ -766,7 +766,7 @@ fn wide_queries_end_soon() {
         let _ = describe(&query, &Parameters::new(), &definition(), &Features::all());
         println!("{name}: plan {:?}", start.elapsed());
         let _ = soon(name, &query, "[]", &item);
-        assert!(start.elapsed() < Duration::from_secs(25), "{name}");
+        assert!(start.elapsed() < Duration::from_secs(120), "{name}");
     }
 }
 

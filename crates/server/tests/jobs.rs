@@ -10,7 +10,7 @@ use orrery_testkit::{Client, Crowd, Field, Model, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 const ITEMS: u64 = 3_000;
 
 fn binary() -> &'static Path {

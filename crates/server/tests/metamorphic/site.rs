@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const THROUGHPUTS: [&str; 3] = ["400", "24000", "48000"];
 const PAGES_MAX: usize = 20_000;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 const FEATURES: &str = "Aggregate,CompositeAggregate,Distinct,GroupBy,MultipleAggregates,MultipleOrderBy,\
                         NonValueAggregate,OffsetAndLimit,OrderBy,Top,DCount,NonStreamingOrderBy,CountIf";
 

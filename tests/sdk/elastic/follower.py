@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from azure.core.exceptions import ServiceRequestError, ServiceResponseError
+from azure.core.exceptions import HttpResponseError, ServiceRequestError, ServiceResponseError
 from azure.cosmos import CosmosClient
 
 name, database, container, kills = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4] == "kills"
@@ -28,6 +28,12 @@ seen, changes, continuation, twice = {}, 0, None, 0
 def fail(text):
     print(json.dumps({"worker": name, "wrong": text}), flush=True)
     os._exit(1)
+
+
+def is_outage(error):
+    """The same as in worker.py: an answer that breaks off in the middle knows no status."""
+    broken_off = isinstance(error, HttpResponseError) and error.status_code is None
+    return kills and (broken_off or isinstance(error, (ServiceRequestError, ServiceResponseError)))
 
 
 def parts_of(token):
@@ -78,7 +84,7 @@ while empty < EMPTY_ANSWERS:
     try:
         found = read()
     except Exception as error:  # noqa: BLE001
-        if not (kills and isinstance(error, (ServiceRequestError, ServiceResponseError))):
+        if not is_outage(error):
             fail(f"{type(error).__name__}: {error}")
         time.sleep(0.05)
         continue

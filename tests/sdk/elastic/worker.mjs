@@ -25,9 +25,10 @@ function fail(text) {
     throw new Error(text);
 }
 
-// Only a killed server may be noticed, and only as a broken connection or a refused one.
-const isOutage = (error) =>
-    kills && /ECONNREFUSED|ECONNRESET|EPIPE|socket hang up|REQUEST_SEND_ERROR/.test(`${error.code} ${error.message} ${error.name}`);
+// Only a killed server may be noticed, and only as a broken connection or a refused one. The last of these words are
+// what the SDK says when an answer breaks off in the middle.
+const OUTAGE = /ECONNREFUSED|ECONNRESET|EPIPE|socket hang up|REQUEST_SEND_ERROR|Error reading response as text/;
+const isOutage = (error) => kills && OUTAGE.test(`${error.code} ${error.message} ${error.name}`);
 
 function settle(place, found, how) {
     if (!allowed(place).has(found)) fail(`${how} of ${place} found ${found}, and it must be one of ${[...allowed(place)]}`);

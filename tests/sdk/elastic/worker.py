@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from azure.core.exceptions import ServiceRequestError, ServiceResponseError
+from azure.core.exceptions import HttpResponseError, ServiceRequestError, ServiceResponseError
 from azure.cosmos import CosmosClient, exceptions
 
 KEYS, IDS = 12, 6
@@ -30,8 +30,12 @@ def wait_for_input():
 
 
 def is_outage(error):
-    """Only a killed server may be noticed, and only as a broken connection or a refused one."""
-    return kills and isinstance(error, (ServiceRequestError, ServiceResponseError))
+    """Only a killed server may be noticed, and only as a broken connection or a refused one.
+
+    An answer that breaks off in the middle is an HttpResponseError that knows no status.
+    """
+    broken_off = isinstance(error, HttpResponseError) and error.status_code is None
+    return kills and (broken_off or isinstance(error, (ServiceRequestError, ServiceResponseError)))
 
 
 def fail(text):

@@ -32,23 +32,48 @@ from azure.cosmos import CosmosClient, PartitionKey, exceptions
 HERE = pathlib.Path(__file__).parent
 KEY = os.environ["ORRERY_KEY"]
 PARTITION_BYTES = 400_000
+# Systems choose ports above these for connections, so that none of those takes the port of a server that is down.
+PORTS = range(20_000, 32_000)
+# Attempts to get the port, a second apart.
+STARTS = 60
+
+
+def is_free(port):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 class Server:
     def __init__(self, binary, folder):
         self.binary, self.folder = binary, folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = next(port for port in random.sample(PORTS, len(PORTS)) if is_free(port))
         self.endpoint = f"http://127.0.0.1:{self.port}"
         self.process = None
 
-    def start(self):
+    def launch(self):
+        """The first line that a new process says; nothing when it has ended."""
         command = [self.binary, "serve", "--nosql-port", str(self.port), "--data-dir", self.folder, "--no-throttle"]
         command += ["--partition-bytes", str(PARTITION_BYTES), "--log", "warn", "--merge-after-seconds", "1"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        line = self.process.stdout.readline()
-        assert "READY" in line, line
+        return self.process.stdout.readline()
+
+    def start(self):
+        """Starts it on the port that clients know. Only where somebody else has that port, it is tried again."""
+        for _attempt in range(STARTS):
+            line = self.launch()
+            if line:
+                break
+            # Only then what holds the port is somebody else.
+            self.process.wait()
+            if is_free(self.port):
+                break
+            time.sleep(1)
+        assert "READY" in line, f"the server did not start: {line!r}"
 
     def stop(self, how=signal.SIGTERM):
         self.process.send_signal(how)

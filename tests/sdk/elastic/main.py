@@ -32,6 +32,8 @@ from azure.cosmos import CosmosClient, PartitionKey, exceptions
 HERE = pathlib.Path(__file__).parent
 KEY = os.environ["ORRERY_KEY"]
 PARTITION_BYTES = 400_000
+# Seconds until something hangs. What only takes its time on a busy machine is no fault.
+PATIENCE = 600
 # Systems choose ports above these for connections, so that none of those takes the port of a server that is down.
 PORTS = range(20_000, 32_000)
 # Attempts to get the port, a second apart.
@@ -88,7 +90,7 @@ class Server:
         data = json.dumps(body).encode() if body is not None else None
         headers = {"authorization": token, "x-ms-date": date, "x-ms-version": "2020-07-15"}
         request = urllib.request.Request(f"{self.endpoint}/{path}", data, headers, method=verb)
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)
 
 
@@ -198,7 +200,7 @@ def run(options):
             rounds, kills = 0, 0
             end = time.time() + options.seconds
             while time.time() < end or operator.splits < options.splits or operator.merges < options.merges:
-                assert time.time() < end + 300, f"{operator.splits} splits and {operator.merges} merges took too long"
+                assert time.time() < end + 2 * PATIENCE, f"{operator.splits} splits and {operator.merges} merges took too long"
                 ended = [client for client in clients if client.poll() is not None]
                 for client in ended:
                     raise AssertionError(f"a client ended: {client.stdout.read()}")
@@ -248,7 +250,7 @@ def scale(container, throughput):
 
 def report(client):
     client.stdin = None
-    return gather(client, 120)
+    return gather(client, PATIENCE)
 
 
 def kill_in_a_split(server, operator, chance):

@@ -98,11 +98,12 @@ run_javascript() {
 }
 
 # Splits and merges under clients of both SDKs at once; ELASTIC makes it longer: ELASTIC="--splits 20 --merges 5".
+# Its data lies in the folder of this run: the folder for temporary files may be a small one in memory.
 run_elastic() {
     install_python
     install_javascript
     say "elastic: clients of azure-cosmos and @azure/cosmos while partitions split and merge"
-    judge elastic env ORRERY_KEY="$key" ORRERY_BIN="$binary" PYTHONDONTWRITEBYTECODE=1 ELASTIC="${ELASTIC:-}" sh -c '
+    judge elastic env TMPDIR="$logs" ORRERY_KEY="$key" ORRERY_BIN="$binary" PYTHONDONTWRITEBYTECODE=1 ELASTIC="${ELASTIC:-}" sh -c '
         python=$1; folder=$2; node=$3
         "$python" -W ignore "$folder/main.py" --node-folder "$node" --seconds 8 --splits 6 --merges 2 $ELASTIC &&
             "$python" -W ignore "$folder/main.py" --node-folder "$node" --seconds 8 --splits 2 --merges 0 --kills 4 $ELASTIC

@@ -163,7 +163,7 @@ describe("all versions and deletes", () => {
     await container.items.create({ id: "long", pk: "a" });
     let { continuation } = start;
     const changes = [];
-    for (let attempt = 0; attempt < 100 && changes.length < 3; attempt++) {
+    for (let attempt = 0; attempt < 600 && changes.length < 3; attempt++) {
       const next = await drain(container, { ...mode, changeFeedStartFrom: ChangeFeedStartFrom.Continuation(continuation) });
       changes.push(...next.changes);
       continuation = next.continuation;

@@ -4,7 +4,7 @@ import { ChangeFeedStartFrom, StatusCodes } from "@azure/cosmos";
 
 export class Processor {
   /** Makes the leases that are not there yet; each starts from now. */
-  static async create({ source, leases, host, handle, expireMs = 60_000 }) {
+  static async create({ source, leases, host, handle, expireMs = 600_000 }) {
     const ranges = await source.getFeedRanges();
     for (const range of ranges) {
       const lease = { id: `${range.minInclusive}-${range.maxExclusive}`, owner: null, renewed: 0, continuation: null };

@@ -215,7 +215,7 @@ def test_a_changed_policy_is_built_behind_the_queries(database):
     everything = {"indexingMode": "consistent", "includedPaths": [{"path": "/*"}], "excludedPaths": []}
     database.replace_container(container, PartitionKey("/pk"), indexing_policy=everything)
     name = "x-ms-documentdb-collection-index-transformation-progress"
-    for _attempt in range(100):
+    for _attempt in range(600):
         headers = {}
         container.read(populate_quota_info=True, response_hook=lambda answer, *_rest: headers.update(answer))
         assert 0 <= int(headers[name]) <= 100

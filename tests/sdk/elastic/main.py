@@ -95,12 +95,18 @@ class Server:
 
 
 class Operator:
-    """Who splits and merges."""
+    """Who splits and merges, and kills."""
 
     def __init__(self, server, container, chance):
         self.server, self.container, self.chance = server, container, chance
-        self.splits = self.merges = 0
+        self.splits = self.merges = self.kills = 0
         self.known = {row["id"] for row in self.ranges()}
+
+    def done(self):
+        return f"{self.splits} splits and {self.merges} merges on request, {self.kills} kills"
+
+    def has_more_to_do(self, wanted):
+        return self.splits < wanted.splits or self.merges < wanted.merges or self.kills < wanted.kills
 
     def ranges(self):
         link = self.container.container_link
@@ -197,17 +203,16 @@ def run(options):
             container = database.create_container("items", PartitionKey("/pk"), offer_throughput=1000)
             operator = Operator(server, container, chance)
             start_clients(server, container, options.kills > 0, options.clients, options.node_folder, clients)
-            rounds, kills = 0, 0
+            rounds = 0
             end = time.time() + options.seconds
-            while time.time() < end or operator.splits < options.splits or operator.merges < options.merges:
-                assert time.time() < end + 2 * PATIENCE, f"{operator.splits} splits and {operator.merges} merges took too long"
+            while time.time() < end or operator.has_more_to_do(options):
+                assert time.time() < end + 2 * PATIENCE, f"{operator.done()} took too long"
                 ended = [client for client in clients if client.poll() is not None]
                 for client in ended:
                     raise AssertionError(f"a client ended: {client.stdout.read()}")
                 rounds += 1
-                if kills < options.kills and rounds % 4 == 0:
+                if operator.kills < options.kills and rounds % 4 == 0:
                     kill_in_a_split(server, operator, chance)
-                    kills += 1
                 elif rounds % 6 == 0:
                     scale(container, chance.choice([1000, 11000, 21000, 31000]))
                 else:
@@ -226,8 +231,8 @@ def run(options):
             calls = sum(report["ops"] for report in reports[:-1])
             reread = reports[-1]["reread"]
             print(
-                f"elastic: {len(clients)} clients, {calls} operations, {operator.splits} splits and {operator.merges} "
-                f"merges on request, {kills} kills, {len(operator.known)} partitions were there, {partitions} in the end, "
+                f"elastic: {len(clients)} clients, {calls} operations, {operator.done()}, "
+                f"{len(operator.known)} partitions were there, {partitions} in the end, "
                 f"{items} items, {changes} changes seen; nothing lost, nothing twice; "
                 f"{reread} changes that the Python SDK read again by itself"
             )
@@ -275,6 +280,7 @@ def kill_in_a_split(server, operator, chance):
     server.stop(signal.SIGKILL)
     asking.join()
     server.start()
+    operator.kills += 1
 
 
 def quietly(server, path):

@@ -27,7 +27,7 @@ start_server() {
     waited=0
     while [ -z "$port" ]; do
         port=$(sed -n 's/^ORRERY READY.* port=\([0-9][0-9]*\).*/\1/p' "$log" | head -n 1)
-        if ! kill -0 "$server" 2>/dev/null || [ "$waited" -ge 200 ]; then
+        if ! kill -0 "$server" 2>/dev/null || [ "$waited" -ge 600 ]; then
             say "the server did not become ready:"
             cat "$log" "$log.err"
             exit 2

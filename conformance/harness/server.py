@@ -13,7 +13,8 @@ from . import workspace
 
 # The suites decide "this is an emulator" by exactly this address.
 PORT = 8081
-START_LIMIT_SECONDS = 20
+START_LIMIT_SECONDS = 120
+ANSWER_LIMIT_SECONDS = 60
 STOP_LIMIT_SECONDS = 20
 
 
@@ -61,7 +62,7 @@ class Server:
         if not ready.wait(START_LIMIT_SECONDS):
             self.stop()
             raise ServerFailed(f"the server printed no ready line; see {self.log}")
-        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/ready", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/ready", timeout=ANSWER_LIMIT_SECONDS) as answer:
             if answer.status != 200:
                 raise ServerFailed(f"GET /ready answered {answer.status}")
 
@@ -77,7 +78,7 @@ class Server:
         """The server's own certificate authority, saved where a client can be told to trust it."""
         path = workspace.CACHE / "server-ca.pem"
         address = f"http://127.0.0.1:{PORT}/_explorer/emulator.pem"
-        with urllib.request.urlopen(address, timeout=5) as answer:
+        with urllib.request.urlopen(address, timeout=ANSWER_LIMIT_SECONDS) as answer:
             path.write_bytes(answer.read())
         return path
 

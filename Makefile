@@ -43,7 +43,7 @@ tidy: tools-build ## Check the rules of the house only
 	cargo xtask tidy
 
 unit: tools-build ## Run the Rust tests, those with a real server included
-	cargo test --workspace --locked
+	tests/unit.sh
 
 sdk: tools-test build ## Run a scenario with each official SDK
 	tests/sdk/run.sh

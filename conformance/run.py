@@ -8,6 +8,9 @@ from harness import python_suite, rust_suite, workspace
 from harness.expectations import MISSING
 from harness.server import ServerFailed, binary
 
+# Where only the end of an output is seen, the first complaints must still be in it.
+SHOWN_MAX = 15
+
 
 def suites():
     """Name -> how to run it (given: quick or not)."""
@@ -63,18 +66,26 @@ def print_details(verdicts, record):
     for verdict in verdicts:
         for note in verdict.notes:
             print(f"{verdict.suite}: {note}")
-        for test in verdict.unknown:
-            print(f"{verdict.suite}: NO SUCH TEST, take it off expected/{verdict.suite}.txt: {test}")
-        for test in verdict.new_passes:
-            print(f"{verdict.suite}: PASSES NOW, take it off expected/{verdict.suite}.txt: {test}")
-        if record and verdict.unexpected:
-            print(f"\ncandidates for expected/{verdict.suite}.txt (each needs a reason):")
-        for result in verdict.unexpected:
-            if record:
-                print(f"{result.id} | ")
-            else:
-                label = "NO RESULT" if result.outcome == MISSING else "FAILED"
-                print(f"{verdict.suite}: {label} {result.id}: {first_words(result)}")
+    lines = [line for verdict in verdicts for line in complaints(verdict, record)]
+    shown = lines if record else lines[:SHOWN_MAX]
+    for line in shown:
+        print(line)
+    if len(lines) > len(shown):
+        print(f"and {len(lines) - len(shown)} more")
+
+
+def complaints(verdict, record):
+    """A line for everything that fails the run."""
+    for test in verdict.unknown:
+        yield f"{verdict.suite}: NO SUCH TEST, take it off expected/{verdict.suite}.txt: {test}"
+    for test in verdict.new_passes:
+        yield f"{verdict.suite}: PASSES NOW, take it off expected/{verdict.suite}.txt: {test}"
+    if record and verdict.unexpected:
+        yield f"\ncandidates for expected/{verdict.suite}.txt (each needs a reason):"
+    for result in verdict.unexpected:
+        label = "NO RESULT" if result.outcome == MISSING else "FAILED"
+        failure = f"{verdict.suite}: {label} {result.id}: {first_words(result)}"
+        yield f"{result.id} | " if record else failure
 
 
 def first_words(result):

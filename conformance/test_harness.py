@@ -58,6 +58,12 @@ class Reading(unittest.TestCase):
         self.assertEqual(python_suite.stable_id(raw, seen), "test_x.py::T::t[box-{uuid}]")
         self.assertEqual(python_suite.stable_id(raw, seen), "test_x.py::T::t[box-{uuid}]#2")
 
+    def test_the_reason_why_nothing_was_collected_is_found(self):
+        lines = ["E   ImportError: no x", "ERROR tests/a.py - ImportError: no x", "!!! Interrupted !!!", "1 error in 0.2s"]
+        self.assertEqual(python_suite.collection_error(lines), lines[1])
+        self.assertEqual(python_suite.collection_error(["killed", ""]), "killed")
+        self.assertEqual(python_suite.collection_error([]), "no output")
+
     def test_libtest_output_is_understood(self):
         text = (
             "test m::a ... ok\nnoise test m::b ... FAILED\ntest m::c - should panic ... ok\n"

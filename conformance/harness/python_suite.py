@@ -135,6 +135,8 @@ def run_group(python, folder, name, files, extra=()):
         CONFORMANCE_RESULTS=str(report),
         PYTHONPATH=f"{workspace.CONFORMANCE / 'standin'}{os.pathsep}{workspace.CONFORMANCE}",
         PYTHONDONTWRITEBYTECODE="1",
+        # Pytest shortens the reasons in its summary to the width of the screen.
+        COLUMNS="300",
     )
     command = [
         str(python), "-m", "pytest", "-q", "--tb=native", "-p", "results_plugin", "-m", MARKERS,
@@ -164,14 +166,22 @@ def read_report(report, log_path, name):
             else:
                 outcomes[value["id"]] = value
     if not collected:
-        tail = "\n".join(log_path.read_text(errors="replace").splitlines()[-25:])
-        return [Result(f"group {name}", expectations.FAILED, f"nothing was collected:\n{tail}")]
+        lines = log_path.read_text(errors="replace").splitlines()[-25:]
+        message = "\n".join([f"nothing was collected: {collection_error(lines)}", *lines])
+        return [Result(f"group {name}", expectations.FAILED, message)]
     seen = collections.Counter()
     results = []
     for raw in collected:
         found = outcomes.get(raw, {"outcome": expectations.MISSING, "message": ""})
         results.append(Result(stable_id(raw, seen), found["outcome"], found["message"]))
     return results
+
+
+def collection_error(lines):
+    """The line that says why; the very last one only counts errors."""
+    lines = [line for line in lines if line.strip()] or ["no output"]
+    telling = [line for line in lines if re.match(r"ERROR|E  |\w+Error", line)]
+    return (telling or lines)[-1]
 
 
 def stable_id(raw, seen):

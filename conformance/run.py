@@ -43,13 +43,13 @@ def arguments():
 
 
 def print_table(verdicts):
-    head = ("suite", "tests that count", "passed", "expected failures", "new passes",
+    head = ("suite", "tests that count", "passed", "of these alone", "expected failures", "new passes",
             "unexpected failures", "skipped", "seconds")
     rows = [head]
     for verdict in verdicts:
         rows.append((
-            verdict.suite, verdict.counted, verdict.passed, len(verdict.expected_failures),
-            len(verdict.new_passes), len(verdict.unexpected), verdict.skipped,
+            verdict.suite, verdict.counted, verdict.passed, len(verdict.passed_alone),
+            len(verdict.expected_failures), len(verdict.new_passes), len(verdict.unexpected), verdict.skipped,
             f"{verdict.seconds:.0f}",
         ))
     widths = [max(len(str(row[column])) for row in rows) for column in range(len(head))]
@@ -66,6 +66,8 @@ def print_details(verdicts, record):
     for verdict in verdicts:
         for note in verdict.notes:
             print(f"{verdict.suite}: {note}")
+        for result in verdict.passed_alone:
+            print(f"{verdict.suite}: passed alone: {result.id}: at first: {first_words(result)}")
     lines = [line for verdict in verdicts for line in complaints(verdict, record)]
     shown = lines if record else lines[:SHOWN_MAX]
     for line in shown:

@@ -46,6 +46,46 @@ class Judging(unittest.TestCase):
         self.assertEqual(verdict.unknown, ["f::gone"])
         self.assertFalse(verdict.good)
 
+    def judge_twice(self, expected, results, second):
+        """The verdict, and the ids that ran again; `second` has the outcomes of that."""
+        asked = []
+
+        def run_alone(ids):
+            asked.extend(ids)
+            return [Result(test, outcome) for test, outcome in second.items()]
+
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "expected").mkdir()
+            (folder / "expected" / "suite.txt").write_text(expected)
+            changes = {"CONFORMANCE": folder, "LOGS": folder / "logs"}
+            with mock.patch.multiple(expectations.workspace, **changes):
+                return expectations.judge_twice("suite", results, run_alone), asked
+
+    def test_only_a_second_failure_counts(self):
+        first = [Result("f::a", FAILED, "slow")]
+        first += [Result("f::b", FAILED), Result("f::c", MISSING), Result("f::d", MISSING)]
+        second = {"f::a": PASSED, "f::b": FAILED, "f::c": PASSED, "f::d": SKIPPED}
+        verdict, asked = self.judge_twice("", first, second)
+        self.assertEqual(asked, ["f::a", "f::b", "f::c", "f::d"])
+        alone = [(result.id, result.message) for result in verdict.passed_alone]
+        self.assertEqual(alone, [("f::a", "slow"), ("f::c", MISSING)])
+        self.assertEqual([result.id for result in verdict.unexpected], ["f::b", "f::d"])
+        self.assertEqual((verdict.counted, verdict.passed), (4, 2))
+        self.assertFalse(verdict.good)
+
+    def test_listed_tests_are_judged_by_their_first_run(self):
+        first = [Result("f::a", FAILED), Result("f::b", PASSED), Result("f::c", FAILED)]
+        second = {"f::a": PASSED, "f::b": FAILED, "f::c": PASSED}
+        verdict, asked = self.judge_twice("f::a | why\nf::b | why\n", first, second)
+        self.assertEqual(asked, ["f::c"])
+        self.assertEqual((verdict.expected_failures, verdict.new_passes), (["f::a"], ["f::b"]))
+
+    def test_nothing_runs_again_when_all_is_well_or_nothing_is(self):
+        many = [Result(f"f::{number}", FAILED) for number in range(expectations.ALONE_LIMIT + 1)]
+        for first in ([Result("f::a", PASSED)], many):
+            self.assertEqual(self.judge_twice("", first, {"f::1": PASSED})[1], [])
+
     def test_a_reason_is_required(self):
         with self.assertRaises(ValueError):
             self.judge("f::a\n", "", [])
@@ -57,6 +97,10 @@ class Reading(unittest.TestCase):
         raw = "tests/test_x.py::T::t[box-138b2dbf-837e-489b-9299-b7abb0ad6dfe]"
         self.assertEqual(python_suite.stable_id(raw, seen), "test_x.py::T::t[box-{uuid}]")
         self.assertEqual(python_suite.stable_id(raw, seen), "test_x.py::T::t[box-{uuid}]#2")
+
+    def test_tests_are_selected_without_their_parameters(self):
+        ids = ["test_x.py::T::t[a-1]", "test_x.py::T::t[b-{uuid}]#2", "test_y.py::U::u#2", "group quick-sync"]
+        self.assertEqual(python_suite.selectors(ids), ["tests/test_x.py::T::t", "tests/test_y.py::U::u"])
 
     def test_the_reason_why_nothing_was_collected_is_found(self):
         lines = ["E   ImportError: no x", "ERROR tests/a.py - ImportError: no x", "!!! Interrupted !!!", "1 error in 0.2s"]

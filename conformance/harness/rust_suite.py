@@ -43,17 +43,30 @@ def run_suite(suite):
     executable = build(folder, suite)
     started = time.monotonic()
     notes = []
+
+    def run_alone(names):
+        # A server that dies is a fault, whatever the tests do on the next one.
+        if notes:
+            return []
+        workspace.say(f"{suite.name}: running {len(names)} tests again, alone")
+        command = [executable, "--test-threads", "1", "--exact", *names]
+        with Server(suite.name, suite.server_flags) as server:
+            again = execute(folder, f"{suite.name}.alone", command, names, trust(server))
+            return again if server.alive() else []
+
     with Server(suite.name, suite.server_flags) as server:
-        # A few tests check certificates: on an emulator's machine its authority is installed.
-        trust = {"SSL_CERT_FILE": str(server.certificate())}
-        results = run_tests(folder, suite, executable, trust)
+        results = run_tests(folder, suite, executable, trust(server))
         if not server.alive():
             notes.append(f"the server died; see {server.log.name}")
-    expectations.save(suite.name, results)
-    verdict = expectations.judge(suite.name, results)
+    verdict = expectations.judge_twice(suite.name, results, run_alone)
     verdict.seconds = time.monotonic() - started
     verdict.notes = notes
     return verdict
+
+
+def trust(server):
+    """A few tests check certificates: on an emulator's machine its authority is installed."""
+    return {"SSL_CERT_FILE": str(server.certificate())}
 
 
 def measure_client_only(suite):
@@ -105,19 +118,24 @@ def run_tests(folder, suite, executable, extra=None):
         cwd=folder, env=environment(), capture_output=True, text=True, check=True,
     ).stdout
     names = [line.removesuffix(": test") for line in listed.splitlines() if line.endswith(": test")]
-    workspace.LOGS.mkdir(parents=True, exist_ok=True)
-    log_path = workspace.LOGS / f"{suite.name}.log"
     workspace.say(f"{suite.name}: running {len(names)} tests")
+    return execute(folder, suite.name, [executable, "--test-threads", TEST_THREADS], names, extra)
+
+
+def execute(folder, name, command, names, extra):
+    """Runs these tests and reads what became of them; `name` is that of the log."""
+    workspace.LOGS.mkdir(parents=True, exist_ok=True)
+    log_path = workspace.LOGS / f"{name}.log"
     with open(log_path, "w", encoding="utf-8") as log:
         process = subprocess.Popen(
-            [executable, "--test-threads", TEST_THREADS],
+            command,
             cwd=folder, env=environment() | (extra or {}), stdout=log, stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
             process.wait(RUN_LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
-            workspace.say(f"{suite.name}: ran over its limit and was stopped")
+            workspace.say(f"{name}: ran over its limit and was stopped")
             process.kill()
             process.wait()
     return read_log(log_path.read_text(encoding="utf-8", errors="replace"), names)

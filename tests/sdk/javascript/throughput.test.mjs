@@ -33,6 +33,19 @@ async function scale(container, content) {
   return { first, resource: answer.resource, headers: answer.headers };
 }
 
+/** How a read is refused after a write that leaves a debt of some seconds; it is served where it comes later than that. */
+async function refusedAfter(write, read) {
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    await write();
+    try {
+      await read();
+    } catch (error) {
+      return error;
+    }
+  }
+  throw new Error("no read was refused");
+}
+
 test("throughput goes up with splits and down again", async () => {
   const container = await create("elastic", { throughput: 400 });
   await Promise.all(Array.from({ length: 20 }, (_, index) => container.items.create({ id: `${index}`, pk: `${index}` })));
@@ -76,18 +89,17 @@ test("requests of both priorities are served while there is enough", async () =>
 });
 
 test("a throughput bucket keeps to its part", async () => {
-  await create("buckets", { throughput: 4000 });
+  const patient = await create("buckets", { throughput: 4000 });
   const path = `dbs/${id}/colls/buckets/throughput`;
   await manage("POST", path, { throughputBuckets: [{ id: 1, maxThroughputPercentage: 1 }] });
   const container = impatient.database(id).container("buckets");
   const fill = "x".repeat(500_000);
-  const { statusCode } = await container.items.create({ id: "1", pk: "k", fill }, { throughputBucket: 1 });
-  assert.equal(statusCode, 201);
-  await assert.rejects(container.item("1", "k").read({ throughputBucket: 1 }), (error) => {
-    assert.equal(error.code, 429);
-    assert.equal(Number(error.substatus ?? error.headers["x-ms-substatus"]), 3212);
-    return true;
-  });
+  const refusal = await refusedAfter(
+    () => patient.items.upsert({ id: "1", pk: "k", fill }, { throughputBucket: 1 }),
+    () => container.item("1", "k").read({ throughputBucket: 1 }),
+  );
+  assert.equal(refusal.code, 429);
+  assert.equal(Number(refusal.substatus ?? refusal.headers["x-ms-substatus"]), 3212);
   assert.equal((await container.item("1", "k").read({ throughputBucket: 2 })).statusCode, 200);
   assert.equal((await container.item("1", "k").read()).statusCode, 200);
 });

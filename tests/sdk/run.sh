@@ -12,6 +12,7 @@ cache=$root/.cache/sdk
 logs=$cache/logs/run-$$
 failed=0
 summary=
+reasons=
 
 say() { printf 'sdk scenarios: %s\n' "$*"; }
 
@@ -33,6 +34,8 @@ judge() {
     summary="$summary$(printf '%-11s %-7s %s' "$language" "$verdict" "$counts")
 "
     if [ "$verdict" = FAILED ]; then
+        reasons="$reasons$(why_"$language" "$logs/$language.log" | cut -c 1-300 | head -n 6 | sed "s/^/$language: /")
+"
         say "$language failed; the end of its output (all of it: ${logs#"$root"/}/$language.log):"
         tail -n 80 "$logs/$language.log"
     fi
@@ -47,6 +50,14 @@ count_rust() {
         awk '{ passed += $1; failed += $2; ignored += $3 } END { print passed + 0, "passed,", failed + 0, "failed,", ignored + 0, "ignored" }'
 }
 
+# Which tests failed and why, in a few lines: often the end of an output is all that is seen of it.
+why_python() { grep -E '^(FAILED|ERROR) ' "$1" || tail -n 3 "$1"; }
+why_guides() { why_python "$1"; }
+why_javascript() { awk -f "$root/tests/tap-failures.awk" "$1" | grep . || tail -n 3 "$1"; }
+why_rust() { awk -f "$root/tests/libtest-failures.awk" "$1" | grep . || tail -n 3 "$1"; }
+# The SDK tells of each split that it notices, which is no failure.
+why_elastic() { grep -v 'Partition split retry' "$1" | tail -n 3; }
+
 install_python() {
     venv=$cache/venv
     if ! cmp -s "$here/python/requirements.txt" "$venv/installed.txt"; then
@@ -57,11 +68,12 @@ install_python() {
     fi
 }
 
+# Pytest shortens the reasons in its summary to the width of the screen, so that is made wide.
 run_python() {
     install_python
     start python
     say "python: azure-cosmos over https on port $port"
-    judge python env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
+    judge python env COLUMNS=300 ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
         "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider -W ignore "$here/python"
     stop_server
 }
@@ -81,7 +93,7 @@ run_guides() {
     install_python
     start guides --logical-partition-bytes 64KiB
     say "guides: their examples with azure-cosmos on port $port"
-    judge guides env ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
+    judge guides env COLUMNS=300 ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
         "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider "$here/guides"
     stop_server
 }
@@ -139,4 +151,5 @@ for language in "$@"; do
     esac
 done
 printf '\n%s\n' "$summary"
+[ "$failed" -eq 0 ] || printf '%s' "$reasons"
 exit "$failed"

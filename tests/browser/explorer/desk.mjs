@@ -12,6 +12,8 @@ const required = (name) => process.env[name] ?? assert.fail(`${name} is not set;
 export const endpoint = required("ORRERY_ENDPOINT").replace(/\/$/, "");
 export const key = required("ORRERY_KEY");
 const pictures = required("ORRERY_SCREENSHOTS");
+/** How long a test waits for what must come. It is long, because a busy machine is no defect of the page. */
+const patience = Number(process.env.ORRERY_PATIENCE_MS ?? 60_000);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** The page itself, the NoSQL API and the management API: nothing that a script could not use as well. */
@@ -38,7 +40,7 @@ export class Desk {
     t.after(() => desk.context?.close());
     desk.context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
     desk.page = await desk.context.newPage();
-    desk.page.setDefaultTimeout(Number(process.env.ORRERY_PATIENCE_MS ?? 15_000));
+    desk.page.setDefaultTimeout(patience);
     desk.watch(desk.page);
     return desk;
   }
@@ -136,11 +138,12 @@ export class Desk {
 
 /** Waits until a check holds: pages draw what they know a moment later. */
 export async function eventually(check) {
-  for (let tries = 100; ; tries -= 1) {
+  const until = performance.now() + patience;
+  for (;;) {
     try {
       return await check();
     } catch (error) {
-      if (tries === 0) throw error;
+      if (performance.now() > until) throw error;
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }

@@ -129,7 +129,7 @@ test("files are uploaded with progress, and what is refused is told", async (t) 
   await page.getByRole("button", { name: "Upload" }).click();
   await page.getByLabel("Files").setInputFiles(files);
   await page.getByRole("dialog").getByRole("button", { name: "Upload" }).click();
-  await page.locator("[data-upload=done]").waitFor({ timeout: 20_000 });
+  await page.locator("[data-upload=done]").waitFor();
   await page.getByText("302 of 303 written, 2 failed").waitFor();
   await page.getByText("lines.jsonl, item 3").waitFor();
   await desk.accessible("upload");

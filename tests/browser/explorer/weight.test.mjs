@@ -57,7 +57,6 @@ test("100,000 rows are browsed smoothly", async (t) => {
   await fill(place, "x", Array.from({ length: 100 }, (_, number) => ({ id: `i${number}`, k: "x", list })));
   const desk = await Desk.open(t, browser);
   const { page } = desk;
-  page.setDefaultTimeout(40_000);
   await desk.signIn(`${place.hash}/query`);
   await desk.write("Query", "SELECT c.id, n FROM c JOIN n IN c.list");
   await page.getByLabel("Rows a page").selectOption("10000");

@@ -22,6 +22,7 @@ after(async () => browser.close());
 /** Opens a page, and gives it with the list of what must not happen. */
 async function open(name, options = {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  page.setDefaultTimeout(Number(process.env.ORRERY_PATIENCE_MS ?? 60_000));
   const problems = [];
   page.on("console", (message) => problems.push(`console: ${message.text()}`));
   page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
@@ -69,7 +70,12 @@ test("the links of the comparison lead to the candidates", async () => {
   const { page } = await open("connected-cars.html");
   await page.getByRole("link", { name: "/vehicleModel" }).click();
   const article = page.locator("article").filter({ has: page.getByRole("heading", { name: "/vehicleModel" }) });
-  assert.ok((await article.boundingBox()).y < 900, "the candidate is in view");
+  // A click on a link scrolls a moment later.
+  const isInView = (element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return top < innerHeight && bottom > 0;
+  };
+  await page.waitForFunction(isInView, await article.elementHandle());
   await page.getByText("7.52 GB a year").first().waitFor();
   await page.screenshot({ path: join(required("ORRERY_SCREENSHOTS"), "advice.png"), fullPage: true });
   await page.close();

@@ -36,6 +36,26 @@ make_advice() {
     done
 }
 
+# The files of the suites, one in each line.
+files_of() {
+    for suite in "$@"; do
+        printf '%s\n' "$suite"/*.test.mjs
+    done
+}
+
+# What this file measures is the page, so no second browser may run beside it.
+alone=weight.test.mjs
+
+# Runs some of the files, the first argument says how many at a time; what they say is added to the log.
+run_tests() {
+    many=$1
+    shift
+    [ $# -gt 0 ] || return 0
+    ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" ORRERY_CHROMIUM="$browser" ORRERY_BIN="$binary" \
+        ORRERY_SCREENSHOTS="$work/pictures" ORRERY_ADVICE="$work/pages" \
+        node --test --test-concurrency="$many" --test-reporter=tap "$@" >>"$work/log" 2>&1
+}
+
 if [ ! -x "$binary" ] || [ -z "$browser" ]; then
     say "needed are a server (cargo build --release, or ORRERY_BIN) and a browser (apt-get install chromium, or ORRERY_CHROMIUM)"
     exit 2
@@ -49,12 +69,15 @@ start_server "$work/server.log"
 say "$* in $("$browser" --version 2>/dev/null), against port $port"
 mkdir -p "$work/pictures"
 cd "$work"
-ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" ORRERY_CHROMIUM="$browser" ORRERY_BIN="$binary" \
-    ORRERY_SCREENSHOTS="$work/pictures" ORRERY_ADVICE="$work/pages" \
-    node --test --test-concurrency=2 --test-reporter=tap $(for suite in "$@"; do printf '%s/*.test.mjs ' "$suite"; done) >"$work/log" 2>&1 || {
+: >"$work/log"
+failed=
+run_tests 2 $(files_of "$@" | grep -v "/$alone\$") || failed=yes
+run_tests 1 $(files_of "$@" | grep "/$alone\$") || failed=yes
+if [ -n "$failed" ]; then
     tail -n 120 "$work/log"
     say "failed; all of the output is in .cache/browser/log"
+    awk -f "$root/tests/digest.awk" "$work/log"
     exit 1
-}
-sed -n 's/^# \(tests\|pass\|fail\|skipped\) /\1 /p' "$work/log" | tr '\n' ' '
-echo
+fi
+awk '/^# (tests|pass|fail|skipped) / { count[$2] += $3 }
+     END { printf "tests %d pass %d fail %d skipped %d\n", count["tests"], count["pass"], count["fail"], count["skipped"] }' "$work/log"

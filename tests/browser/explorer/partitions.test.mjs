@@ -11,6 +11,23 @@ after(async () => browser.close());
 const manage = (verb, path, body) => call(verb, "orrery", path, path, body, { "content-type": "application/json" });
 const ofContainer = ({ db, coll }, rest) => `_orrery/dbs/${encodeURIComponent(db)}/colls/${encodeURIComponent(coll)}/${rest}`;
 
+/** Writes to one key without an end, and gives the function that ends it: what the page tells about load passes with it. */
+function keepBusy(place, tenant, text) {
+  let over = false;
+  const write = async () => {
+    for (let number = 0; !over; number = (number + 1) % 20) {
+      // Partitions come and go under this load, and the server ends with the test; only the attempt matters.
+      await upsert(place, [tenant], { id: `more ${number}`, tenant, text }).catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  };
+  const writers = [write(), write(), write()];
+  return async () => {
+    over = true;
+    await Promise.all(writers);
+  };
+}
+
 test("the key space is a heat map; a hot key, its budget and a split are seen as they happen", async (t) => {
   const place = await makeContainer("/tenant", { throughput: 400 });
   const desk = await Desk.open(t, browser);
@@ -33,6 +50,8 @@ test("the key space is a heat map; a hot key, its budget and a split are seen as
     refused += (await Promise.all(writes)).reduce((sum, one) => sum + one, 0);
   }
   assert.ok(refused >= 40, "some are throttled");
+  const rest = keepBusy(place, "busy", text);
+  t.after(rest);
   await page.locator("[data-hottest] th", { hasText: "busy" }).waitFor();
   await page.locator("[data-largest] th", { hasText: "busy" }).waitFor();
   await page.locator("[data-throttled]:not([data-throttled='0'])").waitFor();
@@ -73,6 +92,7 @@ test("the key space is a heat map; a hot key, its budget and a split are seen as
   await page.locator("[data-events]").getByText("merged into").waitFor();
   await desk.goTo("#/");
   await page.locator(".alerts").getByText(place.db).first().waitFor();
+  await rest();
   await desk.accessible("home with alerts");
   await desk.goTo(`${place.hash}/partitions`);
   await page.locator("[data-partitions='1']").waitFor();

@@ -2,12 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { build } from "esbuild";
+import { bundle } from "./bundle.mjs";
 
-const bundle = async (source) => {
-  const made = await build({ entryPoints: [new URL(`../src/${source}`, import.meta.url).pathname], bundle: true, format: "esm", write: false });
-  return import(`data:text/javascript;base64,${Buffer.from(made.outputFiles[0].contents).toString("base64")}`);
-};
 const json = await bundle("text/json.ts");
 const { runQuery } = await bundle("wire/resources.ts");
 const { sign } = await bundle("wire/signature.ts");

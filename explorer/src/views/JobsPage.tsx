@@ -1,30 +1,27 @@
 // Copies and changes of keys, with how far they are.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Confirm } from "../parts/Dialog.tsx";
 import { explain, fail, say } from "../state/notices.ts";
 import { client, refreshTree } from "../state/session.ts";
-import { isAbort } from "../wire/client.ts";
+import { watch } from "../state/watch.ts";
 import { deleteJob, listJobs, orderJob, type Job } from "../wire/manage.ts";
 import { CopyDialog } from "./NewJob.tsx";
 import { numberText } from "./figures.ts";
 
 const OVER = new Set<Job["state"]>(["completed", "failed", "cancelled"]);
 
-export function JobsPage() {
+/** The jobs, looked at again and again while the page is open, and more often while one of them runs. */
+function useJobs() {
   const [jobs, setJobs] = useState<Job[] | null>(null);
   const [problem, setProblem] = useState("");
-  const [copying, setCopying] = useState(false);
-  const look = useRef<() => void>(() => undefined);
-  useEffect(() => {
-    const control = new AbortController();
-    let timer = 0;
+  const wake = useRef<() => void>(() => undefined);
+  useLayoutEffect(() => {
     let running = 0;
     const settled = new Set<string>();
-    const poll = async () => {
-      clearTimeout(timer);
-      try {
-        const found = await listJobs(client(), control.signal);
+    const watching = watch({
+      read: (signal) => listJobs(client(), signal),
+      seen: (found) => {
         const over = found.filter((job) => OVER.has(job.state)).map((job) => job.id);
         running = found.length - over.length;
         // A job that is over may have put another container into the tree, also before anybody looked at the job.
@@ -32,19 +29,19 @@ export function JobsPage() {
         over.forEach((id) => settled.add(id));
         setJobs(found);
         setProblem("");
-      } catch (error) {
-        if (isAbort(error)) return;
-        setProblem(explain(error));
-      }
-      timer = setTimeout(() => void poll(), running > 0 ? 500 : 3000);
-    };
-    look.current = () => void poll();
-    void poll();
-    return () => {
-      control.abort();
-      clearTimeout(timer);
-    };
+      },
+      failed: (error) => setProblem(explain(error)),
+      every: () => (running > 0 ? 500 : 3000),
+    });
+    wake.current = watching.wake;
+    return watching.stop;
   }, []);
+  return { jobs, problem, wake: () => wake.current() };
+}
+
+export function JobsPage() {
+  const { jobs, problem, wake } = useJobs();
+  const [copying, setCopying] = useState(false);
   return (
     <section class="page wide">
       <h1>Copy jobs</h1>
@@ -62,7 +59,7 @@ export function JobsPage() {
       )}
       {jobs !== null && jobs.length === 0 && <p class="soft">No job yet.</p>}
       {(jobs ?? []).map((job) => (
-        <JobCard key={job.id} job={job} onChanged={() => look.current()} />
+        <JobCard key={job.id} job={job} onChanged={wake} />
       ))}
       {copying && <CopyDialog onClose={() => setCopying(false)} />}
     </section>

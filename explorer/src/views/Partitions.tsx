@@ -1,13 +1,13 @@
 // What happens inside a container: its key space as a heat map, its physical partitions and its busiest keys.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { HeatMap } from "../parts/HeatMap.tsx";
 import { Meter, TimeChart } from "../parts/TimeChart.tsx";
 import { History, type Event, type Metric } from "../state/heat.ts";
 import { explain } from "../state/notices.ts";
 import { client } from "../state/session.ts";
-import { isAbort } from "../wire/client.ts";
-import { readAlerts, readHeat, readInsight, readKeys, type Alert, type HotKey, type Insight, type LargeKey, type Window } from "../wire/manage.ts";
+import { watch } from "../state/watch.ts";
+import { readAlerts, readHeat, readInsight, readKeys, type Alert, type Heat, type HotKey, type Insight, type LargeKey, type Window } from "../wire/manage.ts";
 import type { Container, Place } from "../wire/resources.ts";
 import { HottestKeys, LargestKeys } from "./KeyTables.tsx";
 import { PartitionTable } from "./PartitionTable.tsx";
@@ -32,16 +32,15 @@ interface Seen {
   alerts: Alert[];
 }
 
-async function readSeen(place: Place, window: Window, history: History, signal: AbortSignal): Promise<Seen> {
+async function readSeen(place: Place, window: Window, signal: AbortSignal): Promise<Seen & { heat: Heat | null }> {
   const [insight, heat, keys, alerts] = await Promise.all([
     readInsight(client(), place, window, signal),
     window === "day" ? null : readHeat(client(), place, window, signal),
     readKeys(client(), place, window, signal),
     readAlerts(client(), signal),
   ]);
-  history.take(insight, heat);
   const here = alerts.filter((alert) => alert.database === place.db && alert.container === place.coll);
-  return { insight, hottest: keys.hottest, largest: keys.largest, alerts: here };
+  return { insight, heat, hottest: keys.hottest, largest: keys.largest, alerts: here };
 }
 
 /** Looks at the container again and again while the page is open. */
@@ -50,27 +49,20 @@ function useInsight(place: Place, window: Window) {
   const [problem, setProblem] = useState("");
   const history = useRef<History>(new History());
   const wake = useRef<() => void>(() => undefined);
-  useEffect(() => {
-    const control = new AbortController();
+  useLayoutEffect(() => {
     history.current = new History();
-    let timer = 0;
-    const look = async () => {
-      clearTimeout(timer);
-      try {
-        setSeen(await readSeen(place, window, history.current, control.signal));
+    const watching = watch({
+      read: (signal) => readSeen(place, window, signal),
+      seen: ({ heat, ...found }) => {
+        history.current.take(found.insight, heat);
+        setSeen(found);
         setProblem("");
-      } catch (error) {
-        if (isAbort(error)) return;
-        setProblem(explain(error));
-      }
-      timer = setTimeout(() => void look(), WINDOWS.find((one) => one.name === window)?.every ?? 2000);
-    };
-    wake.current = () => void look();
-    void look();
-    return () => {
-      control.abort();
-      clearTimeout(timer);
-    };
+      },
+      failed: (error) => setProblem(explain(error)),
+      every: () => WINDOWS.find((one) => one.name === window)?.every ?? 2000,
+    });
+    wake.current = watching.wake;
+    return watching.stop;
   }, [window]);
   return { seen, problem, history: history.current, wake: () => wake.current() };
 }

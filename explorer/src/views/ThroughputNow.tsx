@@ -1,9 +1,9 @@
 // What a container's throughput is at this moment, beside what was asked for.
 
-import { useEffect, useState } from "preact/hooks";
-import { fail } from "../state/notices.ts";
+import { useLayoutEffect, useState } from "preact/hooks";
+import { explain } from "../state/notices.ts";
 import { client } from "../state/session.ts";
-import { isAbort } from "../wire/client.ts";
+import { watch } from "../state/watch.ts";
 import { readThroughput, type ThroughputState } from "../wire/manage.ts";
 import type { Place } from "../wire/resources.ts";
 import { numberText } from "./figures.ts";
@@ -13,23 +13,27 @@ const EVERY = 2000;
 /** Looked at again and again: autoscale moves, and partitions may still be splitting for a higher offer. */
 export function ThroughputNow(props: { place: Place }) {
   const [state, setState] = useState<ThroughputState | null>(null);
-  useEffect(() => {
-    const control = new AbortController();
-    let timer = 0;
-    const look = async () => {
-      try {
-        setState(await readThroughput(client(), props.place, control.signal));
-        timer = setTimeout(() => void look(), EVERY);
-      } catch (error) {
-        if (!isAbort(error)) fail("Cannot read the throughput", error);
-      }
-    };
-    void look();
-    return () => {
-      control.abort();
-      clearTimeout(timer);
-    };
+  const [problem, setProblem] = useState("");
+  // Stopped in the same breath as the rendering: a look after that may ask for what is gone.
+  useLayoutEffect(() => {
+    const watching = watch({
+      read: (signal) => readThroughput(client(), props.place, signal),
+      seen: (found) => {
+        setState(found);
+        setProblem("");
+      },
+      failed: (error) => setProblem(explain(error)),
+      every: () => EVERY,
+    });
+    return watching.stop;
   }, []);
+  if (problem !== "") {
+    return (
+      <p class="problem" role="alert">
+        Cannot read the throughput. {problem}
+      </p>
+    );
+  }
   const offer = state?.offer;
   if (offer === undefined || offer === null) return null;
   return (

@@ -1,6 +1,6 @@
 // What can be changed about a container later, and what it holds.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { Confirm } from "../parts/Dialog.tsx";
 import { Editor } from "../parts/Editor.tsx";
 import { Field } from "../parts/Field.tsx";
@@ -26,18 +26,18 @@ export function Settings(props: { place: Place; container: Container }) {
   useEffect(() => void refresh(), []);
   // An index in the making is looked at until it is there.
   const building = state !== null && state.indexProgress < 100;
-  useEffect(() => {
-    if (!building) return;
+  useLayoutEffect(() => {
+    if (!building || deleting) return;
     const timer = setInterval(() => void refresh(), 1000);
     return () => clearInterval(timer);
-  }, [building]);
+  }, [building, deleting]);
 
   if (state === null) return <p class="soft pad">Loading…</p>;
   const offer = findOffer(state.container._rid);
+  // The question stays open until the page is left: while it is, nobody looks at the container, which is gone then.
   const remove = async () => {
     try {
       await deleteContainer(client(), place);
-      setDeleting(false);
       say(`Deleted the container ${place.coll}`);
       go({ page: "database", db: place.db });
       await refreshBranch(place.db);
@@ -51,7 +51,7 @@ export function Settings(props: { place: Place; container: Container }) {
       <h2>Throughput</h2>
       {serverless.value && <p class="soft">This account is serverless: nothing is provisioned.</p>}
       {!serverless.value && offer === undefined && <p class="soft">Shared with the database; change it there.</p>}
-      {offer !== undefined && <ThroughputNow place={place} />}
+      {offer !== undefined && <ThroughputNow place={place} paused={deleting} />}
       {offer !== undefined && <ThroughputSettings key={String(offer["_etag"])} offer={offer} partitions={partitions} onSaved={() => void refresh()} />}
       <DefinitionSettings key={state.container._etag} place={place} container={state.container} onSaved={() => void refresh()} />
       <h2>Delete</h2>

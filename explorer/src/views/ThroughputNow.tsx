@@ -10,12 +10,16 @@ import { numberText } from "./figures.ts";
 
 const EVERY = 2000;
 
-/** Looked at again and again: autoscale moves, and partitions may still be splitting for a higher offer. */
-export function ThroughputNow(props: { place: Place }) {
+/**
+ * Looked at again and again: autoscale moves, and partitions may still be splitting for a higher offer. Nobody looks
+ * while it is paused, as when the container is about to go.
+ */
+export function ThroughputNow(props: { place: Place; paused: boolean }) {
   const [state, setState] = useState<ThroughputState | null>(null);
   const [problem, setProblem] = useState("");
   // Stopped in the same breath as the rendering: a look after that may ask for what is gone.
   useLayoutEffect(() => {
+    if (props.paused) return;
     const watching = watch({
       read: (signal) => readThroughput(client(), props.place, signal),
       seen: (found) => {
@@ -26,7 +30,7 @@ export function ThroughputNow(props: { place: Place }) {
       every: () => EVERY,
     });
     return watching.stop;
-  }, []);
+  }, [props.paused]);
   if (problem !== "") {
     return (
       <p class="problem" role="alert">

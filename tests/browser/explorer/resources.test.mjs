@@ -128,6 +128,27 @@ test("a container is made with everything it can have, checked while typed, chan
   await desk.close();
 });
 
+test("a container that is being deleted is not looked at any more", async (t) => {
+  const place = await makeContainer("/id");
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  let looks = 0;
+  page.on("request", (request) => (looks += request.url().includes("/throughput") ? 1 : 0));
+  await desk.pace(1);
+  await desk.signIn(`${place.hash}/settings`);
+  await eventually(() => assert.ok(looks > 3));
+  await page.getByRole("button", { name: "Delete container" }).click();
+  await page.getByLabel("Type its name to confirm").fill("things");
+  const before = looks;
+  const held = await desk.hold((request) => request.method() === "DELETE");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete container" }).click();
+  await held.isReached(1);
+  await held.letGo();
+  await page.getByText("None yet. A container holds items").waitFor();
+  assert.equal(looks, before);
+  await desk.close();
+});
+
 test("a database shares its throughput with its containers", async (t) => {
   const desk = await Desk.open(t, browser);
   const { page } = desk;

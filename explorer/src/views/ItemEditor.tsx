@@ -19,7 +19,7 @@ export function ItemEditor(props: ItemProps & { onClose: () => void }) {
   const changed = text !== base || head === null;
   const save = () => void item.save(etag);
   return (
-    <div class="item-editor">
+    <div class="item-editor" aria-busy={item.busy}>
       <div class="row-of">
         <strong class="grow ellipsis">
           <bdi>{head === null ? "New item" : head.id}</bdi>

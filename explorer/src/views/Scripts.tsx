@@ -93,7 +93,7 @@ function ScriptEditor(props: ScriptEditorProps) {
   const [deleting, setDeleting] = useState(false);
   const changed = open.isNew || isDraft;
   return (
-    <div class="item-editor">
+    <div class="item-editor" aria-busy={busy}>
       <div class="row-of">
         {open.isNew ? (
           <label class="inline grow">
@@ -127,7 +127,7 @@ function ScriptEditor(props: ScriptEditorProps) {
         </p>
       )}
       <Editor label="Script" language="javascript" text={script.body} onChange={(body) => change({ body })} onSave={() => void save()} />
-      {open.kind === "sprocs" && !open.isNew && <RunProcedure {...props} id={script.id} unsaved={changed} />}
+      {open.kind === "sprocs" && !open.isNew && <RunProcedure {...props} id={script.id} unsaved={changed} saving={busy} />}
       {!open.isNew && <UseHint kind={open.kind} script={script} />}
       {deleting && (
         <Confirm title="Delete this script?" action="Delete script" onConfirm={remove} onClose={() => setDeleting(false)}>
@@ -196,7 +196,7 @@ function listError(text: string, length: number | undefined): string {
   }
 }
 
-function RunProcedure(props: { place: Place; container: Container; id: string; unsaved: boolean }) {
+function RunProcedure(props: { place: Place; container: Container; id: string; unsaved: boolean; saving: boolean }) {
   const [key, setKey] = useState(JSON.stringify(props.container.partitionKey.paths.map(() => "")));
   const [list, setList] = useState("[]");
   const [run, setRun] = useState<ScriptRun | null>(null);
@@ -228,7 +228,7 @@ function RunProcedure(props: { place: Place; container: Container; id: string; u
         <Field label="Arguments" help="What the function gets, as a JSON array." error={listError(list, undefined)}>
           {(attributes) => <input {...attributes} name="run-arguments" value={list} spellcheck={false} onInput={(event) => setList(event.currentTarget.value)} />}
         </Field>
-        <button type="submit" class="primary" disabled={busy || wrong !== ""}>
+        <button type="submit" class="primary" disabled={busy || props.saving || wrong !== ""}>
           Run
         </button>
         {busy && (

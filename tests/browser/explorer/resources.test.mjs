@@ -217,6 +217,25 @@ test("procedures, triggers and functions are made, run with arguments, and delet
   await desk.close();
 });
 
+test("a procedure that is being saved runs when it is saved", async (t) => {
+  const place = await makeContainer("/city");
+  await call("POST", "sprocs", `dbs/${place.db}/colls/things`, `dbs/${place.db}/colls/things/sprocs`, { id: "old", body: "function old() {}" });
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  await desk.signIn(`${place.hash}/scripts`);
+  await page.getByRole("button", { name: "old", exact: true }).click();
+  await desk.write("Script", 'function old() { getContext().getResponse().setBody("new"); }');
+  const put = await desk.hold((request) => request.method() === "PUT");
+  await page.keyboard.press("Control+s");
+  await put.isReached(1);
+  await page.locator(".item-editor[aria-busy=true]").waitFor();
+  assert.ok(await page.getByRole("button", { name: "Run", exact: true }).isDisabled());
+  await put.letGo();
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByLabel("Result").getByText("new").waitFor();
+  await desk.close();
+});
+
 test("what is typed into a script stays until it is saved or discarded, whatever else is looked at", async (t) => {
   const place = await makeContainer("/city");
   for (const id of ["first", "second"]) {

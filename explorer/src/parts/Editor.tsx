@@ -48,7 +48,8 @@ export function Editor(props: EditorProps) {
         onSave: () => latest.current.onSave?.(),
         properties: () => latest.current.properties?.() ?? [],
       });
-      if (props.autoFocus === true) live.current.focus();
+      // It comes late, when the person may be busy with something else, as on the way over the tabs.
+      if (props.autoFocus === true && document.activeElement === document.body) live.current.focus();
     });
     return () => {
       gone = true;

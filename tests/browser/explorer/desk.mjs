@@ -109,9 +109,9 @@ export class Desk {
   }
 
   /** Holds requests back, as a slow server would, until they are let go. Those that are held are in `waiting`. */
-  async hold(isHeld) {
+  async hold(isHeld, where = "**/dbs/**") {
     const waiting = [];
-    await this.page.route("**/dbs/**", async (route) => {
+    await this.page.route(where, async (route) => {
       if (isHeld(route.request())) await new Promise((go) => waiting.push({ request: route.request(), go }));
       // A request that the page has given up meanwhile cannot go on.
       await route.continue().catch(() => undefined);

@@ -290,6 +290,51 @@ test("what is typed into a script stays until it is saved or discarded, whatever
   await desk.close();
 });
 
+test("a dialog gives the focus back to what opened it", async (t) => {
+  const place = await makeContainer("/id");
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  await desk.signIn(`${place.hash}/items`);
+  const upload = page.getByRole("button", { name: "Upload" });
+  for (const leave of [() => page.keyboard.press("Escape"), () => page.getByRole("button", { name: "Close" }).click()]) {
+    await upload.focus();
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Files").waitFor();
+    await leave();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    assert.ok(await upload.evaluate((button) => button === document.activeElement));
+  }
+  await desk.close();
+});
+
+test("the arrow keys lead over all tabs, and an editor that appears late takes no focus away", async (t) => {
+  const place = await makeContainer("/id");
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  // The editors are loaded when the first one is shown; here that takes until something else has the focus.
+  await desk.signIn();
+  const loaded = await desk.hold(() => true, /_explorer\/part-/);
+  await desk.goTo(`${place.hash}/query`);
+  await page.getByLabel("Parameters").focus();
+  await loaded.isReached(1);
+  await loaded.letGo();
+  await page.locator("[data-editor=Query] .cm-content").waitFor();
+  await page.keyboard.type("{}");
+  assert.equal(await page.getByLabel("Parameters").inputValue(), "{}");
+  await page.getByRole("tab", { name: "Items" }).click();
+  for (const name of ["Query", "Scripts", "Settings"]) {
+    await page.keyboard.press("ArrowRight");
+    await page.getByRole("tab", { name, selected: true }).waitFor();
+    if (name === "Query") await page.locator("[data-editor=Query] .cm-content").waitFor();
+  }
+  // Where nothing has the focus, the editor takes it.
+  await desk.goTo(`${place.hash}/items`);
+  await page.evaluate(() => document.activeElement.blur());
+  await desk.goTo(`${place.hash}/query`);
+  await page.locator("[data-editor=Query] .cm-content:focus").waitFor();
+  await desk.close();
+});
+
 test("everything works by keyboard, dark, and at 800 pixels", async (t) => {
   const place = await makeContainer("/id", { coll: "keys" });
   await upsert(place, ["1"], { id: "1", total: 3 });
@@ -322,7 +367,7 @@ test("everything works by keyboard, dark, and at 800 pixels", async (t) => {
   await desk.accessible("800 dark items");
   await page.getByRole("tab", { name: "Items", selected: true }).focus();
   await page.keyboard.press("ArrowRight");
-  await page.locator("[data-editor=Query] .cm-content").waitFor();
+  await page.locator("[data-editor=Query] .cm-content").focus();
   await page.keyboard.press("Control+Enter");
   await page.locator("[data-run=done]").waitFor();
   await desk.picture("800-dark-query");

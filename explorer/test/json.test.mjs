@@ -7,7 +7,7 @@ import { bundle } from "./bundle.mjs";
 const json = await bundle("text/json.ts");
 const { runQuery } = await bundle("wire/resources.ts");
 const { sign } = await bundle("wire/signature.ts");
-const { History } = await bundle("state/heat.ts");
+const { Chronicle, History } = await bundle("state/heat.ts");
 
 const TEXTS = [
   "{}",
@@ -58,22 +58,31 @@ test("a signature is that of the documented example", () => {
   assert.equal(made, "type%3Dmaster%26ver%3D1.0%26sig%3Dc09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu%2Bc%2Bc%3D");
 });
 
+const use = (units) => ({
+  perSecond: {}, slots: { requests: units, requestUnits: units, highestRequestUnits: units, throttled: units, bytes: units },
+});
+const insight = (until, partitions, window = "minute") => ({ window, slotSeconds: 1, until, whole: use([0, 0, 0]), partitions });
+const WHOLE = [{ id: "0", from: 0, to: 1, parents: [], use: use([5, 6, 7]) }];
+const HALVES = [
+  { id: "1", from: 0, to: 0.5, parents: ["0"], use: use([0, 0, 2]) },
+  { id: "2", from: 0.5, to: 1, parents: ["0"], use: use([0, 0, 1]) },
+];
+
 test("the heat of a parent stays when its children begin with nothing", () => {
-  const use = (units) => ({
-    perSecond: {}, slots: { requests: units, requestUnits: units, highestRequestUnits: units, throttled: units, bytes: units },
-  });
-  const insight = (until, partitions) => ({ window: "minute", slotSeconds: 1, until, whole: use([0, 0, 0]), partitions });
   const history = new History();
-  history.take(insight(100, [{ id: "0", from: 0, to: 1, parents: [], use: use([5, 6, 7]) }]), null);
-  const halves = [
-    { id: "1", from: 0, to: 0.5, parents: ["0"], use: use([0, 0, 2]) },
-    { id: "2", from: 0.5, to: 1, parents: ["0"], use: use([0, 0, 1]) },
-  ];
-  history.take(insight(102, halves), null);
+  history.take(insight(100, WHOLE), null);
+  history.take(insight(102, HALVES), null);
   const columns = history.columns();
   assert.deepEqual(columns.map((column) => column.spans.length), [1, 1, 2, 2, 2]);
   assert.deepEqual(columns[1].spans[0].requestUnits, [6]);
-  assert.equal(history.events[0].text, "Partition 0 split into 1 and 2");
+});
+
+test("splits and merges are noted whatever window is looked at", () => {
+  const chronicle = new Chronicle();
+  chronicle.take(insight(100, WHOLE));
+  chronicle.take(insight(102, HALVES, "hour"));
+  chronicle.take(insight(104, [{ id: "3", from: 0, to: 1, parents: ["1", "2"], use: use([0, 0, 0]) }], "day"));
+  assert.deepEqual(chronicle.events.map(({ text }) => text), ["Partitions 1 and 2 merged into 3", "Partition 0 split into 1 and 2"]);
 });
 
 test("values of parameters are sent as they were typed", async () => {

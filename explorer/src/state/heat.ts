@@ -32,12 +32,11 @@ export interface Event {
 
 const COLUMNS_MAX = 240;
 
+/** Columns of one window; another window has slots of another length. */
 export class History {
   readonly #columns = new Map<number, Column>();
-  readonly events: Event[] = [];
   slotSeconds = 1;
   #latest = 0;
-  #known: Map<string, { from: number; to: number; parents: string[] }> | null = null;
 
   /** Takes what the server has just told. */
   take(insight: Insight, heat: Heat | null): void {
@@ -51,7 +50,6 @@ export class History {
       this.#columns.set(time, { time, spans: spansAt(insight, heat, slot, slots) });
     }
     this.#latest = aligned;
-    this.#note(insight);
     const old = [...this.#columns.keys()].sort((a, b) => a - b);
     for (const time of old.slice(0, Math.max(0, old.length - COLUMNS_MAX))) this.#columns.delete(time);
   }
@@ -59,15 +57,21 @@ export class History {
   columns(): Column[] {
     return [...this.#columns.values()].sort((a, b) => a.time - b.time);
   }
+}
 
-  /** Says which partitions came and went since the last time. */
-  #note(insight: Insight): void {
-    const now = new Map(insight.partitions.map((one) => [one.id, one]));
+/** Which partitions came and went, whatever window was looked at meanwhile. */
+export class Chronicle {
+  readonly events: Event[] = [];
+  #known: ReadonlySet<string> | null = null;
+
+  /** Says what has changed since the last time. */
+  take(insight: Insight): void {
+    const now = new Set(insight.partitions.map((one) => one.id));
     const before = this.#known;
     this.#known = now;
     if (before === null) return;
     const born = insight.partitions.filter((one) => !before.has(one.id));
-    const gone = [...before.keys()].filter((id) => !now.has(id));
+    const gone = [...before].filter((id) => !now.has(id));
     for (const parent of gone) {
       const children = born.filter((one) => one.parents.includes(parent)).map((one) => one.id);
       if (children.length > 1) this.events.unshift({ time: insight.until, text: `Partition ${parent} split into ${children.join(" and ")}` });

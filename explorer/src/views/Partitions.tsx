@@ -3,7 +3,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { HeatMap } from "../parts/HeatMap.tsx";
 import { Meter, TimeChart } from "../parts/TimeChart.tsx";
-import { History, type Event, type Metric } from "../state/heat.ts";
+import { Chronicle, History, type Event, type Metric } from "../state/heat.ts";
 import { explain } from "../state/notices.ts";
 import { client } from "../state/session.ts";
 import { watch } from "../state/watch.ts";
@@ -48,6 +48,7 @@ function useInsight(place: Place, window: Window) {
   const [seen, setSeen] = useState<Seen | null>(null);
   const [problem, setProblem] = useState("");
   const history = useRef<History>(new History());
+  const [chronicle] = useState(() => new Chronicle());
   const wake = useRef<() => void>(() => undefined);
   useLayoutEffect(() => {
     history.current = new History();
@@ -55,6 +56,7 @@ function useInsight(place: Place, window: Window) {
       read: (signal) => readSeen(place, window, signal),
       seen: ({ heat, ...found }) => {
         history.current.take(found.insight, heat);
+        chronicle.take(found.insight);
         setSeen(found);
         setProblem("");
       },
@@ -64,13 +66,13 @@ function useInsight(place: Place, window: Window) {
     wake.current = watching.wake;
     return watching.stop;
   }, [window]);
-  return { seen, problem, history: history.current, wake: () => wake.current() };
+  return { seen, problem, history: history.current, events: chronicle.events, wake: () => wake.current() };
 }
 
 export function Partitions(props: { place: Place; container: Container }) {
   const [window, setWindow] = useState<Window>("minute");
   const [metric, setMetric] = useState<Metric>("requestUnits");
-  const { seen, problem, history, wake } = useInsight(props.place, window);
+  const { seen, problem, history, events, wake } = useInsight(props.place, window);
   const trouble = problem === "" ? null : (
     <p class="problem" role="alert">
       {problem}
@@ -80,7 +82,14 @@ export function Partitions(props: { place: Place; container: Container }) {
   const { insight } = seen;
   const budget = insight.partitions.reduce((sum, one) => sum + one.throughput, 0);
   return (
-    <div class="page wide scroll" tabIndex={0} role="region" aria-label="Partitions" data-partitions={insight.partitions.length}>
+    <div
+      class="page wide scroll"
+      tabIndex={0}
+      role="region"
+      aria-label="Partitions"
+      data-partitions={insight.partitions.length}
+      data-window={insight.window}
+    >
       {trouble}
       <Overview insight={insight} budget={budget} largest={seen.largest} />
       <Alerts alerts={seen.alerts} />
@@ -102,7 +111,7 @@ export function Partitions(props: { place: Place; container: Container }) {
       />
       <h2>Physical partitions</h2>
       <PartitionTable place={props.place} partitions={insight.partitions} onChanged={wake} />
-      <Events events={history.events} />
+      <Events events={events} />
       <div class="two">
         <HottestKeys keys={seen.hottest} window={window} container={props.container} />
         <LargestKeys keys={seen.largest} container={props.container} />

@@ -11,6 +11,9 @@ after(async () => browser.close());
 const manage = (verb, path, body) => call(verb, "orrery", path, path, body, { "content-type": "application/json" });
 const ofContainer = ({ db, coll }, rest) => `_orrery/dbs/${encodeURIComponent(db)}/colls/${encodeURIComponent(coll)}/${rest}`;
 
+/** The lengths of time that can be looked at: what they are called, and what the server calls them. */
+const WINDOWS = [["Minutes", "hour"], ["Hours", "day"], ["Seconds", "minute"]];
+
 /** Writes to one key without an end, and gives the function that ends it: what the page tells about load passes with it. */
 function keepBusy(place, tenant, text) {
   let over = false;
@@ -71,10 +74,10 @@ test("the key space is a heat map; a hot key, its budget and a split are seen as
     });
     await eventually(async () => assert.ok((await colours()) > 1, `${metric} has more than one colour`));
   }
-  for (const time of ["Minutes", "Hours", "Seconds"]) {
+  for (const [time, window] of WINDOWS) {
     await page.getByRole("button", { name: time, exact: true }).click();
     await page.getByRole("button", { name: time, exact: true, pressed: true }).waitFor();
-    await page.locator("[data-partitions='1']").waitFor();
+    await page.locator(`[data-window=${window}][data-partitions='1']`).waitFor();
   }
 
   await page.getByRole("button", { name: "Split partition 0" }).click();
@@ -86,6 +89,12 @@ test("the key space is a heat map; a hot key, its budget and a split are seen as
   await page.locator("[data-partitions='2']").waitFor();
   await page.locator("[data-events]").getByText("Partition 0 split into").waitFor();
   await desk.picture("partitions-split");
+  // What was seen stays when another time is looked at.
+  for (const [time, window] of WINDOWS) {
+    await page.getByRole("button", { name: time, exact: true }).click();
+    await page.locator(`[data-window=${window}][data-partitions='2']`).waitFor();
+    assert.equal(await page.locator("[data-events]").getByText("Partition 0 split into").count(), 1);
+  }
   await page.getByRole("button", { name: /^Merge partitions/ }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Merge", exact: true }).click();
   await page.locator("[data-partitions='1']").waitFor();

@@ -42,6 +42,10 @@ function useJobs() {
 export function JobsPage() {
   const { jobs, problem, wake } = useJobs();
   const [copying, setCopying] = useState(false);
+  const started = () => {
+    setCopying(false);
+    wake();
+  };
   return (
     <section class="page wide">
       <h1>Copy jobs</h1>
@@ -61,7 +65,7 @@ export function JobsPage() {
       {(jobs ?? []).map((job) => (
         <JobCard key={job.id} job={job} onChanged={wake} />
       ))}
-      {copying && <CopyDialog onClose={() => setCopying(false)} />}
+      {copying && <CopyDialog onClose={() => setCopying(false)} onStarted={started} />}
     </section>
   );
 }

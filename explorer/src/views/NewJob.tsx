@@ -120,13 +120,13 @@ function ContainerChoice(props: { label: string; help: string; value: ContainerN
   );
 }
 
-export function CopyDialog(props: { onClose: () => void }) {
+export function CopyDialog(props: { onClose: () => void; onStarted: () => void }) {
   const [source, setSource] = useState<ContainerName | null>(null);
   const [target, setTarget] = useState<ContainerName | null>(null);
   const [mode, setMode] = useState<"online" | "offline">("online");
   const [completes, setCompletes] = useState(false);
   const [rate, setRate] = useState("");
-  const { problem, busy, start } = useJob(props.onClose);
+  const { problem, busy, start } = useJob(props.onStarted);
   useEffect(() => {
     openAllBranches().catch((error: unknown) => fail("Cannot list all containers", error));
   }, []);

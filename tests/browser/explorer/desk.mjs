@@ -79,14 +79,14 @@ export class Desk {
     await this.page.locator(".desk").waitFor();
   }
 
-  /** Sets how long the page waits between two looks: 1 is without a pause, and Infinity is never again by itself. */
+  /** Sets how long the page waits between two looks: 1 is without a pause, and with null it never looks again by itself. */
   async pace(milliseconds) {
     await this.page.addInitScript((pause) => {
       const { setTimeout } = window;
       window.setTimeout = (act, delay = 0) => {
         // Short delays are no pauses between looks; they belong to how the page is drawn.
         if (delay < 500) return setTimeout(act, delay);
-        return pause === Infinity ? 0 : setTimeout(act, pause);
+        return pause === null ? 0 : setTimeout(act, pause);
       };
     }, milliseconds);
   }

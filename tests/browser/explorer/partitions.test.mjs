@@ -202,6 +202,22 @@ test("a key that was changed before the page looked at the job is shown too", as
   await desk.close();
 });
 
+test("a copy that was started is shown at once", async (t) => {
+  const place = await makeContainer("/id", { coll: "from" });
+  const partitionKey = { paths: ["/id"], kind: "Hash", version: 2 };
+  await call("POST", "colls", `dbs/${place.db}`, `dbs/${place.db}/colls`, { id: "to", partitionKey });
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  await desk.pace(null);
+  await desk.signIn("#/jobs");
+  await page.getByRole("button", { name: "Copy a container" }).click();
+  await page.getByLabel("From", { exact: true }).selectOption(`${place.db} / from`);
+  await page.getByLabel("Into", { exact: true }).selectOption(`${place.db} / to`);
+  await page.getByRole("button", { name: "Start copying" }).click();
+  await page.locator("[data-job]", { hasText: place.db }).waitFor();
+  await desk.close();
+});
+
 test("a copy is started, paused, resumed, completed and forgotten", async (t) => {
   const place = await makeContainer("/region", { coll: "from" });
   const target = { ...place, coll: "to" };

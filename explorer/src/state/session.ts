@@ -2,6 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 import { Client, Refused } from "../wire/client.ts";
+import { fail } from "./notices.ts";
 import {
   listContainers,
   listDatabases,
@@ -37,6 +38,8 @@ export interface Branch {
 
 export const session = signal<Session | null>(null);
 export const tree = signal<Branch[] | null>(null);
+/** Whether the databases could not be listed the last time. */
+export const unlisted = signal(false);
 /** Undefined while unknown, null where the account is serverless. */
 export const offers = signal<Offer[] | null | undefined>(undefined);
 export const serverless = computed(() => offers.value === null);
@@ -55,18 +58,34 @@ export async function signIn(key: string): Promise<void> {
   const account = await readAccount(found);
   sessionStorage.setItem(KEPT_KEY, key.trim());
   session.value = { client: found, account };
-  await Promise.all([refreshTree(), refreshOffers()]);
+  // The key has been taken: what cannot be read now is told, and can be read later.
+  await Promise.all([
+    refreshTree().catch((error: unknown) => fail("Cannot list the databases", error)),
+    refreshOffers().catch((error: unknown) => fail("Cannot read the throughput of databases and containers", error)),
+  ]);
 }
 
 export function signOut(): void {
   sessionStorage.removeItem(KEPT_KEY);
   session.value = null;
   tree.value = null;
+  unlisted.value = false;
   offers.value = undefined;
 }
 
+async function readDatabases(): Promise<Database[]> {
+  try {
+    const databases = await listDatabases(client());
+    unlisted.value = false;
+    return databases;
+  } catch (error) {
+    unlisted.value = true;
+    throw error;
+  }
+}
+
 export async function refreshTree(): Promise<void> {
-  const databases = await listDatabases(client());
+  const databases = await readDatabases();
   const before = new Map((tree.value ?? []).map((branch) => [branch.database._rid, branch]));
   tree.value = databases.map((database) => ({ database, containers: before.get(database._rid)?.containers }));
   // Few databases are shown with all they hold; many are opened one by one.

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { fail } from "../state/notices.ts";
 import { go, route, type Route } from "../state/route.ts";
-import { refreshBranch, tree, type Branch } from "../state/session.ts";
+import { refreshBranch, tree, unlisted, type Branch } from "../state/session.ts";
 
 interface Entry {
   id: string;
@@ -41,7 +41,9 @@ export function Tree() {
   const here = entryOf(route.value);
   const known = tree.value?.reduce((sum, branch) => sum + 1 + (branch.containers?.length ?? 0), 0);
   useEffect(() => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }), [here, known]);
-  if (tree.value === null) return <p class="soft pad">Loading…</p>;
+  if (tree.value === null) {
+    return <p class="soft pad grow">{unlisted.value ? "The databases could not be listed. Refresh tries it again." : "Loading…"}</p>;
+  }
   if (tree.value.length === 0) {
     return <p class="soft pad grow">No database yet. Create one below; a database holds containers, and these hold items.</p>;
   }

@@ -49,6 +49,23 @@ test("signing in is prefilled on loopback, refuses a wrong key, and offers what 
   await desk.close();
 });
 
+test("a tree that cannot be listed is told, and listed later", async (t) => {
+  const place = await makeContainer("/id");
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  desk.expected.add(503);
+  await page.route("**/dbs", (route) => route.fulfill({ status: 503, body: '{"code":"ServiceUnavailable","message":"busy"}' }));
+  await page.route("**/offers", (route) => route.fulfill({ status: 503, body: '{"code":"ServiceUnavailable","message":"busy"}' }));
+  await desk.signIn();
+  await page.locator("[data-notice=failed]").getByText("Cannot list the databases").waitFor();
+  await page.locator("[data-notice=failed]").getByText("Cannot read the throughput").waitFor();
+  await page.getByText("The databases could not be listed").waitFor();
+  await page.unrouteAll();
+  await page.getByRole("button", { name: "Refresh" }).click();
+  await page.getByRole("treeitem", { name: place.db }).waitFor();
+  await desk.close();
+});
+
 test("a container is made with everything it can have, checked while typed, changed and deleted", async (t) => {
   const desk = await Desk.open(t, browser);
   const { page } = desk;

@@ -81,7 +81,9 @@ export function NewContainer(props: { db: string }) {
   const databaseShares = database !== undefined && findOffer(database._rid) !== undefined;
   const [id, setId] = useState("");
   const [paths, setPaths] = useState<string[]>([""]);
-  const [throughput, setThroughput] = useState<ThroughputDraft>({ kind: databaseShares ? "shared" : "manual", units: "400" });
+  // Until somebody chooses, it follows what is known of the database, which may still be on its way.
+  const [chosen, setThroughput] = useState<ThroughputDraft | null>(null);
+  const throughput: ThroughputDraft = chosen ?? { kind: databaseShares ? "shared" : "manual", units: "400" };
   const [ttl, setTtl] = useState<TtlDraft>({ kind: "off", seconds: "3600" });
   const [unique, setUnique] = useState("");
   const [policy, setPolicy] = useState(DEFAULT_POLICY);

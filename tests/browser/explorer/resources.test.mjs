@@ -188,6 +188,20 @@ test("a database shares its throughput with its containers", async (t) => {
   await desk.close();
 });
 
+test("a new container shares the throughput of its database, also when that is known late", async (t) => {
+  const db = `late-${randomUUID().slice(0, 8)}`;
+  await call("POST", "dbs", "", "dbs", { id: db }, { "x-ms-offer-throughput": "400" });
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  const offers = await desk.hold(() => true, "**/offers");
+  await desk.signIn(`#/dbs/${db}/new-container`);
+  await offers.isReached(1);
+  await page.getByRole("radio", { name: /^Manual/ }).waitFor();
+  await offers.letGo();
+  await eventually(async () => assert.ok(await page.getByRole("radio", { name: /^Shared/ }).isChecked()));
+  await desk.close();
+});
+
 test("procedures, triggers and functions are made, run with arguments, and deleted", async (t) => {
   const place = await makeContainer("/city");
   const desk = await Desk.open(t, browser);

@@ -16,8 +16,10 @@ interface VirtualListProps {
   row: (index: number) => ComponentChildren;
   onActive: (index: number) => void;
   onOpen?: (index: number) => void;
-  /** The end is in sight. */
+  /** The end is in sight, and nothing is under way that may move it. */
   onEnd?: () => void;
+  /** Whether rows are on their way. */
+  busy?: boolean;
 }
 
 /** Rows above and below those in sight, so that fast scrolling shows no gaps. */
@@ -71,9 +73,10 @@ export function VirtualList(props: VirtualListProps) {
 
   const first = Math.max(0, Math.floor(top / rowHeight) - SPARE);
   const last = Math.min(shown, Math.ceil((top + height) / rowHeight) + SPARE);
+  const busy = props.busy ?? false;
   useEffect(() => {
-    if (last >= shown) props.onEnd?.();
-  }, [last, shown]);
+    if (last >= shown && !busy) props.onEnd?.();
+  }, [last, shown, busy]);
 
   const onKeyDown = (event: KeyboardEvent) => {
     const wanted = moveOf(event.key, active, Math.max(1, Math.floor(height / rowHeight) - 2), shown);

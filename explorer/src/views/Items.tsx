@@ -144,6 +144,7 @@ function ItemList(props: ItemListProps) {
           const head = listed.rows[index];
           if (head !== undefined) props.onOpen(head);
         }}
+        busy={busy}
         onEnd={props.onMore}
         row={(index) => {
           const head = listed.rows[index];

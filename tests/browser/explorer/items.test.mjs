@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { call, Desk, eventually, launch, makeContainer, upsert } from "./desk.mjs";
+import { call, Desk, eventually, fill, launch, makeContainer, upsert } from "./desk.mjs";
 
 let browser;
 before(async () => (browser = await launch()));
@@ -143,6 +143,24 @@ test("files are uploaded with progress, and what is refused is told", async (t) 
     await page.keyboard.press("End");
     assert.equal(await done.count(), 1);
   });
+  await desk.close();
+});
+
+test("the list goes on by itself where its end was reached during a reload", async (t) => {
+  const place = await makeContainer("/city", { throughput: 10_000 });
+  await fill(place, "Rome", Array.from({ length: 120 }, (_, number) => ({ id: `r${number}`, city: "Rome" })));
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  await desk.signIn(`${place.hash}/items`);
+  await page.locator("[data-count='100'][data-done=false]").waitFor();
+  const list = await desk.hold((request) => request.method() === "POST");
+  await page.getByRole("button", { name: "Reload" }).click();
+  await list.isReached(1);
+  await page.getByRole("listbox", { name: "Items" }).focus();
+  await page.keyboard.press("End");
+  await page.locator("[role=option][aria-selected=true][aria-posinset='100']").waitFor();
+  await list.letGo();
+  await page.locator("[data-count='120'][data-done=true]").waitFor();
   await desk.close();
 });
 

@@ -92,7 +92,11 @@ function useNames(place: Place) {
   return {
     learn: (rows: string[]) => read(rows).forEach((name) => learned.current.add(name)),
     all: async () => {
-      sampled.current ??= sample().catch(() => []);
+      // A sample that failed is not the last word; the next one who asks tries it again.
+      sampled.current ??= sample().catch(() => {
+        sampled.current = null;
+        return [];
+      });
       return [...new Set([...(await sampled.current), ...learned.current])];
     },
   };

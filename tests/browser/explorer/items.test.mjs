@@ -234,6 +234,27 @@ test("queries complete names, show rows in three forms, tell their price and pla
   await desk.close();
 });
 
+test("names are completed although the first look at the items failed", async (t) => {
+  const place = await makeContainer("/id");
+  await upsert(place, ["1"], { id: "1", customer: "Ada" });
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  desk.expected.add(503);
+  await desk.signIn(`${place.hash}/query`);
+  await page.route("**/docs", (route) => route.fulfill({ status: 503, body: '{"code":"ServiceUnavailable","message":"busy"}' }));
+  await desk.write("Query", "");
+  const refused = page.waitForResponse("**/docs");
+  await page.keyboard.type("SELECT c.cust");
+  await (await refused).finished();
+  await page.unrouteAll();
+  await eventually(async () => {
+    await desk.write("Query", "");
+    await page.keyboard.type("SELECT c.cust");
+    await page.locator(".cm-tooltip-autocomplete").getByText("customer").waitFor({ timeout: 1000 });
+  });
+  await desk.close();
+});
+
 test("a query that runs is cancelled at once", async (t) => {
   const place = await makeContainer("/id");
   await upsert(place, ["1"], { id: "1" });

@@ -7,6 +7,7 @@ function add(line) {
 }
 
 function trimmed(line) {
+    gsub(/\033\[[0-9;]*m/, "", line)
     sub(/^ +/, "", line)
     return line
 }
@@ -35,6 +36,8 @@ function trimmed(line) {
 }
 
 inError && match($0, /[^ ]/) && RSTART <= depth { inError = 0 }
+# A heading of Playwright's; what it waited for stands below.
+inError && /^ *Call log:$/ { next }
 inError && /[^ ]/ && errors < 2 {
     errors += 1
     add("  error: " trimmed($0))

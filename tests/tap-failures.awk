@@ -49,6 +49,7 @@ END { if (reading) tell() }
 
 function tell() {
     if (why == "test failed" && crash != "") why = crash
-    if (!suite) print substr(name (place == "" ? "" : " (" place ")") ": " why, 1, 240)
+    gsub(/\033\[[0-9;]*m/, "", why)
+    if (!suite) print substr(name (place == "" ? "" : " (" place ")") ": " why, 1, 300)
     name = ""
 }

@@ -76,7 +76,7 @@ run_tests 1 $(files_of "$@" | grep "/$alone\$") || failed=yes
 if [ -n "$failed" ]; then
     tail -n 120 "$work/log"
     say "failed; all of the output is in .cache/browser/log"
-    awk -f "$root/tests/digest.awk" "$work/log"
+    awk -f "$root/tests/tap-failures.awk" "$work/log" | head -n 15
     exit 1
 fi
 awk '/^# (tests|pass|fail|skipped) / { count[$2] += $3 }

@@ -252,7 +252,7 @@ impl Bucket {
                 self.banked = (self.banked + self.left - rate).min(most);
             }
             self.left = rate;
-        } else if self.banked > 0.0 && self.left < rate {
+        } else if rate < burst_rate && self.banked > 0.0 && self.left < rate {
             let lent = ((burst_rate - rate) * seconds).min(self.banked).min(rate - self.left);
             self.banked -= lent;
             self.left += lent;

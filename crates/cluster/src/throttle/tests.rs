@@ -93,6 +93,24 @@ fn idle_time_is_banked_and_spent_at_the_burst_rate_only() {
     assert!((3000.0..3600.0).contains(&spent), "{spent}");
 }
 
+/// A rate above that of bursts lends nothing: it must not take back either, nor fill the bank.
+#[test]
+fn a_rate_raised_above_bursts_is_given_whole_and_banks_nothing() {
+    let start = Instant::now();
+    let budget = Budget::new(400.0, start);
+    // A hundred seconds put 40,000 into the bank.
+    let raised = start + Duration::from_secs(100);
+    assert!(budget.admit(any(), raised).is_ok());
+    budget.set_rate(10_000.0, raised);
+    budget.pay(any(), 20_000.0, raised + Duration::from_secs(1));
+    let given = raised + Duration::from_millis(2_500);
+    assert!(budget.admit(any(), given).is_ok(), "a second and a half give back 15,000");
+    budget.set_rate(400.0, given);
+    budget.pay(any(), 70_000.0, given);
+    let later = given + Duration::from_secs(60);
+    assert!(budget.admit(any(), later).is_err(), "24,000 come in a minute, and 40,000 from the bank");
+}
+
 #[test]
 fn what_is_spare_leaves_half_for_others() {
     let start = Instant::now();

@@ -188,7 +188,12 @@ impl Worker {
                 self.publish();
                 Ok(())
             }
-            Err(EngineError::DiskFull { .. }) => Err(CommitError::DiskFull),
+            Err(EngineError::DiskFull { .. }) => {
+                // Nothing new is to be seen, but readers must not hold on to tables that merges have replaced:
+                // that is where room comes from.
+                self.publish();
+                Err(CommitError::DiskFull)
+            }
             Err(error) => stop_the_node(&error),
         };
         self.counters.groups.fetch_add(1, Ordering::Relaxed);

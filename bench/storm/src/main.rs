@@ -196,7 +196,6 @@ fn tune(tuning: &mut Tuning, name: &str, value: u64) {
         "level0" => tuning.level0_threshold = value as u8,
         "ratio" => tuning.level_ratio_max = value as f64,
         "compactors" => tuning.compactors = value as usize,
-        "blob-bytes" => tuning.blob_bytes = value as u32,
         "block-kib" => tuning.block_bytes = (value << 10) as u32,
         _ => panic!("there is no knob {name}"),
     }

@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 use crate::config::{Config, LogFormat};
 
 /// The storage engine reports each flush as news; that is for those who work on it.
-const QUIET: &str = "fjall=warn,lsm_tree=warn";
+const QUIET: &str = "lsm_tree=warn";
 
 /// Starts logging to standard error; standard output is kept for the line that says "ready".
 pub fn start(config: &Config) -> anyhow::Result<()> {

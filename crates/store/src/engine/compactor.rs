@@ -1,27 +1,23 @@
 //! Threads that merge tables.
 //!
-//! fjall's own workers do three jobs from one queue: they rotate write buffers, flush them, and merge
-//! tables. A merge takes seconds, and a flush that waits behind one makes writers wait for it. With
-//! several workers the first never merges, but it takes merge requests from the queue and puts them
-//! back for as long as the others are busy, which burns a core. So fjall gets one worker and a
-//! strategy that never merges, and the merging happens here: flushes never wait, and a merge that
-//! fails (a full disk) is tried again later instead of making the whole engine refuse writes.
+//! A merge that finds the disk full is tried again later; the tables are as they were.
 //!
-//! The threads run at normal priority. A merge ends with syncs under a lock that readers and the
-//! committer need, and on a busy machine a thread of low priority holds it for hundreds of
-//! milliseconds.
+//! The threads run at normal priority. A merge ends with syncs under a lock that readers need, and on
+//! a busy machine a thread of low priority holds it for hundreds of milliseconds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use fjall::AbstractTree;
+use lsm_tree::AbstractTree;
 use parking_lot::{Condvar, Mutex};
 
-use super::Keyspace;
-use super::disk::Shared;
+use super::error::read_error;
+use super::shared::{Fuse, Shared};
+use super::tree::Tree;
 use super::tuning::Tuning;
+use super::{EngineError, Keyspace};
 
 /// How long a compactor waits before it looks again while writes come in. Flushes end without
 /// telling us.
@@ -30,7 +26,7 @@ const POLL: Duration = Duration::from_millis(25);
 /// commit.
 const TIDY_POLLS: u32 = 80;
 const IDLE_POLLS: u32 = 200;
-/// fjall's trees have seven levels.
+/// Trees have seven levels.
 const LAST_LEVEL: usize = 6;
 /// A tree is untidy when more than one part in this many lies above its last level.
 const UNTIDY_SHARE: u64 = 10;
@@ -102,6 +98,7 @@ impl Compactors {
 }
 
 fn run(shared: &Shared, signal: &Signal) {
+    let _fuse = Fuse(shared);
     let (mut idle, mut last_seen) = (0, 0);
     loop {
         let seen = {
@@ -115,13 +112,18 @@ fn run(shared: &Shared, signal: &Signal) {
             idle = 0;
         }
         match merge_some(shared, signal, idle >= TIDY_POLLS) {
-            Ok(true) => {}
+            Ok(true) => shared.merges_lack_room.store(false, Ordering::Relaxed),
             Ok(false) => {
                 idle += 1;
                 rest(signal, seen, idle);
             }
-            // Most likely the disk is full. The tables are as they were.
-            Err(_) => thread::sleep(FAILURE_PAUSE),
+            // The tables are as they were, and there may be room later.
+            Err(error) if error.is_want_of_room() => {
+                shared.merges_lack_room.store(true, Ordering::Relaxed);
+                thread::sleep(FAILURE_PAUSE);
+            }
+            // A tree that cannot be merged grows until it cannot be read.
+            Err(error) => return shared.stop(&format!("a merge failed: {error}")),
         }
     }
 }
@@ -142,15 +144,14 @@ fn rest(signal: &Signal, seen: u64, idle: u32) {
 }
 
 /// Does one merge where it is needed most. Returns whether there was one to do.
-fn merge_some(shared: &Shared, signal: &Signal, tidy: bool) -> fjall::Result<bool> {
-    let mut order: Vec<_> =
-        Keyspace::ALL.into_iter().filter_map(|k| Some((k, shared.existing(k)?))).collect();
-    order.sort_by_key(|(_, handle)| std::cmp::Reverse(handle.tree.l0_run_count()));
-    for (keyspace, handle) in order {
+fn merge_some(shared: &Shared, signal: &Signal, tidy: bool) -> Result<bool, EngineError> {
+    let mut order: Vec<_> = shared.existing_trees().collect();
+    order.sort_by_key(|(_, tree)| std::cmp::Reverse(tree.runs()));
+    for (keyspace, tree) in order {
         if std::mem::replace(&mut signal.state.lock().busy[keyspace as usize], true) {
             continue;
         }
-        let merged = merge(shared, keyspace, handle, tidy);
+        let merged = merge(shared, keyspace, tree, tidy);
         signal.state.lock().busy[keyspace as usize] = false;
         if merged? {
             signal.merges.fetch_add(1, Ordering::Relaxed);
@@ -160,25 +161,26 @@ fn merge_some(shared: &Shared, signal: &Signal, tidy: bool) -> fjall::Result<boo
     Ok(false)
 }
 
-fn merge(shared: &Shared, keyspace: Keyspace, handle: &fjall::Keyspace, tidy: bool) -> fjall::Result<bool> {
-    let tree = &handle.tree;
+fn merge(shared: &Shared, keyspace: Keyspace, merged: &Tree, tidy: bool) -> Result<bool, EngineError> {
+    let tree = &merged.tree;
     let before = tree.current_version();
     let id = before.id();
     let strategy = match tidy && is_untidy(tree, &shared.tuning) {
         true => shared.tuning.tidy_strategy(),
         false => shared.tuning.strategy(tree.disk_space()),
     };
-    tree.compact(Arc::new(strategy), shared.oldest_read())?;
+    tree.compact(Arc::new(strategy), shared.points.oldest()).map_err(read_error)?;
     // A flush that ended meanwhile also changes the version; looking once more than needed is cheap.
-    let merged = tree.current_version().id() != id;
-    if merged {
+    let is_changed = tree.current_version().id() != id;
+    if is_changed {
+        merged.count_runs();
         shared.leftovers.hold_version(keyspace, before);
     }
-    Ok(merged)
+    Ok(is_changed)
 }
 
 /// Whether what lies above the last level, where deleted data may hide, is a large part of the tree.
-fn is_untidy(tree: &fjall::AnyTree, tuning: &Tuning) -> bool {
+fn is_untidy(tree: &lsm_tree::AnyTree, tuning: &Tuning) -> bool {
     let above: usize = (0..LAST_LEVEL).map(|level| tree.level_table_count(level).unwrap_or(0)).sum();
     above as u64 * tuning.table_bytes * UNTIDY_SHARE > tree.disk_space()
 }

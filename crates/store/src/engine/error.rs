@@ -12,6 +12,13 @@ pub enum EngineError {
     /// Do not start: another process owns the directory.
     #[error("the data directory {} is in use by another process", .0.display())]
     Locked(PathBuf),
+    /// Do not start: the directory was written before the storage engine got its present form.
+    #[error(
+        "the data directory {} was written by an earlier version of the server, whose files this one cannot read; \
+         read the data with that version and write it to a new directory",
+        .0.display()
+    )]
+    Outdated(PathBuf),
     /// Do not start, or stop: stored data does not read back. Restore from another copy.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
@@ -25,4 +32,37 @@ pub enum EngineError {
     /// The operating system failed us.
     #[error("input/output error in the storage engine: {0}")]
     Io(#[from] io::Error),
+}
+
+impl EngineError {
+    /// Whether it may be gone once there is room again.
+    pub(super) fn is_want_of_room(&self) -> bool {
+        matches!(self, EngineError::Io(error) if is_want_of_room(error))
+    }
+}
+
+/// Whether the system had no room on disk, or no file to open, at this moment.
+pub(super) fn is_want_of_room(error: &io::Error) -> bool {
+    let is_out_of_files = || {
+        [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE]
+            .iter()
+            .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    };
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) || is_out_of_files()
+}
+
+/// What a tree's failure means.
+pub(super) fn read_error(error: lsm_tree::Error) -> EngineError {
+    match error {
+        lsm_tree::Error::Io(error) => io_error(error),
+        other => EngineError::Corrupt(other.to_string()),
+    }
+}
+
+fn io_error(error: io::Error) -> EngineError {
+    match error.kind() {
+        // A file that ends too early or does not parse was written whole once.
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => EngineError::Corrupt(error.to_string()),
+        _ => EngineError::Io(error),
+    }
 }

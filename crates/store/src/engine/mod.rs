@@ -21,13 +21,18 @@ mod batch;
 mod compactor;
 mod disk;
 mod error;
-mod janitor;
+mod flusher;
+mod journal;
 mod memory;
+mod points;
 mod scan;
+mod shared;
 mod space;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod tuning;
+mod writer;
 
 use std::ops::Bound;
 use std::sync::Arc;

@@ -3,10 +3,13 @@
 use std::ops::Bound;
 
 use bytes::Bytes;
+use lsm_tree::{Guard, IterGuardImpl};
 
-use super::disk;
-use super::error::EngineError;
+use super::error::{EngineError, read_error};
 use super::memory;
+
+/// An iterator over a tree. It holds on to the tables and write buffers that it reads.
+pub(super) type TreeScan = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send>;
 
 /// Entries of a range.
 pub struct Scan {
@@ -15,7 +18,7 @@ pub struct Scan {
 
 enum Source {
     Empty,
-    Disk { iter: fjall::Iter, reverse: bool },
+    Disk { iter: TreeScan, reverse: bool },
     Memory(memory::Cursor),
 }
 
@@ -24,7 +27,7 @@ impl Scan {
         Scan { source: Source::Empty }
     }
 
-    pub(super) fn disk(iter: Option<fjall::Iter>, reverse: bool) -> Scan {
+    pub(super) fn disk(iter: Option<TreeScan>, reverse: bool) -> Scan {
         match iter {
             Some(iter) => Scan { source: Source::Disk { iter, reverse } },
             None => Scan::empty(),
@@ -40,7 +43,7 @@ impl Scan {
             Source::Empty => None,
             Source::Disk { iter, reverse } => {
                 let entry = step(iter, *reverse)?;
-                Some(entry.key().map(Bytes::from).map_err(disk::read_error))
+                Some(entry.key().map(Bytes::from).map_err(read_error))
             }
             Source::Memory(cursor) => cursor.next().map(|(key, _)| Ok(key)),
         }
@@ -55,11 +58,7 @@ impl Iterator for Scan {
             Source::Empty => None,
             Source::Disk { iter, reverse } => {
                 let entry = step(iter, *reverse)?.into_inner();
-                Some(
-                    entry
-                        .map(|(key, value)| (Bytes::from(key), Bytes::from(value)))
-                        .map_err(disk::read_error),
-                )
+                Some(entry.map(|(key, value)| (Bytes::from(key), Bytes::from(value))).map_err(read_error))
             }
             Source::Memory(cursor) => cursor.next().map(Ok),
         }
@@ -85,7 +84,7 @@ impl Iterator for Keys {
     }
 }
 
-fn step(iter: &mut fjall::Iter, reverse: bool) -> Option<fjall::Guard> {
+fn step(iter: &mut TreeScan, reverse: bool) -> Option<IterGuardImpl> {
     if reverse { iter.next_back() } else { iter.next() }
 }
 

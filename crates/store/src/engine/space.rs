@@ -1,14 +1,14 @@
-//! Keeps fjall from ever meeting a full disk.
+//! Keeps the engine from meeting a full disk.
 //!
-//! When a write to its journal fails, or a flush does, fjall refuses all further writes until it is
-//! opened again. Nothing acknowledged is lost, but a server that must be restarted because a disk was
-//! full for a minute is not what an operator wants. So commits are refused while there is still room
-//! for everything that background work may yet write: the write buffers, one more journal, and the
-//! output of the largest merge. Refusing is cheap and leaves no trace, and commits are taken again as
-//! soon as there is room.
+//! What was acknowledged must go to tables one day, and merges need room before they give room back.
+//! So commits are refused while there is still space for everything that background work may yet
+//! write: the write buffers, one more journal segment, and the output of the largest merge. Refusing
+//! is cheap and leaves no trace, and commits are taken again as soon as there is room.
 //!
-//! The operator's limit on disk use works the same way, against what our own files occupy and write
-//! buffers will. A merge may exceed it for a moment by the size of its output.
+//! The operator's limit on disk use works the same way, against what tables occupy, write buffers will,
+//! and the journal must keep. A merge may exceed it for a moment by the size of its output, and the
+//! journal's files, which are written over again and again, by theirs: at most some hundred MiB that do
+//! not grow with the data.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,77 +18,115 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::EngineError;
+use super::shared::JOURNAL_FOLDER;
 
-/// The file system is asked again after this time, or sooner when much has been written.
+/// The figures are measured anew after this time, or sooner when much has been written.
 const MEASURE_EVERY: Duration = Duration::from_millis(500);
 const MEASURE_BYTES: u64 = 16 << 20;
+/// A commit that finds older figures than this measures itself: it is the first after a rest.
+const STALE_AFTER: Duration = Duration::from_secs(2);
+
 pub(super) struct Space {
     path: PathBuf,
     reserve: u64,
     limit: AtomicU64,
     refused: AtomicU64,
-    measured: Mutex<Measured>,
-}
-
-struct Measured {
-    at: Instant,
-    used: u64,
-    free: u64,
-    /// Bytes committed since.
-    since: u64,
+    used: AtomicU64,
+    free: AtomicU64,
+    /// Bytes committed since the figures were measured.
+    since: AtomicU64,
+    /// When that was; held while somebody measures.
+    measured: Mutex<Instant>,
 }
 
 impl Space {
     pub fn new(path: &Path, reserve: u64, limit: Option<u64>) -> Space {
-        let measured = measure(path);
-        Space {
+        let space = Space {
             path: path.to_owned(),
             reserve,
             limit: AtomicU64::new(limit.unwrap_or(u64::MAX)),
             refused: AtomicU64::new(0),
-            measured: Mutex::new(measured),
-        }
+            used: AtomicU64::new(0),
+            free: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+            measured: Mutex::new(Instant::now()),
+        };
+        space.measure();
+        space
     }
 
-    /// Admits a batch of so many bytes, or refuses it. `buffered` bytes are in write buffers and will
-    /// go to tables.
-    pub fn admit(&self, bytes: u64, buffered: u64) -> Result<(), EngineError> {
-        let mut measured = self.measured.lock();
-        if measured.since >= MEASURE_BYTES || measured.at.elapsed() >= MEASURE_EVERY {
-            *measured = measure(&self.path);
+    /// Admits a batch of so many bytes, or refuses it. `pending` bytes are in write buffers and in the journal.
+    pub fn admit(&self, bytes: u64, pending: u64) -> Result<(), EngineError> {
+        // Where somebody is measuring, there is nothing to do and no reason to wait.
+        let is_stale = self.measured.try_lock().is_some_and(|at| at.elapsed() >= STALE_AFTER);
+        if is_stale {
+            self.measure();
         }
-        if self.fits(&measured, bytes, buffered) {
-            measured.since += bytes;
-            return Ok(());
+        let mut fits = self.fits(bytes, pending);
+        if !fits {
+            // The figures may be stale to our disadvantage: space may just have been freed.
+            self.measure();
+            fits = self.fits(bytes, pending);
         }
-        // The figures may be stale to our disadvantage: space may just have been freed.
-        if measured.since > 0 {
-            *measured = measure(&self.path);
-            if self.fits(&measured, bytes, buffered) {
-                measured.since += bytes;
-                return Ok(());
-            }
+        if !fits {
+            return Err(self.refuse());
         }
-        self.refused.fetch_add(1, Ordering::Relaxed);
-        Err(EngineError::DiskFull { used: measured.used, free: measured.free })
+        self.since.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
     }
 
-    fn fits(&self, measured: &Measured, bytes: u64, buffered: u64) -> bool {
+    fn fits(&self, bytes: u64, pending: u64) -> bool {
         // The batch goes to the journal and later to a table, as does what came since.
-        let pending = measured.since + bytes + buffered + bytes;
-        let limit = self.limit.load(Ordering::Relaxed);
-        measured.free >= self.reserve.saturating_add(pending)
-            && measured.used.saturating_add(pending) <= limit
+        let pending = self.since.load(Ordering::Relaxed) + bytes + pending + bytes;
+        let (used, free) = (self.used.load(Ordering::Relaxed), self.free.load(Ordering::Relaxed));
+        free >= self.reserve.saturating_add(pending)
+            && used.saturating_add(pending) <= self.limit.load(Ordering::Relaxed)
+    }
+
+    pub fn refuse(&self) -> EngineError {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        let (used, free) = (self.used.load(Ordering::Relaxed), self.free.load(Ordering::Relaxed));
+        EngineError::DiskFull { used, free }
+    }
+
+    /// Measures if it is time to. Called by a thread that can wait: looking at folders takes long while
+    /// their files come and go.
+    pub fn measure_if_due(&self) {
+        let since = self.since.load(Ordering::Relaxed);
+        if since >= MEASURE_BYTES || (since > 0 && self.measured.lock().elapsed() >= MEASURE_EVERY) {
+            self.measure();
+        }
+    }
+
+    /// A file system that does not answer is taken to have room; a real shortage then shows as an error.
+    fn measure(&self) {
+        let mut measured = self.measured.lock();
+        let seen = self.since.load(Ordering::Relaxed);
+        self.used.store(occupied(&self.path, false).unwrap_or(0), Ordering::Relaxed);
+        self.free.store(free(&self.path).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.since.fetch_sub(seen, Ordering::Relaxed);
+        *measured = Instant::now();
+    }
+
+    /// A write that met a full disk in spite of all is a refusal like any other.
+    pub fn translate(&self, error: EngineError) -> EngineError {
+        match error {
+            error if error.is_want_of_room() => {
+                self.measure();
+                self.refuse()
+            }
+            other => other,
+        }
     }
 
     pub fn set_limit(&self, limit: Option<u64>) {
         self.limit.store(limit.unwrap_or(u64::MAX), Ordering::Relaxed);
         // Judge the next commit by fresh figures.
-        *self.measured.lock() = measure(&self.path);
+        self.measure();
     }
 
     pub fn used(&self) -> u64 {
-        occupied(&self.path).unwrap_or(0)
+        occupied(&self.path, true).unwrap_or(0)
     }
 
     pub fn free(&self) -> Option<u64> {
@@ -100,24 +138,14 @@ impl Space {
     }
 }
 
-/// A file system that does not answer is taken to have room; a real shortage then shows as an error.
-fn measure(path: &Path) -> Measured {
-    Measured {
-        at: Instant::now(),
-        used: occupied(path).unwrap_or(0),
-        free: free(path).unwrap_or(u64::MAX),
-        since: 0,
-    }
-}
-
 fn free(path: &Path) -> Option<u64> {
     let stat = rustix::fs::statvfs(path).ok()?;
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Blocks that the files below a directory occupy. Journals are created larger than they are, so
-/// lengths would not do. Directories nest three deep; files come and go while we look.
-fn occupied(path: &Path) -> io::Result<u64> {
+/// Blocks that the files below a directory occupy, those of the journal only if asked for. Directories
+/// nest three deep; files come and go while we look.
+fn occupied(path: &Path, with_journal: bool) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
     let mut bytes = 0;
     let mut folders = vec![(path.to_owned(), 0)];
@@ -128,7 +156,10 @@ fn occupied(path: &Path) -> io::Result<u64> {
                 continue;
             };
             if metadata.is_dir() && depth < 4 {
-                folders.push((entry?.path(), depth + 1));
+                let folder = entry?.path();
+                if with_journal || !folder.ends_with(JOURNAL_FOLDER) {
+                    folders.push((folder, depth + 1));
+                }
             } else {
                 bytes += metadata.blocks() * 512;
             }

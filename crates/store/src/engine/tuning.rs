@@ -1,11 +1,14 @@
-//! How fjall is set up. Each figure was measured with `bench/storm`; the record of what was tried
+//! How the trees are set up. Each figure was measured with `bench/storm`; the record of what was tried
 //! is `docs/decisions/0002-storage-engine-tuning.md`.
 
-use std::sync::Arc;
+use std::path::Path;
 
-use fjall::compaction::Leveled;
-use fjall::config::{BlockSizePolicy, BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
-use fjall::{KeyspaceCreateOptions, KvSeparationOptions};
+use lsm_tree::compaction::Leveled;
+use lsm_tree::config::{
+    BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry,
+    RestartIntervalPolicy,
+};
+use lsm_tree::{CompressionType, Config, SequenceNumberCounter};
 
 use super::Keyspace;
 
@@ -16,7 +19,7 @@ pub struct Tuning {
     /// a flush lasts.
     pub memtable_bytes: u64,
     /// Size of one table file. The last table of a compaction is synced under a lock that readers
-    /// and the committer need, so small tables keep stalls short.
+    /// need, so small tables keep their stalls short.
     pub table_bytes: u64,
     /// Tables in the first level that start a compaction.
     pub level0_threshold: u8,
@@ -24,8 +27,6 @@ pub struct Tuning {
     pub level_ratio_max: f64,
     /// Compactions that may run at once.
     pub compactors: usize,
-    /// Documents of at least this many bytes are kept apart from the tree; 0 keeps them in it.
-    pub blob_bytes: u32,
     /// Bytes of a data block.
     pub block_bytes: u32,
 }
@@ -38,34 +39,32 @@ impl Default for Tuning {
             level0_threshold: 4,
             level_ratio_max: 16.0,
             compactors: 1,
-            blob_bytes: 0,
             block_bytes: 4 << 10,
         }
     }
 }
 
 impl Tuning {
-    /// Options with which a keyspace is created; they are stored with it and hold for its life.
-    pub(super) fn create_options(&self, keyspace: Keyspace) -> KeyspaceCreateOptions {
-        let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
-        let mut options = KeyspaceCreateOptions::default()
-            .max_memtable_size(u64::MAX)
-            .data_block_size_policy(BlockSizePolicy::all(self.block_bytes))
-            .compaction_strategy(Arc::new(never()));
-        options = match keyspace {
-            Keyspace::Item | Keyspace::Meta => options.filter_policy(FilterPolicy::all(filter)),
-            // These are read by ranges, which cannot use a filter.
-            Keyspace::Index | Keyspace::Feed | Keyspace::Log => {
-                options.filter_policy(FilterPolicy::all(FilterPolicyEntry::None))
+    /// How the tree of a keyspace is opened.
+    pub(super) fn config(&self, keyspace: Keyspace, path: &Path, sequence: &SequenceNumberCounter) -> Config {
+        let filter = match keyspace {
+            Keyspace::Item | Keyspace::Meta => {
+                FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0))
             }
+            // These are read by ranges, which cannot use a filter.
+            Keyspace::Index | Keyspace::Feed | Keyspace::Log => FilterPolicyEntry::None,
         };
-        if keyspace == Keyspace::Item && self.blob_bytes > 0 {
-            let blobs = KvSeparationOptions::default()
-                .separation_threshold(self.blob_bytes)
-                .file_target_size(4 * self.table_bytes);
-            options = options.with_kv_separation(Some(blobs));
-        }
-        options
+        // What the tree thinks is visible does not matter: readers bring their own sequence numbers.
+        let visible = SequenceNumberCounter::default();
+        Config::new(path, sequence.clone(), visible)
+            .data_block_size_policy(BlockSizePolicy::all(self.block_bytes))
+            .data_block_restart_interval_policy(RestartIntervalPolicy::new([10, 16]))
+            .data_block_compression_policy(CompressionPolicy::new([
+                CompressionType::None,
+                CompressionType::None,
+                CompressionType::Lz4,
+            ]))
+            .filter_policy(FilterPolicy::all(filter))
     }
 
     /// The strategy that our own compactors use on a tree of this size.
@@ -92,9 +91,4 @@ impl Tuning {
             .with_table_target_size(self.table_bytes)
             .with_level_ratio_policy(vec![2.0])
     }
-}
-
-/// A strategy that leaves all merging to our own compactors; see `compactor`.
-fn never() -> Leveled {
-    Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 48)
 }

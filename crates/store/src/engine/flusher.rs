@@ -1,0 +1,135 @@
+//! A thread that puts write buffers into tables, and takes out what flushes and merges leave behind.
+//!
+//! A version of a tree that nobody reads any more is dropped by the tree while it holds the lock that
+//! every reader needs. Dropping it means freeing a write buffer node by node, and deleting the tables
+//! that a merge replaced; together that took up to 400 ms on the benchmark machine. We cannot move
+//! that drop, but we can make it cheap: while we hold another reference to the write buffers and the
+//! versions, it only counts down, and the real one happens here, without a lock.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use lsm_tree::{AbstractTree, Memtable};
+use parking_lot::Mutex;
+
+use super::shared::{Fuse, Shared};
+use super::{EngineError, Keyspace};
+
+const EVERY: Duration = Duration::from_millis(50);
+/// How often it looks for versions that nobody reads any more.
+const SWEEP_EVERY: Duration = Duration::from_millis(500);
+/// Replaced versions of one keyspace that we hold for a long-lived snapshot's sake before we let
+/// them go anyway.
+const VERSIONS_MAX: usize = 8;
+/// Journal segments that are held before what the oldest holds goes to tables. They are replayed
+/// after a kill.
+const SEGMENTS_MAX: usize = 3;
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+
+/// References that keep the trees' own drops cheap.
+#[derive(Default)]
+pub(super) struct Leftovers {
+    buffers: Mutex<Vec<Arc<Memtable>>>,
+    versions: Mutex<[Vec<Box<dyn Any + Send>>; Keyspace::ALL.len()]>,
+}
+
+impl Leftovers {
+    /// Holds on to a write buffer that is about to be flushed.
+    pub fn hold_buffer(&self, buffer: Arc<Memtable>) {
+        self.buffers.lock().push(buffer);
+    }
+
+    /// Holds on to the version, and thereby the tables, that a merge is about to replace.
+    pub fn hold_version(&self, keyspace: Keyspace, version: impl Any + Send) {
+        self.versions.lock()[keyspace as usize].push(Box::new(version));
+    }
+
+    fn drop_buffers(&self) {
+        let unused = |buffer: &mut Arc<Memtable>| Arc::strong_count(buffer) == 1;
+        let dropped: Vec<_> = self.buffers.lock().extract_if(.., unused).collect();
+        drop(dropped);
+    }
+
+    fn drop_versions(&self, shared: &Shared) {
+        if self.versions.lock().iter().all(Vec::is_empty) && self.buffers.lock().is_empty() {
+            return;
+        }
+        shared.refresh_point();
+        let oldest_read = shared.points.oldest();
+        for (keyspace, tree) in shared.existing_trees() {
+            tree.forget_versions(oldest_read);
+            let free = tree.tree.version_free_list_len() == 0;
+            let mut versions = self.versions.lock();
+            let held = &mut versions[keyspace as usize];
+            let count = if free { held.len() } else { held.len().saturating_sub(VERSIONS_MAX) };
+            let dropped: Vec<_> = held.drain(..count).collect();
+            drop(versions);
+            drop(dropped);
+        }
+    }
+}
+
+pub(super) struct Flusher {
+    stop: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Flusher {
+    pub fn start(shared: &Arc<Shared>) -> Flusher {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (shared, stopped) = (Arc::clone(shared), Arc::clone(&stop));
+        let thread = thread::Builder::new().name("flusher".into()).spawn(move || run(&shared, &stopped));
+        let thread = thread.expect("the system gives us a thread at start");
+        Flusher { stop, thread: Mutex::new(Some(thread)) }
+    }
+
+    /// Has full write buffers flushed now rather than soon.
+    pub fn wake(&self) {
+        if let Some(thread) = self.thread.lock().as_ref() {
+            thread.thread().unpark();
+        }
+    }
+
+    pub fn join(&self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.lock().take() {
+            thread.thread().unpark();
+            // A flusher that panicked has nothing more to do, and we are on our way out.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Shared, stopped: &AtomicBool) {
+    let _fuse = Fuse(shared);
+    let mut swept = Instant::now();
+    while !stopped.load(Ordering::Acquire) {
+        thread::park_timeout(EVERY);
+        if let Err(error) = flush_due(shared, stopped) {
+            shared.flush_failed(&error);
+            // Not parked: commits would wake it again and again.
+            thread::sleep(FAILURE_PAUSE);
+        }
+        shared.make_spare_segment();
+        shared.space.measure_if_due();
+        shared.leftovers.drop_buffers();
+        if swept.elapsed() >= SWEEP_EVERY {
+            shared.leftovers.drop_versions(shared);
+            swept = Instant::now();
+        }
+    }
+}
+
+fn flush_due(shared: &Shared, stopped: &AtomicBool) -> Result<(), EngineError> {
+    for keyspace in shared.due_for_flush(SEGMENTS_MAX) {
+        if stopped.load(Ordering::Acquire) {
+            break;
+        }
+        shared.flush(keyspace)?;
+        shared.leftovers.drop_buffers();
+    }
+    Ok(())
+}

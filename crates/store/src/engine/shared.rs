@@ -1,0 +1,347 @@
+//! What commits, snapshots and background threads have in common: the trees, the journal, and how data gets from
+//! the one to the others.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use lsm_tree::{AbstractTree, Cache, DescriptorTable, SequenceNumberCounter};
+use parking_lot::Mutex;
+
+use super::batch::Batch;
+use super::disk::DiskOptions;
+use super::error::read_error;
+use super::flusher::Leftovers;
+use super::journal;
+use super::points::Points;
+use super::space::Space;
+use super::tree::Tree;
+use super::tuning::Tuning;
+use super::writer::{Buffer, Writer};
+use super::{EngineError, Keyspace, SyncMode};
+
+pub(super) const JOURNAL_FOLDER: &str = "journal";
+/// Bounds on the table files that are kept open.
+const OPEN_TABLES_MIN: usize = 64;
+const OPEN_TABLES_MAX: usize = 8 * 1024;
+/// First-level runs from which there are no commits at all. A tree cannot count more than 255.
+const RUNS_MAX: usize = 60;
+/// How many times its size a write buffer may reach before there are no commits until it is flushed.
+const BUFFERS_MAX: u64 = 8;
+
+/// What snapshots and background threads hold on to.
+pub(super) struct Shared {
+    pub tuning: Tuning,
+    path: PathBuf,
+    cache: Arc<Cache>,
+    descriptors: Arc<DescriptorTable>,
+    /// Numbers batches, and versions of trees in between.
+    sequence: SequenceNumberCounter,
+    pub points: Points,
+    pub space: Space,
+    pub leftovers: Leftovers,
+    trees: [OnceLock<Tree>; Keyspace::ALL.len()],
+    /// Held while a tree is created, which must happen once.
+    creating: Mutex<()>,
+    /// What a commit needs, held while one is under way.
+    pub writer: Mutex<Writer>,
+    /// Whether all write buffers are to be flushed, however small.
+    wants_flush: AtomicBool,
+    /// Whether the last flush, and the last merge, found no room.
+    flushes_lack_room: AtomicBool,
+    pub merges_lack_room: AtomicBool,
+    /// Held for the life of the engine; the system releases it with the process.
+    _lock: File,
+}
+
+/// How far flushes and merges are behind the commits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Backlog {
+    None,
+    /// A commit waits a little.
+    Large,
+    /// A commit waits.
+    TooLarge,
+}
+
+impl Shared {
+    pub fn open(options: &DiskOptions) -> Result<Shared, EngineError> {
+        let path = options.path.clone();
+        std::fs::create_dir_all(&path)?;
+        if path.join("keyspaces").exists() {
+            return Err(EngineError::Outdated(path));
+        }
+        let lock = lock(&path)?;
+        let sequence = SequenceNumberCounter::new(1);
+        let cache = Arc::new(Cache::with_capacity_bytes(options.cache_bytes));
+        let descriptors = Arc::new(DescriptorTable::new(open_tables()));
+        let trees: [OnceLock<Tree>; Keyspace::ALL.len()] = Default::default();
+        let tuning = options.tuning.clone();
+        for keyspace in Keyspace::ALL {
+            let folder = path.join(keyspace.name());
+            if folder.exists() {
+                let config = tuning.config(keyspace, &folder, &sequence);
+                let config = config.use_cache(cache.clone()).use_descriptor_table(Some(descriptors.clone()));
+                let _ = trees[keyspace as usize].set(Tree::open(config)?);
+            }
+        }
+        let writer = Writer::open(&path.join(JOURNAL_FOLDER), &trees)?;
+        // What a killed process has created must not be forgotten once something is built on it.
+        sync_folders(&path)?;
+        sequence.fetch_max(writer.journal.last() + 1);
+        for tree in trees.iter().filter_map(OnceLock::get) {
+            sequence.fetch_max(tree.tree.get_highest_seqno().unwrap_or(0) + 1);
+        }
+        Ok(Shared {
+            tuning,
+            path,
+            cache,
+            descriptors,
+            points: Points::new(sequence.get()),
+            space: Space::new(&options.path, options.reserve_bytes, options.disk_limit_bytes),
+            sequence,
+            leftovers: Leftovers::default(),
+            trees,
+            creating: Mutex::new(()),
+            wants_flush: AtomicBool::new(false),
+            flushes_lack_room: AtomicBool::new(false),
+            merges_lack_room: AtomicBool::new(false),
+            writer: Mutex::new(writer),
+            _lock: lock,
+        })
+    }
+
+    /// The tree of a keyspace, unless nothing was ever written to it.
+    pub fn existing(&self, keyspace: Keyspace) -> Option<&Tree> {
+        self.trees[keyspace as usize].get()
+    }
+
+    pub fn existing_trees(&self) -> impl Iterator<Item = (Keyspace, &Tree)> {
+        Keyspace::ALL.into_iter().filter_map(|keyspace| Some((keyspace, self.existing(keyspace)?)))
+    }
+
+    pub fn create(&self, keyspace: Keyspace) -> Result<(), EngineError> {
+        let slot = &self.trees[keyspace as usize];
+        if slot.get().is_some() {
+            return Ok(());
+        }
+        let _creating = self.creating.lock();
+        if slot.get().is_none() {
+            let config = self.tuning.config(keyspace, &self.path.join(keyspace.name()), &self.sequence);
+            let config =
+                config.use_cache(self.cache.clone()).use_descriptor_table(Some(self.descriptors.clone()));
+            let tree = Tree::open(config)?;
+            File::open(&self.path)?.sync_all()?;
+            let _ = slot.set(tree);
+        }
+        Ok(())
+    }
+
+    /// Bytes that the journal must keep, and those in write buffers.
+    pub fn held_bytes(&self) -> (u64, u64) {
+        let writer = self.writer.lock();
+        (writer.journal.bytes(), writer.buffered_bytes() + self.sealed_bytes())
+    }
+
+    /// Journals a batch, syncs it if asked to, and lets readers see it. Returns the size of the largest
+    /// write buffer. The trees that it writes to exist.
+    pub fn write(&self, batch: Batch, sync: SyncMode) -> Result<u64, EngineError> {
+        let mut writer = self.writer.lock();
+        writer.check()?;
+        let sequence = self.sequence.next();
+        let floors = writer.floors(sequence);
+        let written = writer.journal.append(sequence, &batch.writes, &floors);
+        written.map_err(|error| writer.refuse(error))?;
+        if sync == SyncMode::Durable {
+            let synced = writer.journal.sync();
+            synced.map_err(|error| writer.stop(&error))?;
+        }
+        for write in batch.writes {
+            let keyspace = write.keyspace;
+            let Some(tree) = self.existing(keyspace) else { continue };
+            writer.buffers[keyspace as usize].get_or_insert_with(|| Buffer::of(tree)).insert(sequence, write);
+        }
+        self.points.advance(sequence + 1);
+        Ok(writer.largest_buffer())
+    }
+
+    /// Moves the latest point on in times without commits, so that replaced tables can go.
+    pub fn refresh_point(&self) {
+        if let Some(_between_commits) = self.writer.try_lock() {
+            self.points.advance(self.sequence.get());
+        }
+    }
+
+    fn sealed_bytes(&self) -> u64 {
+        self.existing_trees().map(|(_, tree)| tree.sealed_bytes()).sum()
+    }
+
+    pub fn cache_bytes(&self) -> u64 {
+        self.cache.size()
+    }
+
+    /// Has all write buffers flushed, however small.
+    pub fn want_flush(&self) {
+        self.wants_flush.store(true, Ordering::Relaxed);
+    }
+
+    /// How far flushes and merges are behind. Refused where there is no hope of their catching up.
+    pub fn backlog(&self) -> Result<Backlog, EngineError> {
+        let writer = self.writer.lock();
+        writer.check()?;
+        let buffered = self.existing_trees().map(|(keyspace, tree)| {
+            let buffer = writer.buffers[keyspace as usize].as_ref();
+            (buffer.map_or(0, |buffer| buffer.table.size()), tree.sealed_bytes(), tree.runs())
+        });
+        let unit = self.tuning.memtable_bytes;
+        let mut backlog = Backlog::None;
+        for (active, sealed, runs) in buffered {
+            if active + sealed >= BUFFERS_MAX * unit || runs >= RUNS_MAX {
+                backlog = Backlog::TooLarge;
+            } else if active >= 2 * unit && backlog == Backlog::None {
+                backlog = Backlog::Large;
+            }
+        }
+        let lack_room = [&self.flushes_lack_room, &self.merges_lack_room];
+        if backlog == Backlog::TooLarge && lack_room.iter().any(|lack| lack.load(Ordering::Relaxed)) {
+            return Err(self.space.refuse());
+        }
+        Ok(backlog)
+    }
+
+    /// The trees whose write buffers are to be flushed: those that are full, and those that keep the
+    /// journal from being written over.
+    pub fn due_for_flush(&self, segments_max: usize) -> Vec<Keyspace> {
+        let writer = self.writer.lock();
+        let overdue = writer.journal.overdue(segments_max).unwrap_or(0);
+        let all = self.wants_flush.swap(false, Ordering::Relaxed);
+        let is_due = |keyspace: &Keyspace| {
+            let buffer = writer.buffers[*keyspace as usize].as_ref();
+            buffer.is_some_and(|buffer| {
+                let is_full = buffer.table.size() >= self.tuning.memtable_bytes;
+                is_full
+                    || (all && buffer.floor().is_some())
+                    || buffer.is_half_flushed()
+                    || buffer.floor().is_some_and(|floor| floor < overdue)
+            })
+        };
+        Keyspace::ALL.into_iter().filter(is_due).collect()
+    }
+
+    /// Puts what a write buffer holds into tables. Commits go on meanwhile.
+    pub fn flush(&self, keyspace: Keyspace) -> Result<(), EngineError> {
+        let Some(tree) = self.existing(keyspace) else { return Ok(()) };
+        self.seal(keyspace, tree)?;
+        let turn = tree.tree.get_flush_lock();
+        tree.tree.flush(&turn, self.points.oldest()).map_err(read_error)?;
+        drop(turn);
+        tree.count_runs();
+        tree.set_sealed_bytes(0);
+        self.flushes_lack_room.store(false, Ordering::Relaxed);
+        let mut writer = self.writer.lock();
+        if let Some(buffer) = &mut writer.buffers[keyspace as usize] {
+            buffer.flushed();
+        }
+        let oldest = writer.oldest_needed();
+        writer.journal.free_before(oldest);
+        Ok(())
+    }
+
+    /// Has the committer go on in another write buffer.
+    ///
+    /// The tree seals its buffer behind its lock, which may take a while; until then commits go to the
+    /// old one. What a commit that is under way still adds to it is flushed as well, because the
+    /// committer has to be between two batches to be given the new one.
+    fn seal(&self, keyspace: Keyspace, tree: &Tree) -> Result<(), EngineError> {
+        let sealed = tree.tree.rotate_memtable().map(|sealed| (sealed, tree.tree.active_memtable()));
+        let mut writer = self.writer.lock();
+        if let Some((sealed, fresh)) = sealed {
+            if let Some(buffer) = &mut writer.buffers[keyspace as usize] {
+                buffer.replace(fresh);
+            }
+            tree.set_sealed_bytes(tree.sealed_bytes() + sealed.size());
+            self.leftovers.hold_buffer(sealed);
+        }
+        // Tables must not be ahead of the journal: a batch that is lost there would be half in tables.
+        let synced = writer.journal.sync();
+        synced.map_err(|error| writer.stop(&error))
+    }
+
+    /// Makes another journal segment ready before a commit needs it. Where that fails, the commit makes
+    /// one itself, or is told why it cannot.
+    pub fn make_spare_segment(&self) {
+        let place = self.writer.lock().journal.place_for_spare();
+        if let Some(Ok(file)) = place.map(|path| journal::make_spare(&path)) {
+            self.writer.lock().journal.add_spare(file);
+        }
+    }
+
+    /// Takes note of a failed flush. A full disk is waited for: nothing is lost, and commits are refused
+    /// meanwhile. After any other error nobody knows whether there will ever be a flush again, and write buffers
+    /// must not grow for ever.
+    pub fn flush_failed(&self, error: &EngineError) {
+        if error.is_want_of_room() {
+            self.flushes_lack_room.store(true, Ordering::Relaxed);
+        } else {
+            self.stop(&format!("a flush failed: {error}"));
+        }
+    }
+
+    /// Takes no more commits.
+    pub fn stop(&self, reason: &str) {
+        self.writer.lock().stop(&io::Error::other(reason.to_owned()));
+    }
+
+    /// Puts everything into tables, and notes in the journal that nothing of it is needed.
+    pub fn flush_all(&self) -> Result<(), EngineError> {
+        for keyspace in Keyspace::ALL {
+            self.flush(keyspace)?;
+        }
+        let mut writer = self.writer.lock();
+        if writer.journal.bytes() > 0 {
+            let floors = writer.floors(self.sequence.get());
+            writer.journal.begin_segment(&floors)?;
+            writer.journal.sync()?;
+        }
+        Ok(())
+    }
+}
+
+/// Held by a background thread. Without it commits would pile up, so they end when it panics.
+pub(super) struct Fuse<'a>(pub &'a Shared);
+
+impl Drop for Fuse<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop("a thread of the storage engine panicked");
+        }
+    }
+}
+
+/// Table files that may stay open: half of what the process may have, the rest being its connections'.
+/// A table that is not open costs a call to the system for every block that is read from it.
+fn open_tables() -> usize {
+    let allowed = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let half = allowed.map_or(OPEN_TABLES_MAX, |files| files as usize / 2);
+    half.clamp(OPEN_TABLES_MIN, OPEN_TABLES_MAX)
+}
+
+/// Makes the names of a folder durable, and its own name in the folder that it lies in.
+fn sync_folders(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(parent.unwrap_or(Path::new("."))).and_then(|parent| parent.sync_all())
+}
+
+/// Takes the directory for this process.
+fn lock(path: &Path) -> Result<File, EngineError> {
+    let file = File::options().write(true).create(true).truncate(false).open(path.join("lock"))?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(EngineError::Locked(path.to_owned())),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
+}

@@ -113,7 +113,7 @@ fn run(shared: &Shared, stopped: &AtomicBool) {
             // Not parked: commits would wake it again and again.
             thread::sleep(FAILURE_PAUSE);
         }
-        shared.make_spare_segment();
+        shared.tend_journal();
         shared.space.measure_if_due();
         shared.leftovers.drop_buffers();
         if swept.elapsed() >= SWEEP_EVERY {

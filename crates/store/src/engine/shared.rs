@@ -15,7 +15,7 @@ use super::batch::Batch;
 use super::disk::DiskOptions;
 use super::error::read_error;
 use super::flusher::Leftovers;
-use super::journal;
+use super::journal::Spare;
 use super::points::Points;
 use super::space::Space;
 use super::tree::Tree;
@@ -270,12 +270,16 @@ impl Shared {
         synced.map_err(|error| writer.stop(&error))
     }
 
-    /// Makes another journal segment ready before a commit needs it. Where that fails, the commit makes
-    /// one itself, or is told why it cannot.
-    pub fn make_spare_segment(&self) {
-        let place = self.writer.lock().journal.place_for_spare();
-        if let Some(Ok(file)) = place.map(|path| journal::make_spare(&path)) {
-            self.writer.lock().journal.add_spare(file);
+    /// Makes another journal segment ready before a commit needs it, and deletes those that nobody needs. Where
+    /// it cannot be made, the commit makes one itself, or is told why it cannot.
+    pub fn tend_journal(&self) {
+        let (place, surplus) = {
+            let journal = &mut self.writer.lock().journal;
+            (journal.place_for_spare(), journal.take_surplus())
+        };
+        surplus.into_iter().for_each(Spare::delete);
+        if let Some(Ok(spare)) = place.map(Spare::make) {
+            self.writer.lock().journal.add_spare(spare);
         }
     }
 

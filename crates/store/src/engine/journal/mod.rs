@@ -29,6 +29,8 @@ use super::{EngineError, Keyspace};
 
 /// A segment is left for the next one when it has grown to this.
 pub(super) const SEGMENT_BYTES: u64 = 16 << 20;
+/// Free segments that are kept when another one is begun. A burst may have made many.
+const FREE_MAX: usize = 3;
 /// Another segment is made ready when the active one has grown to this and none is free.
 const SPARE_AT: u64 = SEGMENT_BYTES / 4;
 /// The buffer for one record is given back when it was this much larger than usual.
@@ -44,7 +46,9 @@ pub(super) struct Journal {
     /// Segments that still hold something that is not in tables, oldest first.
     pinned: VecDeque<Segment>,
     /// Segments that may be written over, those that were begun first in front.
-    free: VecDeque<File>,
+    free: VecDeque<Spare>,
+    /// Segments that a burst has left and nobody needs.
+    surplus: Vec<Spare>,
     /// The number of the next file.
     files: u64,
     generation: u64,
@@ -56,8 +60,14 @@ pub(super) struct Journal {
     has_failed: bool,
 }
 
-struct Segment {
+/// A file of the journal that may be written over.
+pub(super) struct Spare {
+    path: PathBuf,
     file: File,
+}
+
+struct Segment {
+    spare: Spare,
     generation: u64,
     /// Where the next record goes.
     end: u64,
@@ -70,7 +80,7 @@ struct Segment {
 impl Segment {
     fn sync(&mut self) -> io::Result<()> {
         if self.is_dirty {
-            self.file.sync_data()?;
+            self.spare.file.sync_data()?;
             self.is_dirty = false;
         }
         Ok(())
@@ -93,6 +103,7 @@ impl Journal {
             active: None,
             pinned: VecDeque::new(),
             free,
+            surplus: Vec::new(),
             files,
             generation: newest.map_or(0, |head| head.generation),
             last: newest.map_or(0, |head| head.previous),
@@ -108,22 +119,22 @@ impl Journal {
 
     fn replay(
         &mut self,
-        found: Vec<(Head, File)>,
+        found: Vec<(Head, Spare)>,
         floors: Floors,
         mut apply: impl FnMut(u64, Vec<Write>) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let oldest = floors.into_iter().min().unwrap_or(0);
         let heads: Vec<Head> = found.iter().map(|(head, _)| *head).collect();
-        for (index, (head, file)) in found.into_iter().enumerate() {
+        for (index, (head, spare)) in found.into_iter().enumerate() {
             let next = heads.get(index + 1);
             if next.is_some_and(|next| next.previous < oldest) {
-                self.free.push_back(file);
+                self.free.push_back(spare);
                 continue;
             }
             if self.pinned.is_empty() && head.previous >= oldest {
                 return Err(damaged(&head, "the segments before it are missing"));
             }
-            let segment = read_segment(head, file, next.is_none(), |record| {
+            let segment = read_segment(head, spare, next.is_none(), |record| {
                 let writes = record.writes().ok_or_else(|| damaged(&head, "a record that does not parse"))?;
                 let lacks = |write: &Write| record.sequence >= floors[write.keyspace as usize];
                 let writes: Vec<Write> = writes.into_iter().filter(lacks).collect();
@@ -160,7 +171,7 @@ impl Journal {
         let encoded = record::encode(&mut self.buffer, segment.generation, sequence, writes);
         encoded.ok_or(io::ErrorKind::FileTooLarge)?;
         segment.is_dirty = true;
-        segment.file.write_all_at(&self.buffer, segment.end)?;
+        segment.spare.file.write_all_at(&self.buffer, segment.end)?;
         segment.end += self.buffer.len() as u64;
         segment.last = sequence;
         self.last = sequence;
@@ -185,26 +196,34 @@ impl Journal {
     /// Goes on in another segment, whose head tells how far the tables are.
     pub fn begin_segment(&mut self, floors: &Floors) -> io::Result<()> {
         self.sync()?;
-        let file = match self.free.pop_front() {
-            Some(file) => file,
+        let spare = match self.free.pop_front() {
+            Some(spare) => spare,
             None => self.create_file()?,
         };
         let head = Head { generation: self.generation + 1, previous: self.last, floors: *floors };
-        if let Err(error) = file.write_all_at(&head.encode(), 0) {
-            self.free.push_front(file);
+        if let Err(error) = spare.file.write_all_at(&head.encode(), 0) {
+            self.free.push_front(spare);
             return Err(error);
         }
         // Before the first record: a record must never stand behind the head of the file's last life.
-        self.sync_file(&file)?;
+        self.sync_file(&spare.file)?;
         // A batch that was larger than a segment leaves a file that is too long.
-        if file.metadata().is_ok_and(|metadata| metadata.len() > SEGMENT_BYTES) {
-            let _ = file.set_len(SEGMENT_BYTES);
+        if spare.file.metadata().is_ok_and(|metadata| metadata.len() > SEGMENT_BYTES) {
+            let _ = spare.file.set_len(SEGMENT_BYTES);
         }
         self.generation = head.generation;
-        let segment =
-            Segment { file, generation: head.generation, end: RECORDS_AT, last: self.last, is_dirty: false };
+        // The head before this one may still have asked for what they hold; this one does not.
+        let kept = self.free.len().min(FREE_MAX);
+        self.surplus.extend(self.free.drain(kept..));
+        let generation = head.generation;
+        let segment = Segment { spare, generation, end: RECORDS_AT, last: self.last, is_dirty: false };
         self.pinned.extend(self.active.replace(segment));
         Ok(())
+    }
+
+    /// Files to be deleted; see [`Spare::delete`].
+    pub fn take_surplus(&mut self) -> Vec<Spare> {
+        std::mem::take(&mut self.surplus)
     }
 
     fn sync_file(&mut self, file: &File) -> io::Result<()> {
@@ -213,15 +232,15 @@ impl Journal {
         synced
     }
 
-    fn create_file(&mut self) -> io::Result<File> {
+    fn create_file(&mut self) -> io::Result<Spare> {
         let path = self.next_path();
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
         File::open(&self.folder)?.sync_all()?;
-        Ok(file)
+        Ok(Spare { path, file })
     }
 
     /// Where to make another segment, if there will soon be need of one: the place is taken for it. It
-    /// is made by [`make_spare`] while commits go on, and then given to [`Journal::add_spare`].
+    /// is made by [`Spare::make`] while commits go on, and then given to [`Journal::add_spare`].
     pub fn place_for_spare(&mut self) -> Option<PathBuf> {
         let active = self.active.as_ref()?;
         let is_due = self.free.is_empty() && active.end >= SPARE_AT && self.spare_for != self.generation;
@@ -230,8 +249,8 @@ impl Journal {
         is_due.then(|| self.next_path())
     }
 
-    pub fn add_spare(&mut self, file: File) {
-        self.free.push_back(file);
+    pub fn add_spare(&mut self, spare: Spare) {
+        self.free.push_back(spare);
     }
 
     /// The place of another file; none is given twice.
@@ -244,7 +263,7 @@ impl Journal {
     /// Frees the segments that hold nothing of this sequence number and those after it.
     pub fn free_before(&mut self, oldest: u64) {
         while self.pinned.front().is_some_and(|segment| segment.last < oldest) {
-            self.free.extend(self.pinned.pop_front().map(|segment| segment.file));
+            self.free.extend(self.pinned.pop_front().map(|segment| segment.spare));
         }
     }
 
@@ -267,14 +286,23 @@ impl Write {
     }
 }
 
-/// Makes a segment whose blocks exist, so that no commit has to wait for them. Nothing is left where
-/// that fails.
-pub(super) fn make_spare(path: &Path) -> io::Result<File> {
-    let made = fill_with_zeros(path);
-    if made.is_err() {
-        let _ = std::fs::remove_file(path);
+impl Spare {
+    /// Makes a segment whose blocks exist, so that no commit has to wait for them. Nothing is left where
+    /// that fails.
+    pub fn make(path: PathBuf) -> io::Result<Spare> {
+        match fill_with_zeros(&path) {
+            Ok(file) => Ok(Spare { path, file }),
+            Err(error) => {
+                let _ = std::fs::remove_file(&path);
+                Err(error)
+            }
+        }
     }
-    made
+
+    /// A file that cannot be deleted is used again after the next start.
+    pub fn delete(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
 }
 
 fn fill_with_zeros(path: &Path) -> io::Result<File> {
@@ -293,9 +321,9 @@ fn fill_with_zeros(path: &Path) -> io::Result<File> {
 /// The files of a journal.
 #[derive(Default)]
 struct Found {
-    segments: Vec<(Head, File)>,
+    segments: Vec<(Head, Spare)>,
     /// Those that were never used.
-    free: VecDeque<File>,
+    free: VecDeque<Spare>,
     /// The number of the next file.
     files: u64,
 }
@@ -312,13 +340,11 @@ fn read_heads(folder: &Path) -> Result<Found, EngineError> {
         let mut bytes = Vec::new();
         (&file).take(RECORDS_AT).read_to_end(&mut bytes)?;
         match Head::decode(&bytes) {
-            Ok(head) => found.segments.push((head, file)),
-            Err(NoHead::Blank) => found.free.push_back(file),
+            Ok(head) => found.segments.push((head, Spare { path, file })),
+            Err(NoHead::Blank) => found.free.push_back(Spare { path, file }),
             Err(NoHead::Damaged) => {
-                return Err(EngineError::Corrupt(format!(
-                    "the head of the journal segment {}",
-                    path.display()
-                )));
+                let what = format!("the head of the journal segment {}", path.display());
+                return Err(EngineError::Corrupt(what));
             }
         }
     }
@@ -330,13 +356,13 @@ fn read_heads(folder: &Path) -> Result<Found, EngineError> {
 /// cannot outlive it.
 fn read_segment(
     head: Head,
-    mut file: File,
+    mut spare: Spare,
     is_newest: bool,
     mut take: impl FnMut(&Record) -> Result<(), EngineError>,
 ) -> Result<Segment, EngineError> {
     let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(RECORDS_AT))?;
-    file.read_to_end(&mut bytes)?;
+    spare.file.seek(SeekFrom::Start(RECORDS_AT))?;
+    spare.file.read_to_end(&mut bytes)?;
     let all = Bytes::from(bytes);
     let mut bytes = all.clone();
     let mut last = head.previous;
@@ -349,11 +375,11 @@ fn read_segment(
     }
     let read = all.len() - bytes.len();
     if is_newest && read > 0 {
-        file.write_all_at(&all[..read], RECORDS_AT)?;
-        file.sync_data()?;
+        spare.file.write_all_at(&all[..read], RECORDS_AT)?;
+        spare.file.sync_data()?;
     }
     let end = RECORDS_AT + read as u64;
-    Ok(Segment { file, generation: head.generation, end, last, is_dirty: false })
+    Ok(Segment { spare, generation: head.generation, end, last, is_dirty: false })
 }
 
 fn damaged(head: &Head, what: &str) -> EngineError {

@@ -196,14 +196,34 @@ fn a_spare_segment_is_made_once_and_used() {
     append(&mut journal, 2, 5 << 20);
     let path = journal.place_for_spare().unwrap();
     assert_eq!(journal.place_for_spare(), None);
-    journal.add_spare(make_spare(&path).unwrap());
+    journal.add_spare(Spare::make(path).unwrap());
     for sequence in 3..=6 {
         append(&mut journal, sequence, 5 << 20);
     }
     drop(journal);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
     assert_eq!(open(dir.path()).unwrap().1, [1, 2, 3, 4, 5, 6]);
-    assert!(make_spare(&dir.path().join("no folder/1")).is_err());
+    assert!(Spare::make(dir.path().join("no folder/1")).is_err());
+}
+
+/// A head must be durable that does not ask for them, before files are deleted.
+#[test]
+fn what_a_burst_left_is_deleted_after_the_next_head() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut journal, _) = open(dir.path()).unwrap();
+    for sequence in 1..=30 {
+        append(&mut journal, sequence, 5 << 20);
+    }
+    journal.free_before(30);
+    assert_eq!(journal.take_surplus().len(), 0);
+    let floors = [30; Keyspace::ALL.len()];
+    for sequence in 31..=33 {
+        append_over(&mut journal, sequence, 10 << 20, &floors);
+    }
+    journal.take_surplus().into_iter().for_each(Spare::delete);
+    drop(journal);
+    assert!(std::fs::read_dir(dir.path()).unwrap().count() <= FREE_MAX + 4);
+    assert_eq!(open(dir.path()).unwrap().1, [30, 31, 32, 33]);
 }
 
 /// A new file may be there without a head: the machine stopped between the two.

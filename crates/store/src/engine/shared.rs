@@ -349,3 +349,38 @@ fn lock(path: &Path) -> Result<File, EngineError> {
         Err(error) => Err(io::Error::from(error).into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(shared: &Shared, key: &'static str) {
+        let mut batch = Batch::new();
+        batch.put(Keyspace::Item, key, "value");
+        shared.write(batch, SyncMode::Durable).unwrap();
+    }
+
+    /// The journal goes on to a new segment between the two halves of a flush, and then the process is killed.
+    #[test]
+    fn a_write_buffer_that_is_not_in_tables_yet_is_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = DiskOptions::new(folder.path());
+        let shared = Shared::open(&options).unwrap();
+        shared.create(Keyspace::Item).unwrap();
+        commit(&shared, "before");
+        shared.seal(Keyspace::Item, shared.existing(Keyspace::Item).unwrap()).unwrap();
+        commit(&shared, "after");
+        {
+            let mut writer = shared.writer.lock();
+            let floors = writer.floors(shared.sequence.get());
+            writer.journal.begin_segment(&floors).unwrap();
+        }
+        commit(&shared, "later");
+        drop(shared);
+        let shared = Shared::open(&options).unwrap();
+        let tree = &shared.existing(Keyspace::Item).unwrap().tree;
+        for key in ["before", "after", "later"] {
+            assert!(tree.get(key, u64::MAX).unwrap().is_some(), "{key}");
+        }
+    }
+}

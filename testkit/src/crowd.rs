@@ -13,13 +13,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{Client, Random, Reply};
+use crate::{Client, Random, Reply, wait_for};
 
 /// Items of one logical partition when they are loaded.
 const ITEMS_PER_KEY: u64 = 50;
-const PAUSE: Duration = Duration::from_millis(20);
-/// How long a writer tries one request.
-const PATIENCE: Duration = Duration::from_secs(60);
 const PAGE_ITEMS: &str = "1000";
 const PAD: &str =
     "abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz";
@@ -262,34 +259,31 @@ impl Writer {
 
     /// Sends a request until it is carried out.
     fn insist(&mut self, item: &Value, deletes: bool) {
-        let began = Instant::now();
-        loop {
-            assert!(began.elapsed() < PATIENCE, "a write is not carried out");
-            if self.keys.is_empty() && self.learn().is_err() {
-                self.reconnect();
-                continue;
-            }
-            let Ok(reply) = self.send(item, deletes) else {
-                self.reconnect();
-                continue;
-            };
-            match (reply.status, reply.sub_status()) {
-                (200 | 201 | 204, _) => return,
+        wait_for(|| {
+            let reply = self.attempt(item, deletes).map_err(|error| {
+                self.client = Client::new(self.port.load(Ordering::Relaxed));
+                format!("a write is not carried out: {error}")
+            })?;
+            let (status, sub_status) = (reply.status, reply.sub_status());
+            let answer = || format!("{status}/{sub_status}: {}", String::from_utf8_lossy(&reply.body));
+            match (status, sub_status) {
+                (200 | 201 | 204, _) => return Ok(()),
                 // Carried out before the answer was lost.
-                (404, 0) if deletes => return,
+                (404, 0) if deletes => return Ok(()),
                 (404, _) | (410, _) | (400, 1001 | 1024) => self.keys.clear(),
                 (429 | 449 | 503, _) => {}
-                (status, sub_status) => {
-                    panic!("{status}/{sub_status}: {}", String::from_utf8_lossy(&reply.body))
-                }
+                _ => panic!("{}", answer()),
             }
-            sleep(PAUSE);
-        }
+            Err(format!("a write is not carried out: {}", answer()))
+        });
     }
 
-    fn reconnect(&mut self) {
-        sleep(PAUSE);
-        self.client = Client::new(self.port.load(Ordering::Relaxed));
+    /// Sends a request once, as one for the container that is there now.
+    fn attempt(&mut self, item: &Value, deletes: bool) -> std::io::Result<Reply> {
+        if self.keys.is_empty() {
+            self.learn()?;
+        }
+        self.send(item, deletes)
     }
 
     /// Asks what the container is like now.

@@ -1,4 +1,4 @@
-//! What tests and benchmarks share: a real server process and a small signing HTTP client.
+//! What tests and benchmarks share: a real server process, a small signing HTTP client, and patience.
 //!
 //! Official SDKs test the protocol elsewhere; this client exists where thousands of requests, broken ones included,
 //! must be sent with little work of the client's own.
@@ -13,7 +13,7 @@ mod sign;
 
 pub use client::{Client, Reply};
 pub use crowd::{Crowd, Field, Model};
-pub use patience::has_reached;
+pub use patience::{PATIENCE, eventually, eventually_async, has_reached, wait_for, wait_for_async};
 pub use random::Random;
 pub use server::Server;
 pub use sign::{EMULATOR_KEY, Signer};

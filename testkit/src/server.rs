@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a clean stop may take before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::wait_for;
+
 /// What is kept of what a server says; the reason why it does not start is among its first words.
 const SAID_BYTES_MAX: u64 = 64 << 10;
 
@@ -100,15 +100,11 @@ impl Server {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill is there");
         assert!(sent.success(), "SIGTERM could not be sent");
-        let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
-            if let Some(status) = self.child.try_wait().expect("the process is ours") {
-                assert!(status.success(), "the server stopped with {status}");
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("the server did not stop within {PATIENCE:?}");
+        let status = wait_for(|| {
+            let ended = self.child.try_wait().expect("the process is ours");
+            ended.ok_or_else(|| "the server does not stop".to_owned())
+        });
+        assert!(status.success(), "the server stopped with {status}");
     }
 
     /// Resident memory in bytes.

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use orrery_testkit::{Client, Random, Reply, Server, has_reached};
+use orrery_testkit::{Client, PATIENCE, Random, Reply, Server, has_reached};
 use serde_json::{Value, json};
 
 const ROUNDS: u32 = 50;
@@ -21,8 +21,6 @@ const IDS_PER_KEY: usize = 6;
 const BATCH_IDS: usize = 3;
 /// A kill before so many writes of its round were acknowledged would prove little.
 const WRITES_PER_KILL: u64 = 11;
-/// How long a slow machine may take for them.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_orrery"))
@@ -278,7 +276,7 @@ fn nothing_acknowledged_is_lost_to_sigkill() {
                 scope.spawn(|| writer.storm(port, &stop, &acknowledged));
             }
             std::thread::sleep(Duration::from_millis(20 + random.below(200) as u64));
-            let worth_it = has_reached(&acknowledged, enough, PATIENCE);
+            let worth_it = has_reached(&acknowledged, enough);
             server.kill();
             stop.store(true, Ordering::Relaxed);
             worth_it

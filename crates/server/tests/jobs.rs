@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use orrery_testkit::{Client, Crowd, Field, Model, Server};
+use orrery_testkit::{Client, Crowd, Field, Model, Server, wait_for};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(180);
 const ITEMS: u64 = 3_000;
 
 fn binary() -> &'static Path {
@@ -77,16 +76,12 @@ impl World {
         self.ask("GET", &format!("/_orrery/jobs/{id}"), &Value::Null).1
     }
 
+    #[track_caller]
     fn wait(&self, id: &str, what: impl Fn(&Value) -> bool) -> Value {
-        let began = Instant::now();
-        loop {
+        wait_for(|| {
             let job = self.job(id);
-            if what(&job) {
-                return job;
-            }
-            assert!(began.elapsed() < PATIENCE, "the job does not come on: {job}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            if what(&job) { Ok(job) } else { Err(format!("the job does not come on: {job}")) }
+        })
     }
 
     fn command(&self, line: &[&str]) -> Output {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use orrery_testkit::eventually;
 use support::http::{exchange, get, request};
-use support::{Server, command, eventually};
+use support::{Server, command};
 
 mod support;
 

@@ -3,8 +3,9 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
+use orrery_testkit::eventually;
+use support::Server;
 use support::http::{exchange, get, get_tls, is_closed, read_answer, request};
-use support::{Server, eventually};
 
 mod support;
 

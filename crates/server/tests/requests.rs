@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use orrery_testkit::{EMULATOR_KEY, Signer};
+use orrery_testkit::{EMULATOR_KEY, Signer, eventually};
+use support::Server;
 use support::http::{exchange, get, read_answer, request};
-use support::{Server, eventually};
 
 mod support;
 

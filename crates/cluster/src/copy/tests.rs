@@ -5,10 +5,11 @@ mod losses;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_store::{Action, Op, OpError, Precondition, Target};
+use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 
 use super::*;
@@ -19,7 +20,6 @@ use crate::options::{Account, DbOptions, Durability, Storage};
 use crate::request::{AccessChoice, Consistency, PageOptions, Scope, Throughput, WriteOptions};
 
 const TWO_PARTITIONS: u32 = 12_000;
-const A_WHILE: Duration = Duration::from_secs(120);
 
 fn doc(value: &Value) -> Doc {
     text::parse(value.to_string().as_bytes(), 64).expect("a test document is JSON")
@@ -120,16 +120,12 @@ async fn items(db: &Db, id: &str) -> BTreeMap<(String, String), String> {
     }
 }
 
-async fn wait_until(db: &Db, id: &str, what: impl Fn(&JobReport) -> bool) -> JobReport {
-    let began = Instant::now();
-    loop {
+#[track_caller]
+fn wait_until(db: &Db, id: &str, what: impl Fn(&JobReport) -> bool) -> impl Future<Output = JobReport> {
+    wait_for_async(move || {
         let report = db.job(id).expect("the job is there");
-        if what(&report) {
-            return report;
-        }
-        assert!(began.elapsed() < A_WHILE, "the job does not come on: {report:?}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+        if what(&report) { Ok(report) } else { Err(format!("the job does not come on: {report:?}")) }
+    })
 }
 
 /// One of some writers. Each has items of its own, and knows what they must be in the end.

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_store::engine::Keyspace;
 use orrery_store::{Action, ChangeKind, FeedCursor, Op, Precondition, Target};
+use orrery_testkit::{PATIENCE, wait_for_async};
 use serde_json::{Value, json};
 
 use super::*;
@@ -162,11 +163,11 @@ async fn a_dropped_container_leaves_no_history() {
     upsert(&db, &container, "1").await;
     assert_eq!((keys_in(&db, Keyspace::Feed, 0xFF), keys_in(&db, Keyspace::Meta, b'H')), (1, 1));
     db.delete_container(container.resource.rid, None).await.expect("it can go");
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
-    while keys_in(&db, Keyspace::Feed, 0xFF) + keys_in(&db, Keyspace::Meta, b'H') > 0 {
-        assert!(tokio::time::Instant::now() < deadline, "the history stays");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    wait_for_async(|| match (keys_in(&db, Keyspace::Feed, 0xFF), keys_in(&db, Keyspace::Meta, b'H')) {
+        (0, 0) => Ok(()),
+        (entries, states) => Err(format!("{entries} entries and {states} states of the history stay")),
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,7 +193,7 @@ async fn what_a_new_job_follows_is_not_erased_by_a_round_that_began_before() {
     for range in &source.ranges {
         range.erase_history(&db.inner.committer, None).await.expect("the database runs");
         range.erase_history(&db.inner.committer, Some(u64::MAX)).await.expect("the database runs");
-        let round = tokio::time::timeout(Duration::from_secs(120), db.erase_history(range, None)).await;
+        let round = tokio::time::timeout(PATIENCE, db.erase_history(range, None)).await;
         round.expect("the round comes to an end").expect("the database runs");
     }
     assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 2);
@@ -206,7 +207,7 @@ async fn a_policy_that_comes_back_keeps_what_a_round_was_erasing() {
     let (db, container) = start(Some(10)).await;
     upsert(&db, &container, "1").await;
     let range = &container.ranges[0];
-    let round = tokio::time::timeout(Duration::from_secs(120), db.erase_history(range, None)).await;
+    let round = tokio::time::timeout(PATIENCE, db.erase_history(range, None)).await;
     round.expect("the round comes to an end").expect("the database runs");
     assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 1);
 }

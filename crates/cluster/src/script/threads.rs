@@ -106,6 +106,8 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
+    use orrery_testkit::eventually;
+
     use super::*;
 
     #[test]
@@ -126,9 +128,7 @@ mod tests {
         let mut seen = HashSet::new();
         for _ in 0..50 {
             seen.insert(tell(None));
-            while threads.idle.lock().waiting.is_empty() {
-                thread::yield_now();
-            }
+            eventually("the thread waits", || !threads.idle.lock().waiting.is_empty());
         }
         assert_eq!(seen.len(), 1, "one after the other, one is enough");
         let (done, busy) = mpsc::channel();

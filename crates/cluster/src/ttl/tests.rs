@@ -6,6 +6,7 @@ use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_query::{Parameters, compile};
 use orrery_store::engine::Keyspace;
 use orrery_store::{Action, FeedCursor, Lsn, Op, OpError, Precondition, Target, keys};
+use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 
 use super::*;
@@ -52,15 +53,8 @@ fn definition(more: &Value) -> ContainerDefinition {
 
 /// Opens what was closed; a task of before may hold it for a moment longer.
 async fn open_again(options: &DbOptions) -> Db {
-    let mut attempts = 0;
-    loop {
-        match Db::open(options.clone()) {
-            Ok(db) => return db,
-            Err(error) => assert!(attempts < 6_000, "what was closed opens: {error}"),
-        }
-        attempts += 1;
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    let open = || Db::open(options.clone());
+    wait_for_async(|| open().map_err(|error| format!("what was closed does not open: {error}"))).await
 }
 
 fn options(storage: Storage, throttle: bool) -> DbOptions {
@@ -330,13 +324,11 @@ async fn what_is_expired_is_deleted_also_after_a_restart() {
     let container = db.catalog().containers().next().expect("the container is there").clone();
     let world = World { db, container };
     assert_eq!(world.feed().await, 50, "what is expired stays hidden");
-    for _ in 0..600 {
-        if world.container.usage().items == 50 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert_eq!(world.container.usage().items, 50);
+    wait_for_async(|| match world.container.usage().items {
+        50 => Ok(()),
+        items => Err(format!("{items} items are stored instead of the 50 that live")),
+    })
+    .await;
     assert_eq!(world.feed().await, 50);
     world.verify();
     world.db.close().await;
@@ -419,13 +411,11 @@ async fn deleting_all_of_a_logical_partition_or_the_container_frees_its_values()
     };
     assert_eq!(entries(), 3, "a rid, a value and an end");
     world.db.delete_container(world.container.resource.rid, None).await.expect("the container goes");
-    for _ in 0..1_200 {
-        if entries() == 0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    assert_eq!(entries(), 0);
+    wait_for_async(|| match entries() {
+        0 => Ok(()),
+        entries => Err(format!("{entries} entries stay")),
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use orrery_cluster::limits::PartitionLimits;
 use orrery_cluster::store::{Action, Op, Precondition, Target};
@@ -12,6 +12,7 @@ use orrery_cluster::{
 };
 use orrery_doc::{Doc, EpkRange, PartitionKey, divide, epk, json};
 use orrery_query::{Parameters, Program, compile};
+use orrery_testkit::eventually_async;
 use serde_json::{Value, json};
 
 pub struct World {
@@ -176,14 +177,8 @@ impl World {
 
     /// Waits until every partition has its own index.
     async fn await_indexes(&self) {
-        let began = Instant::now();
-        while self.now().borrows_indexes() {
-            assert!(
-                began.elapsed() < Duration::from_secs(60),
-                "the indexes of new partitions are never there"
-            );
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let what = "new partitions have indexes of their own";
+        eventually_async(what, || !self.now().borrows_indexes()).await;
     }
 
     pub fn verify(&self) {

@@ -6,6 +6,7 @@ use http_body_util::BodyExt;
 use orrery_cluster::copy::{ContainerName, JobState, RekeyRequest};
 use orrery_cluster::store::limits::PartitionLimits;
 use orrery_cluster::{Account, Consistency, DbOptions, Durability, Storage};
+use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
@@ -88,14 +89,12 @@ impl Server {
         let container = ContainerName { database: "d".into(), container: "c".into() };
         let request = RekeyRequest { container, partition_key: key, rate: None, completes_itself: true };
         let id = db.rekey_container(request).await.expect("a job").job.id.clone();
-        loop {
+        let job = wait_for_async(|| {
             let job = db.job(&id).expect("the job is there").job;
-            if job.state.is_over() {
-                assert_eq!(job.state, JobState::Completed, "{job:?}");
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+            if job.state.is_over() { Ok(job) } else { Err(format!("the job does not come on: {job:?}")) }
+        });
+        let job = job.await;
+        assert_eq!(job.state, JobState::Completed, "{job:?}");
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use orrery_testkit::{Client, EMULATOR_KEY, Reply, Server, Signer};
+use orrery_testkit::{Client, EMULATOR_KEY, Reply, Server, Signer, eventually};
 use serde_json::{Value, json};
 
 const FIRST: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -27,14 +27,6 @@ fn opens(server: &Server, key: &str) -> bool {
     send(&mut client, "GET", "/dbs", &Value::Null).status == 200
 }
 
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(120), "{what} did not happen");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 #[test]
 fn keys_change_without_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -45,7 +37,7 @@ fn keys_change_without_a_restart() {
     assert!(opens(&server, FIRST) && opens(&server, EMULATOR_KEY) && !opens(&server, SECOND));
 
     write(&format!("primary = {SECOND}\nsecondary = {EMULATOR_KEY}\n# the first is withdrawn\n"));
-    wait_until("the new key", || opens(&server, SECOND));
+    eventually("the new key opens", || opens(&server, SECOND));
     assert!(opens(&server, EMULATOR_KEY), "the other key stays valid throughout");
     assert!(!opens(&server, FIRST), "a withdrawn key opens nothing");
 
@@ -57,7 +49,7 @@ fn keys_change_without_a_restart() {
     std::thread::sleep(Duration::from_millis(300));
     assert!(opens(&server, SECOND), "the keys stay as they were");
     write(&format!("primary = {FIRST}\n"));
-    wait_until("the file that is right again", || opens(&server, FIRST));
+    eventually("the file that is right again is read", || opens(&server, FIRST));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use consumer::{Consumer, Mode, feeds_of_key, feeds_of_parts, feeds_of_ranges};
-use orrery_testkit::{Client, Random, Server, has_reached};
+use orrery_testkit::{Client, PATIENCE, Random, Server, has_reached};
 use serde_json::json;
 use writer::{Event, Writer};
 
@@ -27,8 +27,6 @@ const CONTAINERS: [(&str, &str); 2] = [("one", "400"), ("four", "24000")];
 const STORM: Duration = Duration::from_secs(12);
 /// A kill before so many writes of its round were acknowledged would prove little.
 const WRITES_PER_KILL: u64 = 11;
-/// How long a slow machine may take for them.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_orrery"))
@@ -107,7 +105,7 @@ fn round(
             });
         }
         std::thread::sleep(length);
-        let worth_it = has_reached(count, enough, PATIENCE);
+        let worth_it = has_reached(count, enough);
         server.kill();
         stop.store(true, Ordering::Relaxed);
         worth_it

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use orrery_testkit::Client;
+use orrery_testkit::{Client, PATIENCE};
 use serde_json::{Value, json};
 use terminal::Terminal;
 use world::{Load, World, binary};
@@ -174,7 +174,7 @@ fn alerts_are_listed_counted_and_sent() {
     });
     let mut received = Vec::new();
     for _ in 0..2 {
-        let alert = sent.recv_timeout(Duration::from_secs(120)).expect("the webhook is called");
+        let alert = sent.recv_timeout(PATIENCE).expect("the webhook is called");
         assert_eq!((alert["state"].as_str(), alert["container"].as_str()), (Some("raised"), Some("c")));
         received.push((alert["kind"].as_str().unwrap_or_default().to_owned(), alert["partitionKey"].clone()));
     }

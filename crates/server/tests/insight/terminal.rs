@@ -4,11 +4,9 @@ use std::io::{Read, Write};
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
+use orrery_testkit::wait_for;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
-
-const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Terminal {
     child: Box<dyn Child + Send + Sync>,
@@ -48,28 +46,22 @@ impl Terminal {
     }
 
     /// Waits until the screen is as it must be, and returns it.
+    #[track_caller]
     pub fn wait_for(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        wait_for(|| {
             let screen = self.screen();
-            if is_there(&screen) {
-                return screen;
-            }
-            assert!(Instant::now() < deadline, "{what} does not appear on\n{screen}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            if is_there(&screen) { Ok(screen) } else { Err(format!("{what} does not appear on\n{screen}")) }
+        })
     }
 
-    /// Whether the program ends by itself and without an error.
+    /// Waits until the program ends by itself, and says whether it does so without an error.
+    #[track_caller]
     pub fn ends_well(&mut self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            if let Some(status) = self.child.try_wait().expect("the child is ours") {
-                return status.success();
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        false
+        let status = wait_for(|| {
+            let ended = self.child.try_wait().expect("the child is ours");
+            ended.ok_or_else(|| format!("the program goes on with\n{}", self.screen()))
+        });
+        status.success()
     }
 }
 

@@ -4,13 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use orrery_testkit::{Client, Reply, Server};
+use orrery_testkit::{Client, Reply, Server, wait_for};
 use serde_json::{Value, json};
-
-/// How long to wait for what must come within a second or two.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct World {
     pub server: Server,
@@ -58,16 +55,12 @@ impl World {
     }
 
     /// Asks until the answer is as it must be; says what it was when it never is.
+    #[track_caller]
     pub fn wait_for(&mut self, path: &str, is_there: impl Fn(&Value) -> bool) -> Value {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        wait_for(|| {
             let answer = self.get(path);
-            if is_there(&answer) {
-                return answer;
-            }
-            assert!(Instant::now() < deadline, "{path} stays {answer}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+            if is_there(&answer) { Ok(answer) } else { Err(format!("{path} stays {answer}")) }
+        })
     }
 }
 

@@ -1,17 +1,15 @@
 //! A real server with the same documents in containers of one, four and eight physical partitions.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use orrery_doc::{Doc, json};
 use orrery_query::{Context, Parameters, Row, SystemProps, compile};
 use orrery_testkit::sample::{self, MergePlan, Policy, Query};
-use orrery_testkit::{Client, Random, Reply, Server};
+use orrery_testkit::{Client, Random, Reply, Server, wait_for};
 use serde_json::{Value, json};
 
 const THROUGHPUTS: [&str; 3] = ["400", "24000", "48000"];
 const PAGES_MAX: usize = 20_000;
-const PATIENCE: Duration = Duration::from_secs(120);
 const FEATURES: &str = "Aggregate,CompositeAggregate,Distinct,GroupBy,MultipleAggregates,MultipleOrderBy,\
                         NonValueAggregate,OffsetAndLimit,OrderBy,Top,DCount,NonStreamingOrderBy,CountIf";
 
@@ -92,17 +90,15 @@ impl Site {
 
     /// Waits until the new index is in use, as clients do: by asking for the container with its quota.
     pub fn await_index(&mut self) {
-        let began = Instant::now();
         for place in 0..THROUGHPUTS.len() {
-            loop {
+            wait_for(|| {
                 let headers = [("x-ms-documentdb-populatequotainfo", "True")];
                 let reply = self.send("GET", &format!("/dbs/db/colls/c{place}"), &headers, &Value::Null);
-                let progress = reply.header("x-ms-documentdb-collection-index-transformation-progress");
-                if progress.is_none_or(|progress| progress == "100") {
-                    break;
+                match reply.header("x-ms-documentdb-collection-index-transformation-progress") {
+                    None | Some("100") => Ok(()),
+                    Some(progress) => Err(format!("the index of c{place} stays at {progress} %")),
                 }
-                assert!(began.elapsed() < PATIENCE, "the index of c{place} is never complete: {progress:?}");
-            }
+            });
         }
         self.replaced = None;
     }

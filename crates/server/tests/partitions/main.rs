@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use orrery_testkit::{Client, Server};
+use orrery_testkit::{Client, Server, wait_for};
 use serde_json::json;
 use world::{World, binary, charge};
 
@@ -187,14 +187,11 @@ fn containers_of_a_database_share_its_throughput() {
 fn create_large(world: &mut World, path: &str, id: &str) {
     let headers = [("x-ms-documentdb-partitionkey", "[\"k\"]")];
     let body = json!({"id": id, "pk": "k", "fill": "x".repeat(LARGE)}).to_string();
-    for _ in 0..100 {
-        match world.send("POST", path, &headers, body.as_bytes()).status {
-            201 => return,
-            status => assert_eq!(status, 429),
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("budget never comes back");
+    wait_for(|| match world.send("POST", path, &headers, body.as_bytes()).status {
+        201 => Ok(()),
+        429 => Err("budget never comes back".to_owned()),
+        status => panic!("answered with {status}"),
+    });
 }
 
 #[test]

@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use orrery_testkit::wait_for;
 use tempfile::TempDir;
 
 pub mod http;
 
-/// How long a test waits for a server to do what it must do at once.
-pub const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a test waits for bytes or for the end of a connection. Servers allow longer for bodies and for answers, so a
 /// limit that a test has set is not taken for one that would have ended the connection anyway.
 pub const SOCKET_PATIENCE: Duration = Duration::from_secs(29);
@@ -124,15 +123,12 @@ impl Server {
     }
 
     pub fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            if let Some(status) = self.child.try_wait().expect("the child is ours") {
-                self.end_log();
-                return status;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("the server did not end; its log: {}", self.log());
+        let status = wait_for(|| {
+            let ended = self.child.try_wait().expect("the child is ours");
+            ended.ok_or_else(|| format!("the server does not end; its log: {}", self.log()))
+        });
+        self.end_log();
+        status
     }
 
     /// Waits for the last lines of the log, which may arrive after the server has ended.
@@ -165,15 +161,6 @@ fn on_any_port(data_dir: &Path, arguments: &[&str]) -> Command {
     let mut command = command();
     command.args(["serve", "--nosql-port", "0", "--data-dir"]).arg(data_dir).args(arguments);
     command
-}
-
-/// Polls until `holds` does; panics with `what` when it never does.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn port_in(line: &str) -> Option<u16> {

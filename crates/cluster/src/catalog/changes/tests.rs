@@ -3,10 +3,10 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
 
 use orrery_doc::json as text;
 use orrery_store::limits::PartitionLimits;
+use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 
 use super::*;
@@ -56,12 +56,11 @@ async fn a_change_whose_asker_goes_away_is_carried_to_its_end() {
     let third = db.create_container(owner, definition("third"), None).await.expect("new");
     let is_deleted = |catalog: &Catalog| catalog.container_by_rid(first.resource.rid).is_none();
     let is_made = |catalog: &Catalog| catalog.database("d").is_some_and(|d| d.container("second").is_some());
-    for _ in 0..6_000 {
-        if is_deleted(&db.catalog()) && is_made(&db.catalog()) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    wait_for_async(|| match (is_deleted(&db.catalog()), is_made(&db.catalog())) {
+        (true, true) => Ok(()),
+        (deleted, made) => Err(format!("the first is deleted: {deleted}; the second is made: {made}")),
+    })
+    .await;
     let catalog = db.catalog();
     assert!(is_deleted(&catalog), "it is deleted on disk");
     let second = catalog.database("d").and_then(|database| database.container("second"));

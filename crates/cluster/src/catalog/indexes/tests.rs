@@ -3,21 +3,19 @@
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_store::engine::Keyspace;
 use orrery_store::indexing::Step;
 use orrery_store::limits::INDEX_BUILDS_MAX;
 use orrery_store::{Action, Op, Precondition, Target};
+use orrery_testkit::{eventually_async, wait_for_async};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::options::{Account, DbOptions, Durability, OpenError, Storage};
 use crate::request::{Consistency, Throughput, WriteOptions};
 
-/// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 const FOUR_PARTITIONS: u32 = 24_000;
 
 fn options(storage: Storage) -> DbOptions {
@@ -92,14 +90,6 @@ fn now(db: &Db) -> Arc<Container> {
     db.catalog().containers().next().expect("there is one container").clone()
 }
 
-async fn wait_for(what: &str, mut is_true: impl FnMut() -> bool) {
-    let started = std::time::Instant::now();
-    while !is_true() {
-        assert!(started.elapsed() < PATIENCE, "{what} does not happen");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
 fn entries(db: &Db, generation: u32) -> usize {
     let (lower, upper) = (generation.to_be_bytes(), (generation + 1).to_be_bytes());
     let (lower, upper) = (Bound::Included(&lower[..]), Bound::Excluded(&upper[..]));
@@ -118,8 +108,9 @@ fn assert_sound(db: &Db) {
 
 /// Waits until the container's indexes are those of its policy and nothing is left of others.
 async fn wait_until_settled(db: &Db, old: &[u32]) {
-    wait_for("the end of the build", || now(db).index_progress() == 100).await;
-    wait_for("the end of the old index", || old.iter().all(|generation| entries(db, *generation) == 0)).await;
+    eventually_async("the end of the build", || now(db).index_progress() == 100).await;
+    let is_erased = || old.iter().all(|generation| entries(db, *generation) == 0);
+    eventually_async("the end of the old index", is_erased).await;
     assert_sound(db);
 }
 
@@ -149,7 +140,7 @@ async fn a_changed_policy_is_built_while_writes_go_on() {
     assert!(container.index_progress() < 100);
     assert_eq!(active(&container), old, "what is not complete is not used");
     drop(nobody_builds);
-    wait_for("the end of the build", || {
+    eventually_async("the end of the build", || {
         assert_sound(&db);
         now(&db).index_progress() == 100
     })
@@ -170,7 +161,7 @@ async fn a_restart_goes_on_with_a_build_and_with_erasing() {
     let old = active(&container);
     let etag = db.replace_container(container.resource.rid, definition(only_a()), None).await;
     let etag = etag.expect("a policy can change").resource.etag;
-    wait_for("a first step", || now(&db).index_progress() > 0).await;
+    eventually_async("a first step", || now(&db).index_progress() > 0).await;
     db.close().await;
     drop((db, container));
     let db = reopen(directory.path()).await;
@@ -179,7 +170,7 @@ async fn a_restart_goes_on_with_a_build_and_with_erasing() {
     assert_eq!(active(&now(&db)), old);
     assert_sound(&db);
     write(&db, &now(&db), (0..7_000).step_by(29), 1).await;
-    wait_for("the end of the build", || now(&db).index_progress() == 100).await;
+    eventually_async("the end of the build", || now(&db).index_progress() == 100).await;
     let new = active(&now(&db));
     assert_ne!(new, old);
     db.close().await;
@@ -241,7 +232,7 @@ async fn what_is_computed_is_indexed_anew_when_its_definition_changes() {
     // A build that a restart interrupts goes on, and until its end the old entries mean what they meant.
     write(&db, &now(&db), 0..4_000, 1).await;
     db.replace_container(rid, special("c.n - 1", "Geometry"), None).await.expect("a definition can change");
-    wait_for("a first step", || now(&db).index_progress() > 0).await;
+    eventually_async("a first step", || now(&db).index_progress() > 0).await;
     db.close().await;
     drop((db, container));
     let db = reopen(directory.path()).await;
@@ -255,13 +246,8 @@ async fn what_is_computed_is_indexed_anew_when_its_definition_changes() {
 
 /// Background tasks may hold the old storage for a moment after it was closed.
 async fn reopen(path: &Path) -> Db {
-    let mut db = None;
-    wait_for("opening again", || {
-        db = Db::open(options(on_disk(path))).ok();
-        db.is_some()
-    })
-    .await;
-    db.expect("it was opened")
+    let open = || Db::open(options(on_disk(path)));
+    wait_for_async(|| open().map_err(|error| format!("what was closed does not open: {error}"))).await
 }
 
 #[tokio::test]
@@ -297,12 +283,12 @@ async fn what_a_policy_takes_out_is_no_longer_offered_and_what_it_adds_not_yet()
     db.replace_container(rid, definition(only_a()), None).await.expect("a policy can change");
     assert_eq!(covered(&db), [true, false, true]);
     assert!(now(&db).ranges[0].index().composites().is_empty());
-    wait_for("the end of the build", || now(&db).index_progress() == 100).await;
+    eventually_async("the end of the build", || now(&db).index_progress() == 100).await;
     assert_eq!(covered(&db), [true, false, true]);
     db.replace_container(rid, definition(json!({})), None).await.expect("a policy can change");
     assert_eq!(covered(&db), [true, false, true]);
     assert!(now(&db).ranges[0].index().composites().is_empty(), "it was taken out");
-    wait_for("the end of the build", || now(&db).index_progress() == 100).await;
+    eventually_async("the end of the build", || now(&db).index_progress() == 100).await;
     assert_eq!(covered(&db), [true, true, true]);
     db.close().await;
 }
@@ -313,7 +299,7 @@ async fn a_container_can_be_dropped_while_its_index_is_built() {
     write(&db, &container, 0..2_000, 0).await;
     let rid = container.resource.rid;
     let container = db.replace_container(rid, definition(only_a()), None).await.expect("a policy can change");
-    wait_for("a first step", || container.index_progress() > 0).await;
+    eventually_async("a first step", || container.index_progress() > 0).await;
     db.delete_container(rid, None).await.expect("it can be dropped");
     let empty = |db: &Db| {
         let snapshot = db.inner.committer.snapshot();
@@ -321,7 +307,7 @@ async fn a_container_can_be_dropped_while_its_index_is_built() {
         // Partition 0 keeps its own state, size and records.
         (count(Keyspace::Meta), count(Keyspace::Index)) == (2, 2)
     };
-    wait_for("the end of what it left behind", || empty(&db)).await;
+    eventually_async("the end of what it left behind", || empty(&db)).await;
     db.close().await;
 }
 
@@ -333,11 +319,11 @@ async fn data_of_another_format_is_refused() {
     db.store(&counters, vec![], vec![]).await.expect("a write succeeds");
     db.close().await;
     drop(db);
-    let mut refusal = None;
-    wait_for("opening again", || {
-        refusal = Db::open(options(on_disk(directory.path()))).err();
-        matches!(refusal, Some(OpenError::Format { .. }))
-    })
-    .await;
-    assert!(matches!(refusal, Some(OpenError::Format { found: 1, .. })));
+    // Background tasks may hold the storage for a moment, which is another reason to refuse.
+    let found = wait_for_async(|| match Db::open(options(on_disk(directory.path()))) {
+        Err(OpenError::Format { found, .. }) => Ok(found),
+        Err(error) => Err(format!("it is refused for another reason: {error}")),
+        Ok(_) => Err("it opens".to_owned()),
+    });
+    assert_eq!(found.await, 1);
 }

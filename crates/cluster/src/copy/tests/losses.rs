@@ -1,6 +1,9 @@
 //! What a job must not lose on its way, each in the moment in which it could.
 
+use std::time::Instant;
+
 use orrery_store::{Item, Lsn, View};
+use orrery_testkit::PATIENCE;
 
 use super::super::align::Pair;
 use super::super::control::Live;
@@ -142,7 +145,7 @@ async fn writes_that_are_refused_again_and_again_end_with_the_hold() {
     for range in &late.target.ranges {
         range.close(&db.inner.committer);
     }
-    let settled = tokio::time::timeout(A_WHILE, runner.settle_parked(&late)).await;
+    let settled = tokio::time::timeout(PATIENCE, runner.settle_parked(&late)).await;
     assert!(matches!(settled.expect("it ends"), Err(Stop::Again)));
     assert_eq!(runner.progress.parked.len(), 1);
 }

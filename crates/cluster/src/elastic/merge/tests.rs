@@ -3,6 +3,7 @@
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_store::limits::{INDEX_BUILDS_MAX, PartitionLimits};
 use orrery_store::{Action, Op, Precondition, Target};
+use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 
 use super::*;
@@ -67,10 +68,14 @@ async fn start_merge(db: &Db, container: &Arc<Container>) -> tokio::task::JoinHa
     let (ids, _) = ranges(db, container);
     let (asking, asked) = (db.clone(), container.clone());
     let merge = tokio::spawn(async move { asking.merge(&asked, ids[0], ids[1]).await });
-    while ranges(db, container).1.len() < 2 {
-        assert!(!merge.is_finished(), "it waits");
-        tokio::time::sleep(PAUSE).await;
-    }
+    wait_for_async(|| match ranges(db, container).1.len() {
+        2.. => Ok(()),
+        marked => {
+            assert!(!merge.is_finished(), "it waits");
+            Err(format!("{marked} ranges are marked"))
+        }
+    })
+    .await;
     merge
 }
 

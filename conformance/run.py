@@ -13,10 +13,10 @@ SHOWN_MAX = 15
 
 
 def suites():
-    """Name -> how to run it (given: quick or not)."""
-    table = {python_suite.NAME: python_suite.run_suite}
+    """Name -> how to run it (given: quick or not, and the builds of Rust suites)."""
+    table = {python_suite.NAME: lambda quick, _builds: python_suite.run_suite(quick)}
     for suite in rust_suite.SUITES:
-        table[suite.name] = lambda _quick, suite=suite: rust_suite.run_suite(suite)
+        table[suite.name] = lambda _quick, builds, suite=suite: rust_suite.run_suite(suite, builds)
     return table
 
 
@@ -108,8 +108,9 @@ def main():
     verdicts = []
     try:
         binary()
-        for name in chosen:
-            verdicts.append(suites()[name](options.mode == "quick"))
+        with rust_suite.Builds([suite for suite in rust_suite.SUITES if suite.name in chosen]) as builds:
+            for name in chosen:
+                verdicts.append(suites()[name](options.mode == "quick", builds))
     except (ServerFailed, workspace.PreparationFailed) as problem:
         print(f"conformance: {problem}", file=sys.stderr)
         return 2

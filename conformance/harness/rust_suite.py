@@ -1,5 +1,6 @@
 """The tests that ship with the Rust crates azure_data_cosmos and azure_data_cosmos_driver."""
 
+import concurrent.futures
 import dataclasses
 import json
 import os
@@ -38,9 +39,31 @@ SUITES = [
 ]
 
 
-def run_suite(suite):
+class Builds:
+    """Compiles suites in the background, one after the other: a suite that runs mostly waits."""
+
+    def __init__(self, suites):
+        self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=1)
+        self._built = {suite.name: self._pool.submit(prepare, suite) for suite in suites}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._pool.shutdown(cancel_futures=True)
+
+    def of(self, suite):
+        """The suite's folder and its executable."""
+        return self._built[suite.name].result()
+
+
+def prepare(suite):
     folder = workspace.crate_folder(suite.crate)
-    executable = build(folder, suite)
+    return folder, build(folder, suite)
+
+
+def run_suite(suite, builds):
+    folder, executable = builds.of(suite)
     started = time.monotonic()
     notes = []
 
@@ -70,8 +93,8 @@ def trust(server):
 
 
 def measure_client_only(suite):
-    folder = workspace.crate_folder(suite.crate)
-    results = run_tests(folder, suite, build(folder, suite))
+    folder, executable = prepare(suite)
+    results = run_tests(folder, suite, executable)
     passing = {result.id for result in results if result.outcome == expectations.PASSED}
     expectations.write_client_only(suite.name, passing)
 

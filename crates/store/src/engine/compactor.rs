@@ -114,11 +114,12 @@ fn run(shared: &Shared, signal: &Signal) {
         match merge_some(shared, signal, idle >= TIDY_POLLS) {
             Ok(true) => shared.merges_lack_room.store(false, Ordering::Relaxed),
             Ok(false) => {
+                shared.merges_lack_room.store(false, Ordering::Relaxed);
                 idle += 1;
                 rest(signal, seen, idle);
             }
             // The tables are as they were, and there may be room later.
-            Err(error) if error.is_want_of_room() => {
+            Err(error) if error.is_full_disk() => {
                 shared.merges_lack_room.store(true, Ordering::Relaxed);
                 thread::sleep(FAILURE_PAUSE);
             }

@@ -278,6 +278,7 @@ impl DiskSnapshot {
 
     pub fn range(&self, keyspace: Keyspace, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<TreeScan> {
         let tree = self.shared.existing(keyspace)?;
-        Some(tree.tree.range::<&[u8], _>((lower, upper), self.point.sequence, None))
+        let iter = tree.tree.range::<&[u8], _>((lower, upper), self.point.sequence, None);
+        Some(TreeScan { iter, _shared: Arc::clone(&self.shared) })
     }
 }

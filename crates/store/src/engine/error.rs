@@ -39,6 +39,12 @@ impl EngineError {
     pub(super) fn is_want_of_room(&self) -> bool {
         matches!(self, EngineError::Io(error) if is_want_of_room(error))
     }
+
+    /// Whether a flush or merge that ended so may be tried again. One that ran out of files may not: a tree that
+    /// could not open its folder has perhaps put its new list of tables in place already, and would write over it.
+    pub(super) fn is_full_disk(&self) -> bool {
+        matches!(self, EngineError::Io(error) if is_full_disk(error))
+    }
 }
 
 /// Whether the system had no room on disk, or no file to open, at this moment.
@@ -48,7 +54,11 @@ pub(super) fn is_want_of_room(error: &io::Error) -> bool {
             .iter()
             .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
     };
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) || is_out_of_files()
+    is_full_disk(error) || is_out_of_files()
+}
+
+fn is_full_disk(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// What a tree's failure means.

@@ -108,10 +108,15 @@ fn run(shared: &Shared, stopped: &AtomicBool) {
     let mut swept = Instant::now();
     while !stopped.load(Ordering::Acquire) {
         thread::park_timeout(EVERY);
-        if let Err(error) = flush_due(shared, stopped) {
-            shared.flush_failed(&error);
-            // Not parked: commits would wake it again and again.
-            thread::sleep(FAILURE_PAUSE);
+        match flush_due(shared, stopped) {
+            Ok(()) => {}
+            // Nothing is lost, and there may be room later. Not parked: commits would wake it again and again.
+            Err(error) if error.is_full_disk() => {
+                shared.flushes_lack_room.store(true, Ordering::Relaxed);
+                thread::sleep(FAILURE_PAUSE);
+            }
+            // Nobody knows whether there will ever be a flush again, and write buffers must not grow for ever.
+            Err(error) => return shared.stop(&format!("a flush failed: {error}")),
         }
         shared.tend_journal();
         shared.space.measure_if_due();

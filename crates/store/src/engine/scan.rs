@@ -1,15 +1,22 @@
 //! Iterators over a range of a snapshot, the same for both engines.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use lsm_tree::{Guard, IterGuardImpl};
 
 use super::error::{EngineError, read_error};
 use super::memory;
+use super::shared::Shared;
 
 /// An iterator over a tree. It holds on to the tables and write buffers that it reads.
-pub(super) type TreeScan = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send>;
+pub(super) struct TreeScan {
+    pub iter: Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send>,
+    /// The last to go: when it has gone the directory may be opened again, and tables that the iterator was
+    /// the last to read have to be deleted before that.
+    pub _shared: Arc<Shared>,
+}
 
 /// Entries of a range.
 pub struct Scan {
@@ -18,7 +25,7 @@ pub struct Scan {
 
 enum Source {
     Empty,
-    Disk { iter: TreeScan, reverse: bool },
+    Disk { scan: TreeScan, reverse: bool },
     Memory(memory::Cursor),
 }
 
@@ -27,9 +34,9 @@ impl Scan {
         Scan { source: Source::Empty }
     }
 
-    pub(super) fn disk(iter: Option<TreeScan>, reverse: bool) -> Scan {
-        match iter {
-            Some(iter) => Scan { source: Source::Disk { iter, reverse } },
+    pub(super) fn disk(scan: Option<TreeScan>, reverse: bool) -> Scan {
+        match scan {
+            Some(scan) => Scan { source: Source::Disk { scan, reverse } },
             None => Scan::empty(),
         }
     }
@@ -41,8 +48,8 @@ impl Scan {
     fn next_key(&mut self) -> Option<Result<Bytes, EngineError>> {
         match &mut self.source {
             Source::Empty => None,
-            Source::Disk { iter, reverse } => {
-                let entry = step(iter, *reverse)?;
+            Source::Disk { scan, reverse } => {
+                let entry = step(scan, *reverse)?;
                 Some(entry.key().map(Bytes::from).map_err(read_error))
             }
             Source::Memory(cursor) => cursor.next().map(|(key, _)| Ok(key)),
@@ -56,8 +63,8 @@ impl Iterator for Scan {
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.source {
             Source::Empty => None,
-            Source::Disk { iter, reverse } => {
-                let entry = step(iter, *reverse)?.into_inner();
+            Source::Disk { scan, reverse } => {
+                let entry = step(scan, *reverse)?.into_inner();
                 Some(entry.map(|(key, value)| (Bytes::from(key), Bytes::from(value))).map_err(read_error))
             }
             Source::Memory(cursor) => cursor.next().map(Ok),
@@ -84,8 +91,8 @@ impl Iterator for Keys {
     }
 }
 
-fn step(iter: &mut TreeScan, reverse: bool) -> Option<IterGuardImpl> {
-    if reverse { iter.next_back() } else { iter.next() }
+fn step(scan: &mut TreeScan, reverse: bool) -> Option<IterGuardImpl> {
+    if reverse { scan.iter.next_back() } else { scan.iter.next() }
 }
 
 /// Whether no key can lie between the bounds. Both engines panic or misbehave on crossed bounds, and

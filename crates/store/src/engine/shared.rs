@@ -51,7 +51,7 @@ pub(super) struct Shared {
     /// Whether all write buffers are to be flushed, however small.
     wants_flush: AtomicBool,
     /// Whether the last flush, and the last merge, found no room.
-    flushes_lack_room: AtomicBool,
+    pub flushes_lack_room: AtomicBool,
     pub merges_lack_room: AtomicBool,
     /// Held for the life of the engine; the system releases it with the process.
     _lock: File,
@@ -80,21 +80,26 @@ impl Shared {
         let descriptors = Arc::new(DescriptorTable::new(open_tables()));
         let trees: [OnceLock<Tree>; Keyspace::ALL.len()] = Default::default();
         let tuning = options.tuning.clone();
+        let mut has_trees = false;
         for keyspace in Keyspace::ALL {
             let folder = path.join(keyspace.name());
             if folder.exists() {
+                has_trees = true;
+                check_folder(&folder)?;
                 let config = tuning.config(keyspace, &folder, &sequence);
                 let config = config.use_cache(cache.clone()).use_descriptor_table(Some(descriptors.clone()));
                 let _ = trees[keyspace as usize].set(Tree::open(config)?);
             }
         }
-        let writer = Writer::open(&path.join(JOURNAL_FOLDER), &trees)?;
+        let journal = path.join(JOURNAL_FOLDER);
+        if has_trees && !journal.exists() {
+            return Err(EngineError::Corrupt(format!("the folder {JOURNAL_FOLDER} is missing")));
+        }
+        let writer = Writer::open(&journal, &trees)?;
         // What a killed process has created must not be forgotten once something is built on it.
         sync_folders(&path)?;
         sequence.fetch_max(writer.journal.last() + 1);
-        for tree in trees.iter().filter_map(OnceLock::get) {
-            sequence.fetch_max(tree.tree.get_highest_seqno().unwrap_or(0) + 1);
-        }
+        check_journal(&writer, &trees)?;
         Ok(Shared {
             tuning,
             path,
@@ -283,17 +288,6 @@ impl Shared {
         }
     }
 
-    /// Takes note of a failed flush. A full disk is waited for: nothing is lost, and commits are refused
-    /// meanwhile. After any other error nobody knows whether there will ever be a flush again, and write buffers
-    /// must not grow for ever.
-    pub fn flush_failed(&self, error: &EngineError) {
-        if error.is_want_of_room() {
-            self.flushes_lack_room.store(true, Ordering::Relaxed);
-        } else {
-            self.stop(&format!("a flush failed: {error}"));
-        }
-    }
-
     /// Takes no more commits.
     pub fn stop(&self, reason: &str) {
         self.writer.lock().stop(&io::Error::other(reason.to_owned()));
@@ -333,11 +327,37 @@ fn open_tables() -> usize {
     half.clamp(OPEN_TABLES_MIN, OPEN_TABLES_MAX)
 }
 
-/// Makes the names of a folder durable, and its own name in the folder that it lies in.
+/// Looks at the folder of a tree before the tree is opened.
+fn check_folder(folder: &Path) -> Result<(), EngineError> {
+    // The tree deletes what its list of tables does not name, so that must be the list that a kill leaves.
+    File::open(folder)?.sync_all()?;
+    let tables = std::fs::read_dir(folder.join("tables")).map(|mut entries| entries.next().is_some());
+    // Without its list it would be taken for a new one, and its tables would be deleted.
+    if !folder.join("current").exists() && tables.unwrap_or(false) {
+        return Err(EngineError::Corrupt(format!("the list of tables in {} is missing", folder.display())));
+    }
+    Ok(())
+}
+
+/// The journal is synced before anything of it goes to tables, so it is never behind them.
+fn check_journal(writer: &Writer, trees: &[OnceLock<Tree>; Keyspace::ALL.len()]) -> Result<(), EngineError> {
+    let stored = trees.iter().filter_map(|tree| tree.get()?.tree.get_highest_persisted_seqno()).max();
+    match stored.is_some_and(|stored| stored > writer.journal.last()) {
+        true => Err(EngineError::Corrupt("the end of the journal is missing".into())),
+        false => Ok(()),
+    }
+}
+
+/// Makes the names of a folder durable, and its own name in the folder that it lies in. Those above may be new too.
 fn sync_folders(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new("."))).and_then(|parent| parent.sync_all())
+    let sync = |folder: &Path| {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        File::open(folder)?.sync_all()
+    };
+    path.ancestors().take(2).try_for_each(sync)?;
+    // Who may not read these has not made them.
+    path.ancestors().skip(2).for_each(|folder| drop(sync(folder)));
+    Ok(())
 }
 
 /// Takes the directory for this process.
@@ -358,6 +378,48 @@ mod tests {
         let mut batch = Batch::new();
         batch.put(Keyspace::Item, key, "value");
         shared.write(batch, SyncMode::Durable).unwrap();
+    }
+
+    fn open_again(folder: &Path) -> EngineError {
+        match Shared::open(&DiskOptions::new(folder)) {
+            Ok(_) => panic!("what is missing was not missed"),
+            Err(error) => error,
+        }
+    }
+
+    /// A directory with a batch in tables.
+    fn flushed() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let shared = Shared::open(&DiskOptions::new(folder.path())).unwrap();
+        shared.create(Keyspace::Item).unwrap();
+        commit(&shared, "key");
+        shared.flush_all().unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_journal_that_is_missing_is_seen() {
+        let folder = flushed();
+        std::fs::remove_dir_all(folder.path().join(JOURNAL_FOLDER)).unwrap();
+        assert!(open_again(folder.path()).to_string().contains("journal is missing"));
+    }
+
+    #[test]
+    fn a_journal_that_ends_before_the_tables_is_seen() {
+        let folder = flushed();
+        for entry in std::fs::read_dir(folder.path().join(JOURNAL_FOLDER)).unwrap() {
+            std::fs::write(entry.unwrap().path(), [0; 100]).unwrap();
+        }
+        assert!(open_again(folder.path()).to_string().contains("the end of the journal is missing"));
+    }
+
+    #[test]
+    fn tables_without_their_list_are_seen_and_kept() {
+        let folder = flushed();
+        let tree = folder.path().join(Keyspace::Item.name());
+        std::fs::remove_file(tree.join("current")).unwrap();
+        assert!(open_again(folder.path()).to_string().contains("list of tables"));
+        assert!(std::fs::read_dir(tree.join("tables")).unwrap().next().is_some());
     }
 
     /// The journal goes on to a new segment between the two halves of a flush, and then the process is killed.

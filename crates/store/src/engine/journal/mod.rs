@@ -17,6 +17,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -68,7 +69,7 @@ pub(super) struct Spare {
 
 struct Segment {
     spare: Spare,
-    generation: u64,
+    seed: u64,
     /// Where the next record goes.
     end: u64,
     /// The last sequence number in it.
@@ -96,6 +97,8 @@ impl Journal {
     ) -> Result<Journal, EngineError> {
         std::fs::create_dir_all(folder)?;
         let Found { mut segments, free, files } = read_heads(folder)?;
+        // A killed process may have made files whose names are not on disk yet.
+        File::open(folder)?.sync_all()?;
         segments.sort_by_key(|(head, _)| head.generation);
         let newest = segments.last().map(|(head, _)| *head);
         let mut journal = Journal {
@@ -168,7 +171,7 @@ impl Journal {
         }
         let Some(segment) = &mut self.active else { return Err(io::ErrorKind::NotFound.into()) };
         self.buffer.clear();
-        let encoded = record::encode(&mut self.buffer, segment.generation, sequence, writes);
+        let encoded = record::encode(&mut self.buffer, segment.seed, sequence, writes);
         encoded.ok_or(io::ErrorKind::FileTooLarge)?;
         segment.is_dirty = true;
         segment.spare.file.write_all_at(&self.buffer, segment.end)?;
@@ -200,7 +203,8 @@ impl Journal {
             Some(spare) => spare,
             None => self.create_file()?,
         };
-        let head = Head { generation: self.generation + 1, previous: self.last, floors: *floors };
+        let (generation, seed) = (self.generation + 1, RandomState::new().hash_one(self.generation));
+        let head = Head { generation, seed, previous: self.last, floors: *floors };
         if let Err(error) = spare.file.write_all_at(&head.encode(), 0) {
             self.free.push_front(spare);
             return Err(error);
@@ -211,12 +215,11 @@ impl Journal {
         if spare.file.metadata().is_ok_and(|metadata| metadata.len() > SEGMENT_BYTES) {
             let _ = spare.file.set_len(SEGMENT_BYTES);
         }
-        self.generation = head.generation;
+        self.generation = generation;
         // The head before this one may still have asked for what they hold; this one does not.
         let kept = self.free.len().min(FREE_MAX);
         self.surplus.extend(self.free.drain(kept..));
-        let generation = head.generation;
-        let segment = Segment { spare, generation, end: RECORDS_AT, last: self.last, is_dirty: false };
+        let segment = Segment { spare, seed, end: RECORDS_AT, last: self.last, is_dirty: false };
         self.pinned.extend(self.active.replace(segment));
         Ok(())
     }
@@ -335,7 +338,10 @@ fn read_heads(folder: &Path) -> Result<Found, EngineError> {
         let Some(number) = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok()) else {
             continue;
         };
-        found.files = found.files.max(number + 1);
+        let Some(next) = number.checked_add(1) else {
+            return Err(EngineError::Corrupt(format!("{} is no file of the journal", path.display())));
+        };
+        found.files = found.files.max(next);
         let file = OpenOptions::new().read(true).write(true).open(&path)?;
         let mut bytes = Vec::new();
         (&file).take(RECORDS_AT).read_to_end(&mut bytes)?;
@@ -351,9 +357,9 @@ fn read_heads(folder: &Path) -> Result<Found, EngineError> {
     Ok(found)
 }
 
-/// Reads a segment to its end and gives it back as one that is full. The newest one was perhaps never
-/// synced: what a killed process left to the system is written again, so that what is built on it from now on
-/// cannot outlive it.
+/// Reads a segment to its end and gives it back as one that is full. The newest one, its head too, was perhaps
+/// never synced: what a killed process left to the system is written again, so that what is built on it from now
+/// on cannot outlive it.
 fn read_segment(
     head: Head,
     mut spare: Spare,
@@ -366,7 +372,7 @@ fn read_segment(
     let all = Bytes::from(bytes);
     let mut bytes = all.clone();
     let mut last = head.previous;
-    while let Some(record) = Record::take(&mut bytes, head.generation) {
+    while let Some(record) = Record::take(&mut bytes, head.seed) {
         if record.sequence <= last {
             return Err(damaged(&head, "records are not in their order"));
         }
@@ -374,12 +380,13 @@ fn read_segment(
         last = record.sequence;
     }
     let read = all.len() - bytes.len();
-    if is_newest && read > 0 {
+    if is_newest {
+        spare.file.write_all_at(&head.encode(), 0)?;
         spare.file.write_all_at(&all[..read], RECORDS_AT)?;
         spare.file.sync_data()?;
     }
     let end = RECORDS_AT + read as u64;
-    Ok(Segment { spare, generation: head.generation, end, last, is_dirty: false })
+    Ok(Segment { spare, seed: head.seed, end, last, is_dirty: false })
 }
 
 fn damaged(head: &Head, what: &str) -> EngineError {

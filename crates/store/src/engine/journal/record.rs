@@ -1,8 +1,9 @@
 //! How a batch and the head of a segment look in a journal. All numbers are little-endian.
 //!
 //! A record is its length, its sequence number, a checksum, and the writes one after another. The
-//! checksum is seeded with the segment's generation: a file that is written over from its start still
-//! holds records of its last life behind the new ones, and those must not read as ours.
+//! checksum is seeded with a number that the segment has drawn: a file that is written over from its start still
+//! holds records of its last life behind the new ones, and what clients stored then. None of that must read as
+//! ours, not even if a client meant it to.
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -17,7 +18,7 @@ pub const RECORDS_AT: u64 = 4096;
 
 const KEYSPACES: usize = Keyspace::ALL.len();
 const MAGIC: &[u8; 8] = b"ORRERYJ1";
-const HEAD_BYTES: usize = 8 + 8 + 8 + 8 * KEYSPACES + 8;
+const HEAD_BYTES: usize = 8 + 8 + 8 + 8 + 8 * KEYSPACES + 8;
 /// Set in the byte that names the keyspace where the write deletes.
 const DELETES: u8 = 0x80;
 
@@ -26,6 +27,8 @@ const DELETES: u8 = 0x80;
 pub struct Head {
     /// One more than that of the segment before.
     pub generation: u64,
+    /// Seeds the checksums of the segment's records.
+    pub seed: u64,
     /// The last sequence number of the segments before.
     pub previous: u64,
     /// For each keyspace, the first sequence number that was not in its tables when this was written.
@@ -44,7 +47,7 @@ impl Head {
     pub fn encode(&self) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
-        let numbers = [self.generation, self.previous].into_iter().chain(self.floors);
+        let numbers = [self.generation, self.seed, self.previous].into_iter().chain(self.floors);
         for (place, number) in bytes[8..HEAD_BYTES - 8].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -64,17 +67,17 @@ impl Head {
         }
         let mut numbers = content[8..].chunks_exact(8).map(number);
         let mut next = || numbers.next().ok_or(NoHead::Damaged);
-        let (generation, previous) = (next()?, next()?);
+        let (generation, seed, previous) = (next()?, next()?, next()?);
         let mut floors = [0; KEYSPACES];
         for floor in &mut floors {
             *floor = next()?;
         }
-        Ok(Head { generation, previous, floors })
+        Ok(Head { generation, seed, previous, floors })
     }
 }
 
 /// Appends the record of a batch to a buffer. `None` when it is too long for its length to be told.
-pub fn encode(buffer: &mut Vec<u8>, generation: u64, sequence: u64, writes: &[Write]) -> Option<()> {
+pub fn encode(buffer: &mut Vec<u8>, seed: u64, sequence: u64, writes: &[Write]) -> Option<()> {
     let start = buffer.len();
     buffer.resize(start + RECORD_HEAD, 0);
     for write in writes {
@@ -89,7 +92,7 @@ pub fn encode(buffer: &mut Vec<u8>, generation: u64, sequence: u64, writes: &[Wr
     let length = u32::try_from(buffer.len() - start - RECORD_HEAD).ok()?;
     buffer[start..start + 4].copy_from_slice(&length.to_le_bytes());
     buffer[start + 4..start + 12].copy_from_slice(&sequence.to_le_bytes());
-    let checksum = checksum(generation, sequence, &buffer[start + RECORD_HEAD..]);
+    let checksum = checksum(seed, sequence, &buffer[start + RECORD_HEAD..]);
     buffer[start + 12..start + RECORD_HEAD].copy_from_slice(&checksum.to_le_bytes());
     Some(())
 }
@@ -102,12 +105,12 @@ pub struct Record {
 
 impl Record {
     /// Takes the record at the start of the bytes, or `None` where there is no valid one.
-    pub fn take(bytes: &mut Bytes, generation: u64) -> Option<Record> {
+    pub fn take(bytes: &mut Bytes, seed: u64) -> Option<Record> {
         let head = bytes.get(..RECORD_HEAD)?;
         let length = u32::from_le_bytes(head[..4].try_into().ok()?) as usize;
         let (sequence, stored) = (number(&head[4..12]), number(&head[12..]));
         let content = bytes.get(RECORD_HEAD..RECORD_HEAD.checked_add(length)?)?;
-        if content.is_empty() || checksum(generation, sequence, content) != stored {
+        if content.is_empty() || checksum(seed, sequence, content) != stored {
             return None;
         }
         let content = bytes.slice(RECORD_HEAD..RECORD_HEAD + length);
@@ -137,8 +140,8 @@ impl Record {
     }
 }
 
-fn checksum(generation: u64, sequence: u64, content: &[u8]) -> u64 {
-    xxh3_64_with_seed(content, generation ^ sequence.rotate_left(32))
+fn checksum(seed: u64, sequence: u64, content: &[u8]) -> u64 {
+    xxh3_64_with_seed(content, seed ^ sequence.rotate_left(32))
 }
 
 fn number(bytes: &[u8]) -> u64 {

@@ -147,6 +147,27 @@ fn records_of_an_earlier_life_do_not_come_back() {
     assert_eq!(open(dir.path()).unwrap().1, [21]);
 }
 
+/// Or somebody who knows the numbers could store bytes that read as a record once the file is written over.
+#[test]
+fn nobody_can_tell_how_records_are_checked() {
+    let seeds: Vec<u64> = (0..4)
+        .map(|_| {
+            let dir = tempfile::tempdir().unwrap();
+            let (mut journal, _) = open(dir.path()).unwrap();
+            append(&mut journal, 1, 10);
+            journal.active.unwrap().seed
+        })
+        .collect();
+    assert!(seeds.windows(2).all(|pair| pair[0] != pair[1]), "{seeds:?}");
+}
+
+#[test]
+fn a_file_after_which_there_is_no_other_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(u64::MAX.to_string()), b"").unwrap();
+    assert!(matches!(open(dir.path()), Err(EngineError::Corrupt(_))));
+}
+
 #[test]
 fn damage_before_the_end_is_refused() {
     let damages: [(&str, u64); 3] = [("0", 9), ("0", RECORDS_AT + 100), ("1", RECORDS_AT + 14)];

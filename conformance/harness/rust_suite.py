@@ -40,7 +40,10 @@ SUITES = [
 
 
 class Builds:
-    """Compiles suites in the background, one after the other: a suite that runs mostly waits."""
+    """Compiles suites in the background, one after the other: a suite that runs mostly waits.
+
+    Their priority is the lowest, so that they take nothing from it.
+    """
 
     def __init__(self, suites):
         self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=1)
@@ -119,8 +122,8 @@ def build(folder, suite):
     started = time.monotonic()
     workspace.say(f"{suite.name}: building (first time: some minutes)")
     output = workspace.run(
-        ["cargo", "test", "--locked", "--features", suite.features, "--no-run", "--test", suite.target,
-         "--message-format", "json-render-diagnostics"],
+        ["nice", "-n", "19", "cargo", "test", "--locked", "--features", suite.features, "--no-run",
+         "--test", suite.target, "--message-format", "json-render-diagnostics"],
         f"building {suite.name}",
         cwd=folder,
         env=environment(),

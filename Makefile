@@ -7,12 +7,15 @@
 .NOTPARALLEL:
 
 .DEFAULT_GOAL := help
-.PHONY: help run build explorer test check tidy unit sdk browser conformance-quick conformance bench \
-        tools-build tools-test
+.PHONY: help run build explorer test check tidy unit unit-beside-build sdk browser conformance-quick conformance \
+        bench tools-build tools-test
 
 # The SDK scenarios and the outside suites run against one binary: the one that users run.
 ORRERY_BIN := $(CURDIR)/target/release/orrery
 export ORRERY_BIN
+
+# How it is built.
+BUILD := cargo build --release --locked --package orrery
 
 # Where the system's Node is too old, .ci/tools puts a newer one here.
 export PATH := $(CURDIR)/.cache/node/node_modules/.bin:$(PATH)
@@ -25,9 +28,9 @@ run: build ## Build the server and run it
 
 build: tools-build explorer ## Build the server that users run
 	@echo "make: building target/release/orrery; crates come from crates.io on the first run"
-	cargo build --release --locked --package orrery
+	$(BUILD)
 
-test: tools-test explorer check unit build sdk browser conformance-quick ## Check everything that CI checks
+test: tools-test explorer check unit-beside-build build sdk browser conformance-quick ## Check everything that CI checks
 	@echo "make: all checks passed"
 
 explorer: ## Build the explorer's page where Node is installed
@@ -44,6 +47,10 @@ tidy: tools-build ## Check the rules of the house only
 
 unit: tools-build ## Run the Rust tests, those with a real server included
 	tests/unit.sh
+
+# The same, while the compiler is already at the server that the steps after it need.
+unit-beside-build: tools-build explorer
+	BESIDE="$(BUILD)" tests/unit.sh
 
 sdk: tools-test build ## Run a scenario with each official SDK
 	tests/sdk/run.sh

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Runs the Rust tests, those with a real server included. Options go to cargo: tests/unit.sh --package orrery-store
+# BESIDE is a command to run meanwhile, at the lowest priority: many tests only wait. Whether it succeeds is for others to see.
 # Every test runs, though others have failed. Those are named once more at the end, with the reason: what went wrong in
 # the middle of a long output is hard to find, and where only its end is shown, impossible.
 set -eu
@@ -13,11 +14,20 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
 [ $# -gt 0 ] || set -- --workspace
+beside=
+if [ -n "${BESIDE:-}" ]; then
+    cargo test --locked --no-run "$@"
+    # The variable holds a list of words.
+    # shellcheck disable=SC2086
+    nice -n 19 $BESIDE >"$work/beside" 2>&1 &
+    beside=$!
+fi
 {
     status=0
     cargo test --locked --no-fail-fast "$@" 2>&1 || status=$?
     echo "$status" >"$work/status"
 } | tee "$work/output"
+[ -z "$beside" ] || wait "$beside" || true
 
 status=$(cat "$work/status")
 if [ "$status" -ne 0 ]; then

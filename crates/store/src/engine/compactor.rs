@@ -112,11 +112,12 @@ fn run(shared: &Shared, signal: &Signal) {
             idle = 0;
         }
         match merge_some(shared, signal, idle >= TIDY_POLLS) {
-            Ok(true) => shared.merges_lack_room.store(false, Ordering::Relaxed),
-            Ok(false) => {
+            Ok(has_merged) => {
                 shared.merges_lack_room.store(false, Ordering::Relaxed);
-                idle += 1;
-                rest(signal, seen, idle);
+                if !has_merged {
+                    idle += 1;
+                    rest(signal, seen, idle);
+                }
             }
             // The tables are as they were, and there may be room later.
             Err(error) if error.is_full_disk() => {

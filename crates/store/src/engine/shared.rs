@@ -70,7 +70,7 @@ pub(super) enum Backlog {
 impl Shared {
     pub fn open(options: &DiskOptions) -> Result<Shared, EngineError> {
         let path = options.path.clone();
-        std::fs::create_dir_all(&path)?;
+        create_folders(&path)?;
         if path.join("keyspaces").exists() {
             return Err(EngineError::Outdated(path));
         }
@@ -87,8 +87,8 @@ impl Shared {
                 has_trees = true;
                 check_folder(&folder)?;
                 let config = tuning.config(keyspace, &folder, &sequence);
-                let config = config.use_cache(cache.clone()).use_descriptor_table(Some(descriptors.clone()));
-                let _ = trees[keyspace as usize].set(Tree::open(config)?);
+                let tree = open_tree(config, &cache, &descriptors)?;
+                let _ = trees[keyspace as usize].set(tree);
             }
         }
         let journal = path.join(JOURNAL_FOLDER);
@@ -97,7 +97,7 @@ impl Shared {
         }
         let writer = Writer::open(&journal, &trees)?;
         // What a killed process has created must not be forgotten once something is built on it.
-        sync_folders(&path)?;
+        path.ancestors().take(2).try_for_each(sync_folder)?;
         sequence.fetch_max(writer.journal.last() + 1);
         check_journal(&writer, &trees)?;
         Ok(Shared {
@@ -136,10 +136,8 @@ impl Shared {
         let _creating = self.creating.lock();
         if slot.get().is_none() {
             let config = self.tuning.config(keyspace, &self.path.join(keyspace.name()), &self.sequence);
-            let config =
-                config.use_cache(self.cache.clone()).use_descriptor_table(Some(self.descriptors.clone()));
-            let tree = Tree::open(config)?;
-            File::open(&self.path)?.sync_all()?;
+            let tree = open_tree(config, &self.cache, &self.descriptors)?;
+            sync_folder(&self.path)?;
             let _ = slot.set(tree);
         }
         Ok(())
@@ -166,7 +164,8 @@ impl Shared {
         }
         for write in batch.writes {
             let keyspace = write.keyspace;
-            let Some(tree) = self.existing(keyspace) else { continue };
+            let tree =
+                self.existing(keyspace).expect("a tree is created before a batch for it is journalled");
             writer.buffers[keyspace as usize].get_or_insert_with(|| Buffer::of(tree)).insert(sequence, write);
         }
         self.points.advance(sequence + 1);
@@ -327,10 +326,19 @@ fn open_tables() -> usize {
     half.clamp(OPEN_TABLES_MIN, OPEN_TABLES_MAX)
 }
 
+/// Opens a tree that shares blocks in memory and open files with the others.
+fn open_tree(
+    config: lsm_tree::Config,
+    cache: &Arc<Cache>,
+    descriptors: &Arc<DescriptorTable>,
+) -> Result<Tree, EngineError> {
+    Tree::open(config.use_cache(Arc::clone(cache)).use_descriptor_table(Some(Arc::clone(descriptors))))
+}
+
 /// Looks at the folder of a tree before the tree is opened.
 fn check_folder(folder: &Path) -> Result<(), EngineError> {
     // The tree deletes what its list of tables does not name, so that must be the list that a kill leaves.
-    File::open(folder)?.sync_all()?;
+    sync_folder(folder)?;
     let tables = std::fs::read_dir(folder.join("tables")).map(|mut entries| entries.next().is_some());
     // Without its list it would be taken for a new one, and its tables would be deleted.
     if !folder.join("current").exists() && tables.unwrap_or(false) {
@@ -348,16 +356,18 @@ fn check_journal(writer: &Writer, trees: &[OnceLock<Tree>; Keyspace::ALL.len()])
     }
 }
 
-/// Makes the names of a folder durable, and its own name in the folder that it lies in. Those above may be new too.
-fn sync_folders(path: &Path) -> io::Result<()> {
-    let sync = |folder: &Path| {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        File::open(folder)?.sync_all()
-    };
-    path.ancestors().take(2).try_for_each(sync)?;
-    // Who may not read these has not made them.
-    path.ancestors().skip(2).for_each(|folder| drop(sync(folder)));
-    Ok(())
+/// Makes a folder, and those above it that are missing.
+fn create_folders(path: &Path) -> io::Result<()> {
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    std::fs::create_dir_all(path)?;
+    missing.into_iter().filter_map(Path::parent).try_for_each(sync_folder)
+}
+
+/// Makes the names in a folder durable.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    File::open(folder)?.sync_all()
 }
 
 /// Takes the directory for this process.

@@ -7,17 +7,23 @@ use crate::random::{Random, rounds};
 use crate::words::{FUNCTIONS, QUERIES, SHAPES, TOKENS};
 use crate::{doc, exercise, shared};
 
+/// An item that has what the words speak of.
+fn item() -> Doc {
+    doc(r#"{"id":"1","pk":"x","a":{"b":1},"s":"text","list":[1,"a",null,{"k":2}],"k":true}"#)
+}
+
+/// The parameters that the words name.
+fn parameters() -> Parameters {
+    let list =
+        r#"[{"name":"@p","value":[1,"x",{"a":-0.0}]},{"name":"@n","value":2},{"name":"@s","value":"%"}]"#;
+    Parameters::from_value(doc(list).root()).unwrap()
+}
+
 #[test]
 fn token_soup() {
     let mut random = Random::new("token_soup");
-    let docs = [doc(r#"{"id":"1","pk":"x","a":{"b":1},"s":"text","list":[1,"a",null,{"k":2}],"k":true}"#)];
-    let parameters = Parameters::from_value(
-        doc(
-            r#"[{"name":"@p","value":[1,"x",{"a":-0.0}]},{"name":"@n","value":2},{"name":"@s","value":"%"}]"#,
-        )
-        .root(),
-    )
-    .unwrap();
+    let docs = [item()];
+    let parameters = parameters();
     let (count, mut ran) = (rounds(4_000), 0);
     for _ in 0..count {
         let length = 1 + random.below(40);
@@ -101,17 +107,8 @@ fn expression(random: &mut Random, depth: usize) -> String {
 #[test]
 fn random_expressions() {
     let mut random = Random::new("random_expressions");
-    let docs = [
-        doc(r#"{"id":"1","pk":"x","a":{"b":1},"s":"text","list":[1,"a",null,{"k":2}],"k":true}"#),
-        doc(r#"{"id":"2","pk":"y","a":2.5,"s":7,"list":"no","k":[]}"#),
-    ];
-    let parameters = Parameters::from_value(
-        doc(
-            r#"[{"name":"@p","value":[1,"x",{"a":-0.0}]},{"name":"@n","value":2},{"name":"@s","value":"%"}]"#,
-        )
-        .root(),
-    )
-    .unwrap();
+    let docs = [item(), doc(r#"{"id":"2","pk":"y","a":2.5,"s":7,"list":"no","k":[]}"#)];
+    let parameters = parameters();
     let (count, mut ran) = (rounds(3_000), 0);
     for _ in 0..count {
         let depth = 1 + random.below(4);
@@ -165,7 +162,7 @@ fn changed_queries() {
         let case: serde_json::Value = serde_json::from_str(line).ok()?;
         Some(case["query"].as_str()?.to_owned())
     }));
-    let docs = [doc(r#"{"id":"1","pk":"x","a":{"b":1},"s":"text","list":[1,"a",null,{"k":2}],"k":true}"#)];
+    let docs = [item()];
     let (count, mut ran) = (rounds(4_000), 0);
     for _ in 0..count {
         let (text, other) = (random.below(texts.len()), random.below(texts.len()));

@@ -26,6 +26,11 @@ fn disk(tuning: Tuning) -> Fixture {
     Fixture { engine: Engine::open(options).unwrap(), dir: Some(dir) }
 }
 
+/// Flushes and merges come after few commits.
+fn small_buffers() -> Tuning {
+    Tuning { memtable_bytes: 16 << 10, table_bytes: 64 << 10, ..Tuning::default() }
+}
+
 fn options(path: &std::path::Path) -> DiskOptions {
     // The reserve is for servers; a test must run on a disk that is nearly full.
     DiskOptions { reserve_bytes: 0, ..DiskOptions::new(path) }
@@ -451,8 +456,7 @@ fn long_scans_cross_chunks() {
 /// Flushes take buffers away while commits fill them; nothing may fall between the two.
 #[test]
 fn everything_is_there_after_a_kill_amid_flushes() {
-    let small = Tuning { memtable_bytes: 16 << 10, table_bytes: 64 << 10, ..Tuning::default() };
-    let Fixture { engine, dir } = disk(small);
+    let Fixture { engine, dir } = disk(small_buffers());
     let dir = dir.unwrap();
     let key = |number: u32| number.to_be_bytes().to_vec();
     for number in 0..21_000_u32 {
@@ -507,8 +511,7 @@ fn a_missing_folder_is_seen_when_the_journal_needs_it() {
 /// One batch is larger than all that a write buffer may hold before commits wait.
 #[test]
 fn a_huge_batch_is_taken_and_those_after_it_go_on() {
-    let small = Tuning { memtable_bytes: 16 << 10, table_bytes: 64 << 10, ..Tuning::default() };
-    let Fixture { engine, dir: _dir } = disk(small);
+    let Fixture { engine, dir: _dir } = disk(small_buffers());
     for round in 0..3_u8 {
         let mut batch = Batch::new();
         for number in 0..40_u8 {
@@ -531,8 +534,7 @@ fn a_directory_of_the_engine_before_is_refused_by_name() {
 /// Commits far faster than flushes.
 #[test]
 fn thousands_of_small_commits_over_a_full_write_buffer_do_not_stop_the_engine() {
-    let small = Tuning { memtable_bytes: 16 << 10, table_bytes: 64 << 10, ..Tuning::default() };
-    let Fixture { engine, dir: _dir } = disk(small);
+    let Fixture { engine, dir: _dir } = disk(small_buffers());
     for number in 0..20_000_u32 {
         let mut batch = Batch::new();
         batch.put(Keyspace::Item, number.to_be_bytes().to_vec(), vec![7; 100]);

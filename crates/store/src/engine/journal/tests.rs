@@ -34,6 +34,16 @@ fn open(folder: &Path) -> Result<(Journal, Vec<u64>), EngineError> {
     Ok((journal, found))
 }
 
+/// A folder with three segments, all of which are needed.
+fn three_segments() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut journal, _) = open(dir.path()).unwrap();
+    for sequence in 1..=9 {
+        append(&mut journal, sequence, 5 << 20);
+    }
+    dir
+}
+
 fn flip(path: &Path, at: u64) {
     let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
     let mut byte = [0];
@@ -172,12 +182,7 @@ fn a_file_after_which_there_is_no_other_is_refused() {
 fn damage_before_the_end_is_refused() {
     let damages: [(&str, u64); 3] = [("0", 9), ("0", RECORDS_AT + 100), ("1", RECORDS_AT + 14)];
     for (file, at) in damages {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut journal, _) = open(dir.path()).unwrap();
-        for sequence in 1..=9 {
-            append(&mut journal, sequence, 5 << 20);
-        }
-        drop(journal);
+        let dir = three_segments();
         flip(&dir.path().join(file), at);
         let Err(error) = open(dir.path()) else { panic!("damage in {file} at {at} was not seen") };
         assert!(matches!(error, EngineError::Corrupt(_)), "{error}");
@@ -186,24 +191,14 @@ fn damage_before_the_end_is_refused() {
 
 #[test]
 fn a_segment_that_is_missing_is_seen() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut journal, _) = open(dir.path()).unwrap();
-    for sequence in 1..=9 {
-        append(&mut journal, sequence, 5 << 20);
-    }
-    drop(journal);
+    let dir = three_segments();
     std::fs::write(dir.path().join("1"), b"").unwrap();
     assert!(matches!(open(dir.path()), Err(EngineError::Corrupt(_))));
 }
 
 #[test]
 fn the_oldest_segment_that_is_needed_must_be_there() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut journal, _) = open(dir.path()).unwrap();
-    for sequence in 1..=9 {
-        append(&mut journal, sequence, 5 << 20);
-    }
-    drop(journal);
+    let dir = three_segments();
     std::fs::remove_file(dir.path().join("0")).unwrap();
     assert!(matches!(open(dir.path()), Err(EngineError::Corrupt(_))));
 }

@@ -1,5 +1,6 @@
 //! The facade that gateways call.
 
+use std::ops::Deref;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -163,13 +164,18 @@ impl Db {
         self.inner.catalog.load_full()
     }
 
+    /// The same for those who look and are done: it need not be counted who holds it.
+    pub fn catalog_now(&self) -> impl Deref<Target = Arc<Catalog>> {
+        self.inner.catalog.load()
+    }
+
     /// How far the catalog's own partition is.
     pub fn catalog_lsn(&self) -> Lsn {
         self.inner.catalog_range.partition.lsn()
     }
 
-    /// Reads one item.
-    pub async fn read(
+    /// Reads one item. Nothing is waited for: what was published is there.
+    pub fn read(
         &self,
         container: &Arc<Container>,
         key: &PartitionKey,

@@ -18,7 +18,7 @@ pub(crate) struct ContainerAddress {
 
 /// The database that the text names.
 pub(crate) fn database(catalog: &Catalog, text: &str) -> Option<Arc<Database>> {
-    find_database(catalog, text).map(|(database, _)| database)
+    find_database(catalog, text).map(|(database, _)| database.clone())
 }
 
 /// The database as the owner of something else in the path.
@@ -29,7 +29,7 @@ pub(crate) fn owner_database(catalog: &Catalog, text: &str) -> Result<Arc<Databa
 /// The container itself is asked for: a missing one is not found, a missing database is a missing owner.
 pub(crate) fn container(catalog: &Catalog, database: &str, text: &str) -> Result<ContainerAddress, Refusal> {
     let (owner, by_rid) = find_database(catalog, database).ok_or(Own::OwnerNotFound)?;
-    find_container(catalog, &owner, by_rid, text)
+    find_container(catalog, owner, by_rid, text)
         .map(|container| ContainerAddress { container, by_rid })
         .ok_or_else(|| Own::NotFound.into())
 }
@@ -44,12 +44,12 @@ pub(crate) fn owner_container(
 }
 
 /// The database, and whether the client named it by RID.
-pub(crate) fn find_database(catalog: &Catalog, text: &str) -> Option<(Arc<Database>, bool)> {
+pub(crate) fn find_database<'c>(catalog: &'c Catalog, text: &str) -> Option<(&'c Arc<Database>, bool)> {
     if let Some(database) = catalog.database(text) {
-        return Some((database.clone(), false));
+        return Some((database, false));
     }
     let rid = rid_of_length(text, 4)?;
-    catalog.database_by_rid(rid).map(|database| (database.clone(), true))
+    catalog.database_by_rid(rid).map(|database| (database, true))
 }
 
 fn find_container(catalog: &Catalog, owner: &Database, by_rid: bool, text: &str) -> Option<Arc<Container>> {

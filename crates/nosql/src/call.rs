@@ -1,6 +1,5 @@
 //! One request on its way through the gateway: what every handler may look at.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -18,7 +17,7 @@ use crate::items::told::Told;
 pub(crate) struct Call<'a> {
     pub db: &'a Db,
     /// One snapshot of the catalog for the whole request.
-    pub catalog: Arc<Catalog>,
+    pub catalog: &'a Catalog,
     pub headers: &'a RequestHeaders<'a>,
     pub trace: &'a Trace<'a>,
     /// The account's keys, to make tokens of permissions with.

@@ -46,7 +46,7 @@ impl Branch {
     /// What a database has beside containers.
     pub fn in_database(catalog: &Catalog, kind: ChildKind, database: &str) -> Result<Branch, Refusal> {
         let (database, by_rid) = address::find_database(catalog, database).ok_or(Own::OwnerNotFound)?;
-        Ok(Branch { kind, owner: Owner::Database(database), by_rid })
+        Ok(Branch { kind, owner: Owner::Database(database.clone()), by_rid })
     }
 
     /// Roles, which belong to the account.
@@ -118,7 +118,7 @@ pub(crate) async fn feed(call: &Call<'_>, branch: &Branch, body: Bytes) -> Resul
 
 /// One child. Running a procedure is a POST to it, which its own module serves.
 pub(crate) async fn one(call: &Call<'_>, branch: &Branch, text: &str, body: Bytes) -> Result<Reply, Refusal> {
-    let child = branch.find(&call.catalog, text).ok_or(Own::NotFound)?;
+    let child = branch.find(call.catalog, text).ok_or(Own::NotFound)?;
     shape::check_expiry(call, branch.kind)?;
     let (kind, owner, rid) = (branch.kind, branch.owner_rid(), child.resource.rid);
     match *call.trace.method {

@@ -108,7 +108,7 @@ fn written(call: &Call<'_>, container: &Arc<Container>, status: StatusCode) -> R
 }
 
 fn in_owner(call: &Call<'_>, container: &Container, reply: Reply) -> Reply {
-    match address::database(&call.catalog, &container.database_id) {
+    match address::database(call.catalog, &container.database_id) {
         Some(database) => reply.in_database(&database),
         None => reply,
     }

@@ -28,7 +28,7 @@ pub(crate) async fn feed(call: &Call<'_>, body: Bytes) -> Result<Reply, Refusal>
 
 /// `/dbs/{db}`
 pub(crate) async fn one(call: &Call<'_>, text: &str) -> Result<Reply, Refusal> {
-    let database = address::database(&call.catalog, text).ok_or(Own::NotFound)?;
+    let database = address::database(call.catalog, text).ok_or(Own::NotFound)?;
     match *call.trace.method {
         Method::GET | Method::HEAD => Ok(show(call, &database, StatusCode::OK)),
         Method::DELETE => {
@@ -44,7 +44,7 @@ pub(crate) async fn one(call: &Call<'_>, text: &str) -> Result<Reply, Refusal> {
 }
 
 fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
-    let catalog = &call.catalog;
+    let catalog = call.catalog;
     let (databases, containers) = (catalog.databases().count(), catalog.containers().count());
     let rid = |database: &Arc<Database>| database.resource.rid;
     let reply =

@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Body;
 use orrery_cluster::{Catalog, Db, ErrorKind, Lane, limits};
@@ -132,6 +132,28 @@ impl Gateway {
         auth::authenticate(&keys, entra.as_deref(), method, signed, headers, now)
     }
 
+    /// Answers a request on the spot, if it is one that waits for nothing: the read of an item. All others are for
+    /// [`Gateway::handle`], whose future has room for whatever a request may wait for. That makes it large, and a read
+    /// would spend more on moving it than on finding its item.
+    pub fn answer_now<B: Body>(&self, request: &Request<B>, peer: Peer) -> Option<Response<Full<Bytes>>> {
+        // A body is not wanted, but it takes time to arrive before it can be thrown away.
+        if request.method() != Method::GET || !request.body().is_end_stream() {
+            return None;
+        }
+        let route = router::route(request.uri().path()).ok()?;
+        let Endpoint::Item { .. } = route.endpoint else { return None };
+        let started = Instant::now();
+        let mut headers = RequestHeaders::default();
+        let malformed = headers.read(request.headers()).err();
+        let trace = trace(request.method(), request.uri(), &headers, peer, started);
+        let mut aside = Aside::default();
+        let result = match malformed {
+            Some(refusal) => Err(refusal),
+            None => self.read_item(&route, &headers, &trace, &mut aside),
+        };
+        Some(self.finish(&trace, peer, &aside, result))
+    }
+
     /// Answers a request. Refusals are answers too: this never fails.
     pub async fn handle<B>(&self, request: Request<B>, peer: Peer) -> Response<Full<Bytes>>
     where
@@ -140,27 +162,26 @@ impl Gateway {
     {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
-        let (headers, malformed) = match RequestHeaders::parse(&parts.headers) {
-            Ok(headers) => (headers, None),
-            Err(refusal) => (RequestHeaders::default(), Some(refusal)),
-        };
-        let authority = parts.uri.authority().map(|authority| authority.as_str());
-        let trace = Trace {
-            method: &parts.method,
-            path: parts.uri.path(),
-            host: headers.host.or(authority).unwrap_or("localhost"),
-            scheme: peer.scheme,
-            activity: ActivityId::choose(headers.activity_id),
-            started,
-            explain_charge: headers.explain_charge,
-        };
+        let mut headers = RequestHeaders::default();
+        let malformed = headers.read(&parts.headers).err();
+        let trace = trace(&parts.method, &parts.uri, &headers, peer, started);
         let mut aside = Aside::default();
         let result = match malformed {
             Some(refusal) => self.refuse(&parts, refusal, body, &mut aside).await,
             None => self.serve(&parts, &headers, &trace, body, &mut aside).await,
         };
+        self.finish(&trace, peer, &aside, result)
+    }
+
+    fn finish(
+        &self,
+        trace: &Trace<'_>,
+        peer: Peer,
+        aside: &Aside,
+        result: Result<Reply, Refusal>,
+    ) -> Response<Full<Bytes>> {
         if let Some(entry) = &aside.audit {
-            entry.write(&trace, &peer, &result);
+            entry.write(trace, &peer, &result);
         }
         if let Err(refusal) = &result {
             tracing::debug!(
@@ -172,11 +193,24 @@ impl Gateway {
                 "refused"
             );
         }
-        let mut response = self.0.responder.respond(&trace, result);
+        let mut response = self.0.responder.respond(trace, result);
         if aside.body_left {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
+    }
+
+    fn read_item(
+        &self,
+        route: &Route<'_>,
+        headers: &RequestHeaders<'_>,
+        trace: &Trace<'_>,
+        aside: &mut Aside,
+    ) -> Result<Reply, Refusal> {
+        let catalog = self.0.db.catalog_now();
+        let grant = self.admit(route, headers, trace, &catalog, aside)?;
+        let in_lane = self.in_lane(headers);
+        read_item(&self.call(in_lane.as_ref(), &catalog, headers, trace, &grant), &route.endpoint)
     }
 
     async fn serve<B>(
@@ -192,7 +226,7 @@ impl Gateway {
         B::Error: std::fmt::Display,
     {
         let inner = &*self.0;
-        let (route, grant) = match self.admit(parts, headers, trace, aside) {
+        let (endpoint, grant) = match self.route(headers, trace, aside) {
             Ok(admitted) => admitted,
             Err(refusal) => return self.refuse(parts, refusal, body, aside).await,
         };
@@ -204,20 +238,35 @@ impl Gateway {
             }
             false => Bytes::new(),
         };
-        let advertised_host = inner.options.advertised_host.as_deref();
-        // Most requests are of no lane, and share the handle.
-        let in_lane = (headers.lane != Lane::default()).then(|| inner.db.in_lane(headers.lane));
-        let call = Call {
-            db: in_lane.as_ref().unwrap_or(&inner.db),
-            catalog: inner.db.catalog(),
+        let (in_lane, catalog) = (self.in_lane(headers), inner.db.catalog());
+        let call = self.call(in_lane.as_ref(), &catalog, headers, trace, &grant);
+        dispatch(&call, endpoint, body).await
+    }
+
+    /// The database for requests of a lane. Most are of none, and share the handle.
+    fn in_lane(&self, headers: &RequestHeaders<'_>) -> Option<Db> {
+        (headers.lane != Lane::default()).then(|| self.0.db.in_lane(headers.lane))
+    }
+
+    fn call<'a>(
+        &'a self,
+        in_lane: Option<&'a Db>,
+        catalog: &'a Catalog,
+        headers: &'a RequestHeaders<'a>,
+        trace: &'a Trace<'a>,
+        grant: &'a Grant,
+    ) -> Call<'a> {
+        let inner = &*self.0;
+        Call {
+            db: in_lane.unwrap_or(&inner.db),
+            catalog,
             headers,
             trace,
             keys: &inner.keys,
-            grant: &grant,
+            grant,
             told: &inner.told,
-            advertised_host,
-        };
-        dispatch(&call, route.endpoint, body).await
+            advertised_host: inner.options.advertised_host.as_deref(),
+        }
     }
 
     /// Refuses a request by its head. Its body is on the way already, unless the client has asked to be told
@@ -239,37 +288,67 @@ impl Gateway {
         Err(refusal)
     }
 
-    /// Finds out who asks, and whether they may. Not a part of [`Gateway::serve`], so that nothing of this lives on
-    /// while the body is read and the request carried out.
-    fn admit<'p>(
+    /// Finds out what is asked for, and whether the client may. Not a part of [`Gateway::serve`], so that nothing of
+    /// this lives on while the body is read and the request carried out.
+    fn route<'p>(
         &self,
-        parts: &'p Parts,
+        headers: &RequestHeaders<'_>,
+        trace: &Trace<'p>,
+        aside: &mut Aside,
+    ) -> Result<(Endpoint<'p>, Grant), Refusal> {
+        let route = router::route(trace.path)?;
+        let grant = self.admit(&route, headers, trace, &self.0.db.catalog_now(), aside)?;
+        Ok((route.endpoint, grant))
+    }
+
+    /// Finds out who asks, and whether they may.
+    fn admit(
+        &self,
+        route: &Route<'_>,
         headers: &RequestHeaders<'_>,
         trace: &Trace<'_>,
+        catalog: &Catalog,
         aside: &mut Aside,
-    ) -> Result<(Route<'p>, Grant), Refusal> {
+    ) -> Result<Grant, Refusal> {
         let inner = &*self.0;
-        let route = router::route(parts.uri.path())?;
-        let act = Act::of(&route.endpoint, &parts.method, headers);
+        let act = Act::of(&route.endpoint, trace.method, headers);
         let audit = &mut aside.audit;
         *audit = Entry::of(route.endpoint.kind(), act);
         let (keys, entra, now) = (inner.keys.load(), inner.entra.load(), SystemTime::now());
         let identity =
-            auth::authenticate(&keys, entra.as_deref(), &parts.method, &route.signed, headers, now)?;
+            auth::authenticate(&keys, entra.as_deref(), trace.method, &route.signed, headers, now)?;
         if let Some(entry) = audit {
             entry.by(&identity);
         }
         let asked = Asked {
             endpoint: &route.endpoint,
             act,
-            method: &parts.method,
+            method: trace.method,
             path: trace.path,
             headers,
-            catalog: &inner.db.catalog(),
+            catalog,
             account: &inner.db.account().name,
         };
-        let grant = access::check(&identity, &asked)?;
-        Ok((route, grant))
+        access::check(&identity, &asked)
+    }
+}
+
+fn trace<'a>(
+    method: &'a Method,
+    uri: &'a Uri,
+    headers: &RequestHeaders<'a>,
+    peer: Peer,
+    started: Instant,
+) -> Trace<'a> {
+    let authority = uri.authority().map(|authority| authority.as_str());
+    Trace {
+        method,
+        path: uri.path(),
+        host: headers.host.or(authority).unwrap_or("localhost"),
+        scheme: peer.scheme,
+        activity: ActivityId::choose(headers.activity_id),
+        started,
+        explain_charge: headers.explain_charge,
     }
 }
 
@@ -288,10 +367,22 @@ fn exchanged(
     catalog.container_by_rid(at.container.resource.rid).is_none().then_some(catalog)
 }
 
-/// All but point operations are boxed: a future is as large as the largest it may await, and is copied
-/// on its way into the connection, so a read would pay for the state of queries and batches.
+/// The read of an item, which waits for nothing.
+fn read_item(call: &Call<'_>, endpoint: &Endpoint<'_>) -> Result<Reply, Refusal> {
+    let Endpoint::Item { database, container, item } = endpoint else {
+        return Err(Own::MethodNotAllowed.into());
+    };
+    let at = address::owner_container(call.catalog, database, container)?;
+    let answer = items::read(call, &at, item);
+    let Some(catalog) = exchanged(call, &at, &answer) else { return answer };
+    let at = address::owner_container(&catalog, database, container)?;
+    items::read(call, &at, item)
+}
+
+/// What may wait is boxed one by one: a future is as large as the largest it may await, so all would pay for the state
+/// of queries and batches.
 async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Result<Reply, Refusal> {
-    let catalog = &call.catalog;
+    let catalog = call.catalog;
     match endpoint {
         Endpoint::Account => account::serve(call),
         Endpoint::Databases => Box::pin(databases::feed(call, body)).await,
@@ -311,12 +402,13 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
             let at = address::owner_container(&catalog, &database, &container)?;
             Box::pin(items::feed(call, &at, body)).await
         }
+        Endpoint::Item { .. } if *call.trace.method == Method::GET => read_item(call, &endpoint),
         Endpoint::Item { database, container, item } => {
             let at = address::owner_container(catalog, &database, &container)?;
-            let answer = items::one(call, &at, &item, body.clone()).await;
+            let answer = Box::pin(items::write_one(call, &at, &item, body.clone())).await;
             let Some(catalog) = exchanged(call, &at, &answer) else { return answer };
             let at = address::owner_container(&catalog, &database, &container)?;
-            Box::pin(items::one(call, &at, &item, body)).await
+            Box::pin(items::write_one(call, &at, &item, body)).await
         }
         Endpoint::KeyDelete { .. } if *call.trace.method != Method::POST => Err(Own::MethodNotAllowed.into()),
         Endpoint::KeyDelete { database, container } => {
@@ -349,7 +441,7 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
 
 /// What hangs below the account, a database or a user.
 async fn dispatch_child(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Result<Reply, Refusal> {
-    let catalog = &call.catalog;
+    let catalog = call.catalog;
     match endpoint {
         Endpoint::DatabaseChildren { kind, database } => {
             children::feed(call, &Branch::in_database(catalog, kind, &database)?, body).await

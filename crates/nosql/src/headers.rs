@@ -140,9 +140,23 @@ impl MaxItemCount {
 }
 
 impl<'a> RequestHeaders<'a> {
-    /// Reads all headers in one pass. The first of a repeated header counts.
     pub fn parse(map: &'a HeaderMap) -> Result<RequestHeaders<'a>, Refusal> {
         let mut headers = RequestHeaders::default();
+        headers.read(map)?;
+        Ok(headers)
+    }
+
+    /// Reads all headers in place, for this is a large thing to move. After a refusal nothing counts as said.
+    pub fn read(&mut self, map: &'a HeaderMap) -> Result<(), Refusal> {
+        let read = self.take_all(map);
+        if read.is_err() {
+            *self = RequestHeaders::default();
+        }
+        read
+    }
+
+    /// Takes all headers in one pass. The first of a repeated header counts.
+    fn take_all(&mut self, map: &'a HeaderMap) -> Result<(), Refusal> {
         for (name, value) in map.iter() {
             let name = name.as_str();
             let raw = value.as_bytes();
@@ -151,21 +165,21 @@ impl<'a> RequestHeaders<'a> {
             }
             // The class is found by prefix first, so that no header is compared with all names.
             if let Some(rest) = name.strip_prefix("x-ms-documentdb-") {
-                headers.take_documentdb(rest, name, raw)?;
+                self.take_documentdb(rest, name, raw)?;
             } else if let Some(rest) = name.strip_prefix("x-ms-cosmos-") {
-                headers.take_cosmos(rest, name, raw)?;
+                self.take_cosmos(rest, name, raw)?;
             } else if let Some(rest) = name.strip_prefix("x-ms-") {
-                headers.take_ms(rest, name, raw)?;
+                self.take_ms(rest, name, raw)?;
             } else {
-                headers.take_http(name, raw)?;
+                self.take_http(name, raw)?;
             }
         }
-        if headers.consistency.is_some() && headers.read_strategy.is_some() {
+        if self.consistency.is_some() && self.read_strategy.is_some() {
             return Err(Refusal::bad_request(
                 "x-ms-consistency-level and x-ms-cosmos-read-consistency-strategy exclude each other",
             ));
         }
-        Ok(headers)
+        Ok(())
     }
 
     /// Whether the client is one that never ends a query which is told that its range is gone: @azure/cosmos 4 keeps

@@ -27,6 +27,11 @@ impl Front {
 }
 
 impl Handler for Front {
+    /// The gateway answers only reads of items here, and no page of the server has such a path.
+    fn answer_now(&self, request: &Request<Incoming>, peer: Peer) -> Option<Response<Full<Bytes>>> {
+        self.gateway.answer_now(request, gateway_peer(peer))
+    }
+
     async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Response<Full<Bytes>> {
         if let Some(page) = Page::at(request.uri().path()) {
             return self.admin.answer(page, request.method()).await;

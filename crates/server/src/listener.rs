@@ -28,6 +28,9 @@ mod pulse;
 
 /// Answers requests; clones are cheap and share what they work on.
 pub trait Handler: Clone + Send + Sync + 'static {
+    /// The answer to a request that waits for nothing, if this is one; else it is handled.
+    fn answer_now(&self, request: &Request<Incoming>, peer: Peer) -> Option<Response<Full<Bytes>>>;
+
     fn handle(
         &self,
         request: Request<Incoming>,

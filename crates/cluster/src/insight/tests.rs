@@ -66,7 +66,7 @@ impl World {
             session: None,
             precondition: Precondition::None,
         };
-        let read = self.db.read(&self.container(), &key(pk), &target, &options).await;
+        let read = self.db.read(&self.container(), &key(pk), &target, &options);
         read.expect("the item is there");
     }
 

@@ -152,7 +152,7 @@ impl World {
             session: None,
             precondition: Precondition::None,
         };
-        let read = self.db.read(&self.container, &key(pk), &Target::Id(id.to_owned()), &options).await;
+        let read = self.db.read(&self.container, &key(pk), &Target::Id(id.to_owned()), &options);
         match read {
             Ok(_) => true,
             Err(error) => {

@@ -103,7 +103,7 @@ impl Writer {
         };
         let (pk, target) = (self.pk(place.0), Target::Id(format!("i{}", place.1)));
         let container = self.world.now();
-        let found = match self.world.db.read(&container, &key(&pk), &target, &options).await {
+        let found = match self.world.db.read(&container, &key(&pk), &target, &options) {
             Ok(reply) => reply.item.doc.root().get("n").as_i64(),
             Err(error) => match error.kind {
                 ErrorKind::Op { error: OpError::NotFound, .. } => None,

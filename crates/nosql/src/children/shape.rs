@@ -71,7 +71,7 @@ pub(super) fn accept(call: &Call<'_>, branch: &Branch, body: &[u8]) -> Result<Do
         ChildKind::Procedure | ChildKind::Function => check_script(sent.root())?,
         ChildKind::Trigger => check_trigger(sent.root())?,
         ChildKind::RoleDefinition => access::check_definition(sent.root())?,
-        ChildKind::RoleAssignment => access::check_assignment(&call.catalog, sent.root())?,
+        ChildKind::RoleAssignment => access::check_assignment(call.catalog, sent.root())?,
     }
     let mut kept = DocBuilder::with_capacity(body.len());
     kept.begin_object();
@@ -115,7 +115,7 @@ pub(super) fn check_expiry(call: &Call<'_>, kind: ChildKind) -> Result<(), Refus
 
 /// A role that somebody has cannot go.
 pub(super) fn check_unused(call: &Call<'_>, child: &Child) -> Result<(), Refusal> {
-    if child.kind == ChildKind::RoleDefinition && access::is_assigned(&call.catalog, &child.resource.id) {
+    if child.kind == ChildKind::RoleDefinition && access::is_assigned(call.catalog, &child.resource.id) {
         return Err(Refusal::bad_request("The role definition is assigned; delete its assignments first."));
     }
     Ok(())

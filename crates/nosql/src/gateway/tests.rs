@@ -68,7 +68,15 @@ impl Server {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(Bytes::from(body))).expect("a request");
-        answer(self.0.handle(request, PEER).await).await
+        self.answer(request).await
+    }
+
+    /// Answers as a connection does: at once if possible.
+    async fn answer(&self, request: Request<Full<Bytes>>) -> Answer {
+        match self.0.answer_now(&request, PEER) {
+            Some(response) => answer(response).await,
+            None => answer(self.0.handle(request, PEER).await).await,
+        }
     }
 
     async fn get(&self, path: &str) -> Answer {
@@ -474,7 +482,7 @@ async fn what_is_not_there_yet_says_so() {
 async fn requests_without_a_valid_signature_learn_nothing() {
     let server = Server::start(false);
     let bare = Request::get("/dbs/d").body(Full::<Bytes>::default()).expect("a request");
-    let refused = answer(server.0.handle(bare, PEER).await).await.expect(401);
+    let refused = server.answer(bare).await.expect(401);
     assert!(refused.message().contains("Required Header authorization is missing"));
     assert_eq!(refused.header("x-ms-request-charge"), "0");
     let date = httpdate::fmt_http_date(SystemTime::now());
@@ -483,6 +491,67 @@ async fn requests_without_a_valid_signature_learn_nothing() {
         .header("authorization", authorization("GET", "/dbs/other", &date))
         .body(Full::<Bytes>::default())
         .expect("a request");
-    let refused = answer(server.0.handle(wrong, PEER).await).await.expect(401);
+    let refused = server.answer(wrong).await.expect(401);
     assert!(refused.message().contains("can't serve the request"));
+}
+
+/// A read of an item, signed now, with these headers beside those that every request has.
+fn item_request(path: &str, headers: &[(&str, &str)], body: &'static str) -> Request<Full<Bytes>> {
+    let date = httpdate::fmt_http_date(SystemTime::now());
+    let request = Request::get(path)
+        .header("x-ms-date", &date)
+        .header("x-ms-activity-id", "05f918e3-621c-451f-afa3-ac5d698a9331")
+        .header("authorization", authorization("GET", path, &date));
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    request.body(Full::new(Bytes::from_static(body.as_bytes()))).expect("a request")
+}
+
+#[tokio::test]
+async fn reads_are_answered_at_once_as_they_are_when_they_wait() {
+    let server = Server::start(false);
+    server.post("/dbs", json!({"id": "d"})).await.expect(201);
+    server.post("/dbs/d/colls", container("c")).await.expect(201);
+    let key = ("x-ms-documentdb-partitionkey", "[\"k\"]");
+    let item = json!({"id": "i", "pk": "k"});
+    let made = server.send("POST", "/dbs/d/colls/c/docs", &[key], &item).await.expect(201);
+    let etag = made.header("etag").to_owned();
+    let other_key = ("x-ms-documentdb-partitionkey", "no key");
+    for (path, headers, status) in [
+        ("/dbs/d/colls/c/docs/i", vec![key], 200),
+        ("/dbs/d/colls/c/docs/i", vec![key, ("x-ms-cosmos-priority-level", "Low")], 200),
+        ("/dbs/d/colls/c/docs/i", vec![key, ("if-none-match", &etag)], 304),
+        ("/dbs/d/colls/c/docs/i", vec![], 400),
+        ("/dbs/d/colls/c/docs/i", vec![other_key], 400),
+        ("/dbs/d/colls/c/docs/other", vec![key], 404),
+        ("/dbs/d/colls/other/docs/i", vec![key], 404),
+    ] {
+        let request = item_request(path, &headers, "");
+        let at_once = answer(server.0.answer_now(&request, PEER).expect("a read")).await;
+        let mut waited = answer(server.0.handle(request, PEER).await).await;
+        assert_eq!((at_once.status, &at_once.body), (status, &waited.body), "{path} {headers:?}");
+        for changing in ["x-ms-transport-request-id", "x-ms-request-duration-ms"] {
+            waited.headers.insert(changing, at_once.headers[changing].clone());
+        }
+        assert_eq!((waited.status, waited.headers), (status, at_once.headers), "{path} {headers:?}");
+    }
+    // Of a request whose headers cannot be read nothing is known, not even its activity.
+    let malformed = item_request("/dbs/d/colls/c/docs/i", &[("x-ms-max-item-count", "many")], "");
+    let refused = answer(server.0.answer_now(&malformed, PEER).expect("a read")).await.expect(400);
+    assert!(refused.message().contains("x-ms-max-item-count"), "{}", refused.message());
+    assert_ne!(refused.header("x-ms-activity-id"), "05f918e3-621c-451f-afa3-ac5d698a9331");
+}
+
+#[tokio::test]
+async fn only_reads_of_items_without_a_body_are_answered_at_once() {
+    let server = Server::start(false);
+    let now = |request: &Request<Full<Bytes>>| server.0.answer_now(request, PEER).is_some();
+    assert!(now(&item_request("/dbs/d/colls/c/docs/i", &[], "")));
+    assert!(!now(&item_request("/dbs/d/colls/c/docs/i", &[], "a body")));
+    for path in ["/", "/dbs", "/dbs/d/colls/c", "/dbs/d/colls/c/docs", "/nothing", "/dbs/d/colls/c/docs/%ff"]
+    {
+        assert!(!now(&item_request(path, &[], "")), "{path}");
+    }
+    let mut delete = item_request("/dbs/d/colls/c/docs/i", &[], "");
+    *delete.method_mut() = Method::DELETE;
+    assert!(!now(&delete));
 }

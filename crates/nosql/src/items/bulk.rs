@@ -161,7 +161,7 @@ async fn one_by_one(shared: &Shared, tasks: Vec<(String, Task)>, refused: &[Opti
 async fn perform(shared: &Shared, task: Task) -> Done {
     let Task { place, key, op, is_minimal } = task;
     let tried = match op.action {
-        Action::Read => read(shared, &key, op).await,
+        Action::Read => read(shared, &key, op),
         _ => write(shared, &key, op).await,
     };
     match tried {
@@ -179,9 +179,9 @@ async fn perform(shared: &Shared, task: Task) -> Done {
     }
 }
 
-async fn read(shared: &Shared, key: &PartitionKey, op: Op) -> Result<(Outcome, Receipt), Refusal> {
+fn read(shared: &Shared, key: &PartitionKey, op: Op) -> Result<(Outcome, Receipt), Refusal> {
     let options = ReadOptions { precondition: op.precondition, ..shared.read.clone() };
-    let reply = shared.db.read(&shared.container, key, &op.target, &options).await?;
+    let reply = shared.db.read(&shared.container, key, &op.target, &options)?;
     let effect = if reply.not_modified { Effect::NotModified } else { Effect::Read };
     let outcome = Outcome { effect, item: reply.item, id: String::new(), meter: Default::default() };
     Ok((outcome, reply.receipt))

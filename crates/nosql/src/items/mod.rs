@@ -59,8 +59,15 @@ pub(crate) async fn feed(call: &Call<'_>, address: &ContainerAddress, body: Byte
     }
 }
 
-/// Requests on `docs/{item}`; writes are boxed for the sake of reads, which are smaller and more.
-pub(crate) async fn one(
+/// A GET of `docs/{item}`, which waits for nothing.
+pub(crate) fn read(call: &Call<'_>, address: &ContainerAddress, item: &str) -> Result<Reply, Refusal> {
+    check_intended(call, &address.container)?;
+    let target = target(address, item)?;
+    point::read(call, &address.container, &target)
+}
+
+/// Requests on `docs/{item}` that write it.
+pub(crate) async fn write_one(
     call: &Call<'_>,
     address: &ContainerAddress,
     item: &str,
@@ -70,10 +77,9 @@ pub(crate) async fn one(
     check_intended(call, container)?;
     let target = target(address, item)?;
     match *call.trace.method {
-        Method::GET => point::read(call, container, target).await,
-        Method::PUT => Box::pin(point::replace(call, container, target, &body)).await,
-        Method::DELETE => Box::pin(point::delete(call, container, target)).await,
-        Method::PATCH => Box::pin(patch::run(call, container, target, &body)).await,
+        Method::PUT => point::replace(call, container, target, &body).await,
+        Method::DELETE => point::delete(call, container, target).await,
+        Method::PATCH => patch::run(call, container, target, &body).await,
         _ => Err(Own::MethodNotAllowed.into()),
     }
 }

@@ -16,14 +16,10 @@ use crate::items::{key, options, shape};
 use crate::respond::Reply;
 use crate::scripts;
 
-pub(crate) async fn read(
-    call: &Call<'_>,
-    container: &Arc<Container>,
-    target: Target,
-) -> Result<Reply, Refusal> {
+pub(crate) fn read(call: &Call<'_>, container: &Arc<Container>, target: &Target) -> Result<Reply, Refusal> {
     let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
     let options = options::read(call.headers, call.db.account().consistency)?;
-    let reply = call.db.read(container, &key, &target, &options).await?;
+    let reply = call.db.read(container, &key, target, &options)?;
     let answer = match reply.not_modified {
         true => Reply::empty(StatusCode::NOT_MODIFIED),
         false => Reply::ok(Renderer::new(container).item(&reply.item)),
@@ -65,7 +61,7 @@ pub(crate) async fn replace(
     call.grant.check(ItemAct::Replace, &key)?;
     let old_id = match &target {
         Target::Id(id) => id.clone(),
-        Target::Rid(_) => stored_id(call, container, &key, &target).await?,
+        Target::Rid(_) => stored_id(call, container, &key, &target)?,
     };
     let action = match old_id == item.id {
         true => Action::Replace(item.doc),
@@ -133,7 +129,7 @@ pub(crate) fn status(effect: Effect) -> StatusCode {
 }
 
 /// The id of an item that the client named by RID.
-async fn stored_id(
+fn stored_id(
     call: &Call<'_>,
     container: &Arc<Container>,
     key: &PartitionKey,
@@ -141,6 +137,6 @@ async fn stored_id(
 ) -> Result<String, Refusal> {
     let options = options::read(call.headers, call.db.account().consistency)?;
     let options = orrery_cluster::ReadOptions { precondition: Precondition::None, ..options };
-    let reply = call.db.read(container, key, target, &options).await?;
+    let reply = call.db.read(container, key, target, &options)?;
     Ok(reply.item.doc.root().get("id").as_str().unwrap_or_default().to_owned())
 }

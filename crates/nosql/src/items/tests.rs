@@ -110,7 +110,7 @@ impl World {
         let (catalog, advertised_host) = (self.db.catalog(), None);
         let call = Call {
             db: &self.db,
-            catalog,
+            catalog: &catalog,
             headers: &headers,
             trace: &trace,
             keys: &ArcSwap::from_pointee(Keys::new(["AAAA"], []).expect("a key")),
@@ -118,11 +118,12 @@ impl World {
             told: &Told::default(),
             advertised_host,
         };
-        let found = address::container(&call.catalog, "db", "items").expect("the container");
+        let found = address::container(call.catalog, "db", "items").expect("the container");
         let at = ContainerAddress { by_rid: self.by_rid, ..found };
         let result = match item {
             Some("partitionkeydelete!") => delete_key(&call, &at).await,
-            Some(item) => one(&call, &at, item, body).await,
+            Some(item) if method == Method::GET => read(&call, &at, item),
+            Some(item) => write_one(&call, &at, item, body).await,
             None => feed(&call, &at, body).await,
         };
         Answer::of(result)

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -85,11 +85,15 @@ async fn serve_http<H: Handler>(
     let service = service_fn(|request: http::Request<Incoming>| {
         let beat = pulse.request(request.version());
         let shared = Arc::clone(&shared);
+        // hyper copies this future from place to place, so that it must stay small: what may wait is boxed.
         async move {
-            let work = shared.handler.handle(request, peer);
-            let response = match within(shared.timeouts.request, work).await {
+            let response = match shared.handler.answer_now(&request, peer) {
                 Some(response) => response,
-                None => shared.handler.timed_out(),
+                None => {
+                    let work = Box::pin(shared.handler.handle(request, peer));
+                    let answer = within(shared.timeouts.request, work).await;
+                    answer.unwrap_or_else(|| shared.handler.timed_out())
+                }
             };
             shared.metrics.answered(response.status());
             drop(beat);
@@ -111,8 +115,7 @@ async fn serve_http<H: Handler>(
 
 /// The outcome of `work`, unless it takes longer than `limit`. Most answers are there at the first
 /// look, and only those that wait pay for a timer.
-async fn within<F: Future>(limit: Duration, work: F) -> Option<F::Output> {
-    let mut work = pin!(work);
+async fn within<F: Future>(limit: Duration, mut work: Pin<Box<F>>) -> Option<F::Output> {
     match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
         Poll::Ready(outcome) => Some(outcome),
         Poll::Pending => timeout(limit, work).await.ok(),

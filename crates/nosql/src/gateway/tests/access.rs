@@ -69,7 +69,7 @@ impl Server {
         }
         let text = if body.is_null() { String::new() } else { body.to_string() };
         let request = request.body(Full::new(Bytes::from(text))).expect("a request");
-        answer(self.0.handle(request, PEER).await).await
+        self.answer(request).await
     }
 
     /// Makes a permission and takes its token.

@@ -24,7 +24,7 @@ impl Server {
     /// Sends a request that has looked at the catalog already.
     async fn send_late(
         &self,
-        catalog: &Arc<Catalog>,
+        catalog: &Catalog,
         (method, path): (Method, &str),
         headers: &[(&'static str, &str)],
         body: Value,
@@ -45,7 +45,7 @@ impl Server {
         let inner = &self.0.0;
         let call = Call {
             db: &inner.db,
-            catalog: catalog.clone(),
+            catalog,
             headers: &headers,
             trace: &trace,
             keys: &inner.keys,

@@ -3,12 +3,14 @@
 //! An answer to a point read carries some twenty-five header values. Constant ones are static; all others
 //! are written into one buffer, of which each header then holds a slice.
 
+mod template;
+
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_LOCATION, CONTENT_TYPE, ETAG, PRAGMA, SERVER};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, PRAGMA, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 use orrery_cluster::store::{Etag, Lsn};
@@ -17,6 +19,7 @@ use orrery_cluster::{Charge, Container, Database, Receipt, Served, Usage};
 use crate::call::Trace;
 use crate::errors::{Refusal, push_json_string};
 use crate::headers::names;
+use crate::respond::template::{Field, Templates};
 
 /// What a handler answers, before the standard headers.
 pub(crate) struct Reply {
@@ -123,20 +126,16 @@ impl Reply {
 
 /// Writes responses; holds what is the same for the whole life of the gateway.
 pub(crate) struct Responder {
-    /// What every answer carries, hashed once; answers start from a copy.
-    constant: HeaderMap,
+    templates: Templates,
     transport_request: AtomicU64,
 }
 
 impl Responder {
     pub fn new() -> Responder {
-        let now = httpdate::fmt_http_date(std::time::SystemTime::now());
-        // The service shows milliseconds here; nobody compares them.
-        let text = now.replace(" GMT", ".000 GMT");
-        let mut constant = HeaderMap::with_capacity(ANSWER_HEADERS);
+        let mut constant = HeaderMap::new();
         constant.extend(CONSTANT_HEADERS.iter().cloned());
-        constant.insert(names::LAST_STATE_CHANGE, HeaderValue::from_str(&text).expect("a date is ASCII"));
-        Responder { constant, transport_request: AtomicU64::new(1) }
+        constant.insert(names::LAST_STATE_CHANGE, HeaderValue::from_static(&LAST_STATE_CHANGE));
+        Responder { templates: Templates::new(constant), transport_request: AtomicU64::new(1) }
     }
 
     pub fn respond(&self, trace: &Trace<'_>, result: Result<Reply, Refusal>) -> Response<Full<Bytes>> {
@@ -150,13 +149,13 @@ impl Responder {
         let mut values = Values::with_capacity(&reply);
         self.standard(trace, &reply.receipt, &mut values);
         if let Some(etag) = reply.etag {
-            values.ascii(ETAG, &etag.to_text());
+            values.ascii(Field::Etag, &etag.to_text());
         }
         if let Some(count) = reply.item_count {
-            values.put(names::ITEM_COUNT, |out| write!(out, "{count}"));
+            values.put(Field::ItemCount, |out| write!(out, "{count}"));
         }
         if let Some(continuation) = &reply.continuation {
-            values.put(names::CONTINUATION, |out| out.write_str(continuation));
+            values.put(Field::Continuation, |out| out.write_str(continuation));
         }
         if let Some((lsn, resource)) = reply.catalog {
             values.position(0, lsn, resource, *trace.method != Method::GET);
@@ -164,7 +163,7 @@ impl Responder {
         values.owner(&reply.owner);
         values.usage(reply.usage.as_ref());
         if trace.method != Method::POST {
-            values.put(CONTENT_LOCATION, |out| {
+            values.put(Field::ContentLocation, |out| {
                 [trace.scheme.as_str(), "://", trace.host, trace.path]
                     .iter()
                     .for_each(|part| out.push_str(part));
@@ -180,10 +179,10 @@ impl Responder {
         let none = Receipt::default();
         self.standard(trace, refusal.receipt().unwrap_or(&none), &mut values);
         if wire.substatus != 0 {
-            values.put(names::SUBSTATUS, |out| write!(out, "{}", wire.substatus));
+            values.put(Field::Substatus, |out| write!(out, "{}", wire.substatus));
         }
         if let Some(wait) = wire.retry_after_ms {
-            values.put(names::RETRY_AFTER_MS, |out| write!(out, "{wait}"));
+            values.put(Field::RetryAfterMs, |out| write!(out, "{wait}"));
         }
         let body = if trace.method == Method::HEAD {
             Bytes::new()
@@ -194,19 +193,19 @@ impl Responder {
     }
 
     fn standard(&self, trace: &Trace<'_>, receipt: &Receipt, values: &mut Values) {
-        values.put(names::ACTIVITY_ID, |out| out.write_str(trace.activity.as_str()));
+        values.put(Field::ActivityId, |out| out.write_str(trace.activity.as_str()));
         let units = receipt.charge.total();
-        values.put(names::REQUEST_CHARGE, |out| push_units(out, units));
+        values.put(Field::RequestCharge, |out| push_units(out, units));
         let transport = self.transport_request.fetch_add(1, Ordering::Relaxed);
-        values.number(names::TRANSPORT_REQUEST_ID, transport);
+        values.number(Field::TransportRequestId, transport);
         if let Some(served) = &receipt.served {
             values.served(served, *trace.method != Method::GET);
         }
         if trace.explain_charge {
-            values.put(names::EXPLAIN, |out| explain(&receipt.charge, out));
+            values.put(Field::Explain, |out| explain(&receipt.charge, out));
         }
         let micros = trace.started.elapsed().as_micros() as u64;
-        values.put(names::REQUEST_DURATION, |out| {
+        values.put(Field::RequestDuration, |out| {
             push_number(out, micros / 1000);
             out.push('.');
             push_digits(out, micros % 1000, 3);
@@ -224,8 +223,7 @@ impl Responder {
         let mut response = Response::new(Full::new(body));
         *response.status_mut() = status;
         let headers = response.headers_mut();
-        *headers = self.constant.clone();
-        values.write_to(headers);
+        *headers = self.templates.fill(values);
         for (name, value) in extra {
             headers.insert(name, value);
         }
@@ -233,8 +231,12 @@ impl Responder {
     }
 }
 
-/// Room for all headers of a usual answer.
-const ANSWER_HEADERS: usize = 40;
+/// When the server started. A static text is copied without counting who holds it.
+static LAST_STATE_CHANGE: LazyLock<String> = LazyLock::new(|| {
+    let now = httpdate::fmt_http_date(std::time::SystemTime::now());
+    // The service shows milliseconds here; nobody compares them.
+    now.replace(" GMT", ".000 GMT")
+});
 
 static CONSTANT_HEADERS: [(HeaderName, HeaderValue); 9] = [
     (CONTENT_TYPE, HeaderValue::from_static("application/json")),
@@ -252,8 +254,10 @@ static CONSTANT_HEADERS: [(HeaderName, HeaderValue); 9] = [
 /// Header values on their way into one shared buffer.
 struct Values {
     text: String,
-    places: Vec<(HeaderName, usize)>,
-    constants: Vec<(HeaderName, HeaderValue)>,
+    /// Each with the end of its value in the text.
+    places: Vec<(Field, usize)>,
+    /// Values that need no writing; they follow the others.
+    constants: Vec<(Field, HeaderValue)>,
 }
 
 impl Values {
@@ -267,45 +271,50 @@ impl Values {
         Values { text, places: Vec::with_capacity(24), constants: Vec::with_capacity(3) }
     }
 
-    fn put(&mut self, name: HeaderName, write: impl FnOnce(&mut String) -> std::fmt::Result) {
+    fn put(&mut self, field: Field, write: impl FnOnce(&mut String) -> std::fmt::Result) {
         write(&mut self.text).expect("writing to a string cannot fail");
-        self.places.push((name, self.text.len()));
+        self.places.push((field, self.text.len()));
     }
 
-    fn number(&mut self, name: HeaderName, number: u64) {
+    fn number(&mut self, field: Field, number: u64) {
         push_number(&mut self.text, number);
-        self.places.push((name, self.text.len()));
+        self.places.push((field, self.text.len()));
     }
 
-    fn ascii(&mut self, name: HeaderName, text: &[u8]) {
+    fn ascii(&mut self, field: Field, text: &[u8]) {
         self.text.push_str(std::str::from_utf8(text).expect("the caller's text is ASCII"));
-        self.places.push((name, self.text.len()));
+        self.places.push((field, self.text.len()));
     }
 
-    fn lsn(&mut self, name: HeaderName, lsn: Lsn) {
-        self.number(name, lsn.0);
+    fn lsn(&mut self, field: Field, lsn: Lsn) {
+        self.number(field, lsn.0);
     }
 
     fn served(&mut self, served: &Served, is_write: bool) {
-        self.put(names::RANGE_ID, |out| write!(out, "{}", served.range_id));
+        self.number(Field::RangeId, u64::from(served.range_id));
         self.position(served.range_id, served.lsn, served.item_lsn, is_write);
     }
 
     /// How far a partition is, in all the forms in which the service says it.
     fn position(&mut self, range_id: u32, lsn: Lsn, item_lsn: Option<Lsn>, is_write: bool) {
-        self.lsn(names::LSN, lsn);
-        self.lsn(names::LLSN, lsn);
-        self.lsn(names::GLOBAL_COMMITTED_LSN, lsn);
-        self.put(names::SESSION_TOKEN, |out| write!(out, "{range_id}:-1#{}", lsn.0));
+        self.lsn(Field::Lsn, lsn);
+        self.lsn(Field::Llsn, lsn);
+        self.lsn(Field::GlobalCommittedLsn, lsn);
+        self.put(Field::SessionToken, |out| {
+            push_number(out, u64::from(range_id));
+            out.push_str(":-1#");
+            push_number(out, lsn.0);
+            Ok(())
+        });
         if let Some(item_lsn) = item_lsn {
-            self.lsn(names::ITEM_LSN, item_lsn);
-            self.lsn(names::ITEM_LLSN, item_lsn);
+            self.lsn(Field::ItemLsn, item_lsn);
+            self.lsn(Field::ItemLlsn, item_lsn);
         }
         if is_write {
-            self.lsn(names::QUORUM_ACKED_LSN, lsn);
-            self.lsn(names::QUORUM_ACKED_LLSN, lsn);
-            self.constants.push((names::CURRENT_REPLICA_SET_SIZE, HeaderValue::from_static("1")));
-            self.constants.push((names::CURRENT_WRITE_QUORUM, HeaderValue::from_static("1")));
+            self.lsn(Field::QuorumAckedLsn, lsn);
+            self.lsn(Field::QuorumAckedLlsn, lsn);
+            self.constants.push((Field::CurrentReplicaSetSize, HeaderValue::from_static("1")));
+            self.constants.push((Field::CurrentWriteQuorum, HeaderValue::from_static("1")));
         }
     }
 
@@ -313,22 +322,22 @@ impl Values {
         match owner {
             Owner::None => {}
             Owner::Database(database) => {
-                self.put(names::ALT_CONTENT_PATH, |out| {
+                self.put(Field::AltContentPath, |out| {
                     out.push_str("dbs/");
                     push_path_text(out, &database.resource.id);
                     Ok(())
                 });
-                self.put(names::CONTENT_PATH, |out| write!(out, "{}", database.resource.rid));
+                self.put(Field::ContentPath, |out| write!(out, "{}", database.resource.rid));
             }
             Owner::Container(container) => {
-                self.put(names::ALT_CONTENT_PATH, |out| {
+                self.put(Field::AltContentPath, |out| {
                     out.push_str("dbs/");
                     push_path_text(out, &container.database_id);
                     out.push_str("/colls/");
                     push_path_text(out, &container.resource.id);
                     Ok(())
                 });
-                self.ascii(names::CONTENT_PATH, container.resource.rid.text().as_bytes());
+                self.ascii(Field::ContentPath, container.resource.rid.text().as_bytes());
             }
         }
     }
@@ -337,22 +346,22 @@ impl Values {
         let Some(usage) = usage else { return };
         let quota = match usage {
             ResourceUsage::Databases(count) => {
-                self.put(names::RESOURCE_USAGE, |out| write!(out, "databases={count};"));
+                self.put(Field::ResourceUsage, |out| write!(out, "databases={count};"));
                 "databases=1000;"
             }
             ResourceUsage::Account { databases, containers } => {
-                self.put(names::RESOURCE_USAGE, |out| {
+                self.put(Field::ResourceUsage, |out| {
                     write!(out, "databases={databases};collections={containers};users=0;permissions=0;")
                 });
                 "databases=1000;collections=5000;users=500000;permissions=2000000;"
             }
             ResourceUsage::Containers(count) => {
-                self.put(names::RESOURCE_USAGE, |out| write!(out, "collections={count};"));
+                self.put(Field::ResourceUsage, |out| write!(out, "collections={count};"));
                 "collections=5000;"
             }
             ResourceUsage::Container(usage) => {
                 let (items, kilobytes) = (usage.items, usage.bytes.div_ceil(1024));
-                self.put(names::RESOURCE_USAGE, |out| {
+                self.put(Field::ResourceUsage, |out| {
                     out.push_str("documentSize=0;documentsSize=");
                     push_number(out, kilobytes);
                     out.push_str(";documentsCount=");
@@ -365,22 +374,24 @@ impl Values {
                 "documentSize=51200;documentsSize=52428800;documentsCount=-1;collectionSize=52428800;"
             }
         };
-        self.constants.push((names::RESOURCE_QUOTA, HeaderValue::from_static(quota)));
+        self.constants.push((Field::ResourceQuota, HeaderValue::from_static(quota)));
     }
 
-    fn write_to(self, headers: &mut HeaderMap) {
+    fn fields(&self) -> impl Iterator<Item = Field> {
+        let written = self.places.iter().map(|(field, _)| *field);
+        written.chain(self.constants.iter().map(|(field, _)| *field))
+    }
+
+    /// All values. There is none where no header may carry it, such as a name with a line break.
+    fn take(self) -> impl Iterator<Item = (Field, Option<HeaderValue>)> {
         let text = Bytes::from(self.text.into_bytes());
         let mut start = 0;
-        for (name, end) in self.places {
-            // A value that no header may carry, such as a name with a line break, is left out.
-            if let Ok(value) = HeaderValue::from_maybe_shared(text.slice(start..end)) {
-                headers.insert(name, value);
-            }
+        let written = self.places.into_iter().map(move |(field, end)| {
+            let piece = text.slice(start..end);
             start = end;
-        }
-        for (name, value) in self.constants {
-            headers.insert(name, value);
-        }
+            (field, HeaderValue::from_maybe_shared(piece).ok())
+        });
+        written.chain(self.constants.into_iter().map(|(field, value)| (field, Some(value))))
     }
 }
 

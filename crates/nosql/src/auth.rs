@@ -344,13 +344,20 @@ impl Line<'_> {
         })
     }
 
-    fn links(&self) -> impl Iterator<Item = Link> + use<> {
-        let segments = self.signed.link();
-        let encoded = segments.iter().any(|segment| segment.raw != segment.text);
-        let is_rid = segments.last().is_some_and(|last| is_any_rid(last));
-        [(Link::Names, true), (Link::RawNames, encoded), (Link::LowerRid, is_rid), (Link::Rid, is_rid)]
+    /// The forms that the link may have. Whether a form applies is asked only when those before it did not match.
+    fn links(&self) -> impl Iterator<Item = Link> {
+        [Link::Names, Link::RawNames, Link::LowerRid, Link::Rid]
             .into_iter()
-            .filter_map(|(link, applies)| applies.then_some(link))
+            .filter(|link| self.applies(*link))
+    }
+
+    fn applies(&self, link: Link) -> bool {
+        let segments = self.signed.link();
+        match link {
+            Link::Names => true,
+            Link::RawNames => segments.iter().any(|segment| segment.raw != segment.text),
+            Link::LowerRid | Link::Rid => segments.last().is_some_and(|last| is_any_rid(last)),
+        }
     }
 
     fn matches(

@@ -216,6 +216,12 @@ pub(crate) fn read_blob(bytes: &[u8]) -> Option<(&[u8], usize)> {
     Some((bytes.get(header..end)?, end))
 }
 
+/// The bytes of a string, if the value that starts here is one; nobody has looked whether they are UTF-8.
+pub(crate) fn encoded_string(value: &[u8]) -> Option<&[u8]> {
+    let (&TAG_STRING, payload) = value.split_first()? else { return None };
+    read_blob(payload).map(|(text, _)| text)
+}
+
 /// Checks the value at `at` and returns its length.
 fn validate(bytes: &[u8], at: usize, depth: usize) -> Result<usize, FormatError> {
     let corrupt = FormatError::Corrupt(at);

@@ -202,6 +202,16 @@ impl<'a> ObjectRef<'a> {
         (0..self.0.len).filter_map(move |i| self.field(i))
     }
 
+    /// The fields as they lie in the document, for those who pass their bytes on: a name that may not be text, and the
+    /// bytes from the start of the value on.
+    pub(crate) fn encoded_fields(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        (0..self.0.len).filter_map(move |i| {
+            let entry = self.0.entry(i)?;
+            let (name, length) = read_blob(entry)?;
+            Some((name, &entry[length..]))
+        })
+    }
+
     /// The fields in the byte order of their names. Small objects have no table for this and search
     /// for the next name each time.
     pub fn iter_by_name(self) -> impl Iterator<Item = (&'a str, Value<'a>)> {

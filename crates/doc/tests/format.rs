@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use common::tree;
 use orrery_doc::{
-    Doc, DocBuilder, DocRef, FormatError, MAX_DEPTH, TermOrder, Value, compare, encode_term, json,
+    Doc, DocBuilder, DocRef, FormatError, MAX_DEPTH, ObjectRef, TermOrder, Value, compare, encode_term, json,
 };
 use proptest::prelude::*;
 
@@ -23,7 +23,24 @@ fn walk(bytes: &[u8]) {
         for (name, _) in object.iter_by_name() {
             let _ = object.get(name);
         }
+        let mut written = Vec::new();
+        json::write_fields(object, &[], &mut written);
+        assert_eq!(written, fields_one_by_one(object));
     }
+}
+
+/// What writing gives for the fields as they are read: text goes there without being read first.
+fn fields_one_by_one(object: ObjectRef<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, value) in object.iter() {
+        if !out.is_empty() {
+            out.push(b',');
+        }
+        json::write_str(name, &mut out);
+        out.push(b':');
+        json::write(value, &mut out);
+    }
+    out
 }
 
 #[test]
@@ -59,6 +76,24 @@ fn bytes_that_are_no_document_are_refused() {
     assert_eq!(check(&[1, 1, 1]), Err(FormatError::Corrupt(2)));
     assert_eq!(check(&[1, 6, 1, 0xff]), Err(FormatError::Corrupt(1)));
     assert_eq!(check(&[1, 1]), Ok(()));
+}
+
+#[test]
+fn text_that_is_not_utf8_is_never_written() {
+    let doc = json::parse(br#"{"one":"abc","two":"d\"f","six":"\u00e9x","ten":[1]}"#, 128).unwrap();
+    for (text, damaged) in [
+        ("abc", r#"{"one":null,"two":"d\"f","six":"\u00e9x","ten":[1]}"#),
+        ("d\"f", r#"{"one":"abc","two":null,"six":"\u00e9x","ten":[1]}"#),
+        ("\u{e9}x", r#"{"one":"abc","two":"d\"f","six":null,"ten":[1]}"#),
+        ("two", r#"{"one":"abc","six":"\u00e9x","ten":[1]}"#),
+    ] {
+        let mut bytes = doc.bytes().to_vec();
+        let at = bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap();
+        bytes[at + text.len() - 1] = 0xff;
+        let mut out = Vec::new();
+        json::write(DocRef::new(&bytes).root(), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), damaged.replace("\\u00e9", "\u{e9}"));
+    }
 }
 
 #[test]

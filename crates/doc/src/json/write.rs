@@ -11,6 +11,7 @@
 use std::io::Write;
 
 use crate::MAX_DEPTH;
+use crate::format::encoded_string;
 use crate::value::{ObjectRef, Value};
 
 /// Appends the value's JSON text.
@@ -84,19 +85,50 @@ fn put_value<S: Sink>(value: Value<'_>, depth: usize, out: &mut S) {
 
 fn put_fields<S: Sink>(object: ObjectRef<'_>, skip: &[&str], depth: usize, out: &mut S) -> bool {
     let mut any = false;
-    for (name, value) in object.iter() {
-        if skip.contains(&name) {
+    for (name, value) in object.encoded_fields() {
+        if skip.iter().any(|skipped| skipped.as_bytes() == name) {
             continue;
         }
+        let Some(text) = Text::read(name) else { continue };
         if any {
             out.put(b",");
         }
         any = true;
-        put_str(name, out);
+        put_text(text, out);
         out.put(b":");
-        put_value(value, depth + 1, out);
+        match encoded_string(value).and_then(Text::read) {
+            Some(text) => put_text(text, out),
+            None => put_value(Value::read(value), depth + 1, out),
+        }
     }
     any
+}
+
+/// Text of a document. Most of it is ASCII that needs no escape: one look finds that out, and finds that it is UTF-8.
+#[derive(Clone, Copy)]
+enum Text<'a> {
+    Plain(&'a [u8]),
+    Other(&'a str),
+}
+
+impl<'a> Text<'a> {
+    fn read(bytes: &'a [u8]) -> Option<Text<'a>> {
+        if super::is_plain_ascii(bytes) {
+            return Some(Text::Plain(bytes));
+        }
+        std::str::from_utf8(bytes).ok().map(Text::Other)
+    }
+}
+
+fn put_text<S: Sink>(text: Text<'_>, out: &mut S) {
+    match text {
+        Text::Plain(bytes) => {
+            out.put(b"\"");
+            out.put(bytes);
+            out.put(b"\"");
+        }
+        Text::Other(text) => put_str(text, out),
+    }
 }
 
 fn put_str<S: Sink>(text: &str, out: &mut S) {

@@ -115,7 +115,7 @@ impl Rid {
         let mut padded = [0u8; 18];
         padded[..16].copy_from_slice(&self.bytes);
         let mut out = RidText { bytes: [b'='; 24], len: len.div_ceil(3) * 4 };
-        for (four, three) in out.bytes.chunks_exact_mut(4).zip(padded.chunks_exact(3)) {
+        for (four, three) in out.bytes[..out.len].chunks_exact_mut(4).zip(padded.chunks_exact(3)) {
             let joined = u32::from_be_bytes([0, three[0], three[1], three[2]]);
             for (place, letter) in four.iter_mut().enumerate() {
                 *letter = ALPHABET[(joined >> (18 - 6 * place)) as usize & 63];

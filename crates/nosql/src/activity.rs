@@ -47,9 +47,11 @@ impl ActivityId {
         let bits = u128::from(high) << 64 | u128::from(low);
         let bits = bits & !(0xF << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
         let mut out = [b'-'; 36];
-        let places = (0..36).filter(|place| !matches!(place, 8 | 13 | 18 | 23));
-        for (digit, place) in places.enumerate() {
-            out[place] = HEX[(bits >> (124 - 4 * digit)) as usize & 0xF];
+        for (i, byte) in bits.to_be_bytes().into_iter().enumerate() {
+            let hyphens = [4, 6, 8, 10].iter().filter(|before| i >= **before).count();
+            let place = 2 * i + hyphens;
+            out[place] = HEX[usize::from(byte >> 4)];
+            out[place + 1] = HEX[usize::from(byte & 0xF)];
         }
         ActivityId(out)
     }

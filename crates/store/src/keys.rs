@@ -39,9 +39,13 @@ pub struct ItemKey {
 }
 
 pub fn item(container: u32, key: &ItemKey) -> Vec<u8> {
-    let mut out = Vec::with_capacity(4 + 20 + key.id.len());
-    logical_prefix_into(container, &key.epk, &mut out);
-    out.extend_from_slice(key.id.as_bytes());
+    item_of(container, &key.epk, &key.id)
+}
+
+pub fn item_of(container: u32, epk: &Epk, id: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(4 + 20 + id.len());
+    logical_prefix_into(container, epk, &mut out);
+    out.extend_from_slice(id.as_bytes());
     out
 }
 

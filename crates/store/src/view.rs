@@ -39,14 +39,13 @@ impl<'a> View<'a> {
 
     /// The item, and its id when it was addressed by its rid.
     pub fn item(&self, epk: &Epk, target: &Target) -> Result<Option<Item>, OpError> {
-        let key = match target {
-            Target::Id(id) => ItemKey { epk: epk.clone(), id: id.clone() },
+        let item = match target {
+            Target::Id(id) => read_item_of(self.partition, self.snapshot, epk, id)?,
             Target::Rid(rid) => match find_rid(self.partition, self.snapshot, *rid)? {
-                Some(key) if key.epk == *epk => key,
+                Some(key) if key.epk == *epk => read_item(self.partition, self.snapshot, &key)?,
                 _ => return Ok(None),
             },
         };
-        let item = read_item(self.partition, self.snapshot, &key)?;
         Ok(item.filter(|item| !self.is_over(item)))
     }
 
@@ -198,7 +197,16 @@ pub(crate) fn read_item(
     snapshot: &Snapshot,
     key: &ItemKey,
 ) -> Result<Option<Item>, OpError> {
-    match snapshot.get(Keyspace::Item, &keys::item(partition.spec.container, key)).map_err(damaged)? {
+    read_item_of(partition, snapshot, &key.epk, &key.id)
+}
+
+fn read_item_of(
+    partition: &Partition,
+    snapshot: &Snapshot,
+    epk: &Epk,
+    id: &str,
+) -> Result<Option<Item>, OpError> {
+    match snapshot.get(Keyspace::Item, &keys::item_of(partition.spec.container, epk, id)).map_err(damaged)? {
         Some(bytes) => Item::decode(&bytes).map(Some).map_err(|e| OpError::Damaged(e.to_string())),
         None => Ok(None),
     }

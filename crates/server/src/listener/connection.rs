@@ -82,9 +82,11 @@ async fn serve_http<H: Handler>(
     watcher: Watcher,
 ) {
     pulse.begin();
+    // Requests hold this. If they were counted where all connections are, processors would wait for each other.
+    let held = Arc::new(Arc::clone(&shared));
     let service = service_fn(|request: http::Request<Incoming>| {
         let beat = pulse.request(request.version());
-        let shared = Arc::clone(&shared);
+        let shared = Arc::clone(&held);
         // hyper copies this future from place to place, so that it must stay small: what may wait is boxed.
         async move {
             let response = match shared.handler.answer_now(&request, peer) {

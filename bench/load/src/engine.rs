@@ -79,7 +79,7 @@ impl Bench {
             prepared.evaluation += began.elapsed();
             drop(snapshot);
             self.memory.commit(batch.clone(), SyncMode::Relaxed)?;
-            self.partition.publish(done);
+            self.partition.publish(self.partition.apply(done));
             prepared.batches.push(batch);
             next = end;
         }

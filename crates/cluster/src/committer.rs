@@ -3,6 +3,10 @@
 //! Readers never see more than the published snapshot, which moves on only after the fsync.
 //! So nobody reads a write that a crash could still undo, and a batch becomes visible as a whole.
 //!
+//! Writers need not wait for the disk. Once the engine has taken a batch it can only become durable, and before all
+//! that comes after it, or the process ends. So partitions are told twice: when the batch is applied, from where they
+//! work out what comes next while the disk is busy, and when it is durable, which is when clients may hear of it.
+//!
 //! Each partition has one batch under way, and hands in the next soon after the last was answered. If the
 //! first to come were written at once, the others would wait for a whole sync, each time anew. So a
 //! group waits a moment, far shorter than a sync, for the partitions that have been writing lately.
@@ -38,10 +42,25 @@ pub enum CommitError {
 
 pub struct Committer {
     engine: Arc<Engine>,
-    published: Arc<ArcSwap<Snapshot>>,
+    snapshots: Arc<Snapshots>,
     queue: Mutex<Option<Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pub counters: Arc<Counters>,
+}
+
+/// The two states of the data that are of interest; they differ while the disk is busy.
+struct Snapshots {
+    /// Everything durable: what readers see.
+    published: ArcSwap<Snapshot>,
+    /// Everything that the engine has taken: what the next writes are worked out from.
+    applied: ArcSwap<Snapshot>,
+}
+
+impl Snapshots {
+    fn of(engine: &Engine) -> Snapshots {
+        let snapshot = Arc::new(engine.snapshot());
+        Snapshots { published: ArcSwap::new(snapshot.clone()), applied: ArcSwap::new(snapshot) }
+    }
 }
 
 /// For the metrics page.
@@ -56,17 +75,47 @@ struct Job {
     /// The partition that it comes from, if others should wait for its next one.
     from: Option<u32>,
     batch: Batch,
-    done: oneshot::Sender<Result<(), CommitError>>,
+    waiting: Waiting,
+}
+
+/// Who is told how far a batch is. Nobody hears that it is durable who did not hear that it was applied.
+struct Waiting {
+    applied: oneshot::Sender<Result<(), CommitError>>,
+    durable: oneshot::Sender<()>,
+}
+
+/// A batch on its way.
+pub struct Submitted {
+    applied: oneshot::Receiver<Result<(), CommitError>>,
+    durable: oneshot::Receiver<()>,
+}
+
+/// A batch that the engine has taken. It becomes durable, or the process ends.
+pub struct Syncing(oneshot::Receiver<()>);
+
+impl Submitted {
+    /// Returns once the engine has taken the batch: [`Committer::applied`] has it, readers do not see it.
+    pub async fn applied(self) -> Result<Syncing, CommitError> {
+        self.applied.await.unwrap_or(Err(CommitError::Stopping))?;
+        Ok(Syncing(self.durable))
+    }
+}
+
+impl Syncing {
+    /// Returns once the batch is as durable as configured, and published.
+    pub async fn durable(self) -> Result<(), CommitError> {
+        self.0.await.map_err(|_| CommitError::Stopping)
+    }
 }
 
 impl Committer {
     pub fn start(engine: Arc<Engine>, durability: Durability) -> Committer {
-        let published = Arc::new(ArcSwap::from_pointee(engine.snapshot()));
+        let snapshots = Arc::new(Snapshots::of(&engine));
         let counters = Arc::new(Counters::default());
         let (sender, receiver) = channel();
         let worker = Worker {
             engine: engine.clone(),
-            published: published.clone(),
+            snapshots: snapshots.clone(),
             counters: counters.clone(),
             durability,
         };
@@ -76,7 +125,7 @@ impl Committer {
             .expect("the operating system gives one more thread at start");
         Committer {
             engine,
-            published,
+            snapshots,
             queue: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
             counters,
@@ -85,12 +134,17 @@ impl Committer {
 
     /// What readers see: everything committed, nothing in flight.
     pub fn snapshot(&self) -> Guard<Arc<Snapshot>> {
-        self.published.load()
+        self.snapshots.published.load()
     }
 
     /// The same, for holding across awaits.
     pub fn snapshot_owned(&self) -> Arc<Snapshot> {
-        self.published.load_full()
+        self.snapshots.published.load_full()
+    }
+
+    /// What the next writes of a partition are worked out from: everything that the engine has taken.
+    pub fn applied(&self) -> Arc<Snapshot> {
+        self.snapshots.applied.load_full()
     }
 
     pub fn engine(&self) -> &Engine {
@@ -99,19 +153,21 @@ impl Committer {
 
     /// Returns once the batch is as durable as configured, and published.
     pub async fn commit(&self, batch: Batch) -> Result<(), CommitError> {
-        self.submit(None, batch).await
+        self.submit(None, batch)?.applied().await?.durable().await
     }
 
-    /// The same for a partition's writers: the next groups wait a moment for what they have by then.
-    pub async fn commit_for(&self, partition: u32, batch: Batch) -> Result<(), CommitError> {
-        self.submit(Some(partition), batch).await
+    /// Hands in a batch of a partition's writers: the next groups wait a moment for what they have by then.
+    pub fn submit_for(&self, partition: u32, batch: Batch) -> Result<Submitted, CommitError> {
+        self.submit(Some(partition), batch)
     }
 
-    async fn submit(&self, from: Option<u32>, batch: Batch) -> Result<(), CommitError> {
-        let (done, answer) = oneshot::channel();
+    fn submit(&self, from: Option<u32>, batch: Batch) -> Result<Submitted, CommitError> {
+        let (tells_applied, applied) = oneshot::channel();
+        let (tells_durable, durable) = oneshot::channel();
+        let waiting = Waiting { applied: tells_applied, durable: tells_durable };
         let sender = self.queue.lock().clone().ok_or(CommitError::Stopping)?;
-        sender.send(Job { from, batch, done }).map_err(|_| CommitError::Stopping)?;
-        answer.await.unwrap_or(Err(CommitError::Stopping))
+        sender.send(Job { from, batch, waiting }).map_err(|_| CommitError::Stopping)?;
+        Ok(Submitted { applied, durable })
     }
 
     /// Writes what is queued, then stops and closes the engine.
@@ -126,7 +182,7 @@ impl Committer {
 
 struct Worker {
     engine: Arc<Engine>,
-    published: Arc<ArcSwap<Snapshot>>,
+    snapshots: Arc<Snapshots>,
     counters: Arc<Counters>,
     durability: Durability,
 }
@@ -171,50 +227,51 @@ impl Worker {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             if unsynced && synced.elapsed() >= RELAXED_SYNC_INTERVAL {
-                unsynced = !self.sync();
-                synced = Instant::now();
+                self.sync();
+                (unsynced, synced) = (false, Instant::now());
             }
         }
     }
 
     fn write(&self, group: CommitGroup) {
         let CommitGroup { batch, waiting, .. } = group;
-        let sync = match self.durability {
-            Durability::Durable => SyncMode::Durable,
-            Durability::Relaxed => SyncMode::Relaxed,
-        };
-        let result = match self.engine.commit(batch, sync) {
-            Ok(()) => {
-                self.publish();
-                Ok(())
-            }
-            Err(EngineError::DiskFull { .. }) => {
-                // Nothing new is to be seen, but readers must not hold on to tables that merges have replaced:
-                // that is where room comes from.
-                self.publish();
-                Err(CommitError::DiskFull)
-            }
+        // The disk comes second, so that writers can go on while it is busy.
+        let taken = match self.engine.commit(batch, SyncMode::Relaxed) {
+            Ok(()) => Ok(()),
+            Err(EngineError::DiskFull { .. }) => Err(CommitError::DiskFull),
             Err(error) => stop_the_node(&error),
         };
         self.counters.groups.fetch_add(1, Ordering::Relaxed);
-        let outcome = if result.is_ok() { &self.counters.batches } else { &self.counters.refused };
+        let outcome = if taken.is_ok() { &self.counters.batches } else { &self.counters.refused };
         outcome.fetch_add(waiting.len() as u64, Ordering::Relaxed);
-        for done in waiting {
+        // Also after a refusal: nothing new is to be seen then, but readers must not hold on to tables that merges
+        // have replaced, for that is where room comes from.
+        let snapshot = Arc::new(self.engine.snapshot());
+        self.snapshots.applied.store(snapshot.clone());
+        let tell_applied = |waiting: Waiting| {
             // A client that went away does not undo its write.
-            let _ = done.send(result);
+            let _ = waiting.applied.send(taken);
+            waiting.durable
+        };
+        let waiting: Vec<oneshot::Sender<()>> = waiting.into_iter().map(tell_applied).collect();
+        if taken.is_ok() && self.durability == Durability::Durable {
+            self.sync();
+        }
+        self.snapshots.published.store(snapshot);
+        for durable in waiting {
+            let _ = durable.send(());
         }
     }
 
+    /// Shows the data as the engine has it. Nothing may be under way.
     fn publish(&self) {
-        self.published.store(Arc::new(self.engine.snapshot()));
+        let snapshot = Arc::new(self.engine.snapshot());
+        self.snapshots.applied.store(snapshot.clone());
+        self.snapshots.published.store(snapshot);
     }
 
-    fn sync(&self) -> bool {
-        match self.engine.persist() {
-            Ok(()) => true,
-            Err(EngineError::DiskFull { .. }) => false,
-            Err(error) => stop_the_node(&error),
-        }
+    fn sync(&self) {
+        self.engine.persist().unwrap_or_else(|error| stop_the_node(&error));
     }
 }
 
@@ -222,18 +279,18 @@ impl Worker {
 struct CommitGroup {
     from: HashSet<u32>,
     batch: Batch,
-    waiting: Vec<oneshot::Sender<Result<(), CommitError>>>,
+    waiting: Vec<Waiting>,
 }
 
 impl CommitGroup {
     fn of(job: Job) -> CommitGroup {
-        CommitGroup { from: job.from.into_iter().collect(), batch: job.batch, waiting: vec![job.done] }
+        CommitGroup { from: job.from.into_iter().collect(), batch: job.batch, waiting: vec![job.waiting] }
     }
 
     fn add(&mut self, job: Job) {
         self.from.extend(job.from);
         self.batch.merge(job.batch);
-        self.waiting.push(job.done);
+        self.waiting.push(job.waiting);
     }
 
     fn has_room(&self) -> bool {
@@ -289,4 +346,69 @@ impl Drop for Fuse {
 fn stop_the_node(error: &EngineError) -> ! {
     tracing::error!(%error, "the storage engine failed; stopping so that nothing false is acknowledged");
     std::process::abort()
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_store::engine::{DiskOptions, Keyspace};
+
+    use super::*;
+
+    const BATCHES: u32 = 100;
+
+    fn batch(number: u32) -> Batch {
+        let mut batch = Batch::new();
+        batch.put(Keyspace::Meta, number.to_be_bytes().to_vec(), vec![1]);
+        batch
+    }
+
+    fn holds(snapshot: &Snapshot, number: u32) -> bool {
+        snapshot.contains(Keyspace::Meta, &number.to_be_bytes()).expect("what is stored reads back")
+    }
+
+    #[tokio::test]
+    async fn writers_see_a_batch_when_it_is_applied_and_readers_when_it_is_durable() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for durability in [Durability::Durable, Durability::Relaxed] {
+            let path = folder.path().join(format!("{durability:?}"));
+            let engine = Engine::open(DiskOptions::new(path)).expect("a new engine opens");
+            let committer = Committer::start(Arc::new(engine), durability);
+            for number in 0..BATCHES {
+                let submitted = committer.submit_for(7, batch(number)).expect("nobody has stopped it");
+                let syncing = submitted.applied().await.expect("there is room");
+                assert!(holds(&committer.applied(), number), "{durability:?}: {number} is not applied");
+                syncing.durable().await.expect("nobody has stopped it");
+                assert!(holds(&committer.snapshot(), number), "{durability:?}: {number} is not published");
+            }
+            committer.stop();
+            let late = committer.commit(batch(BATCHES)).await;
+            assert_eq!(late, Err(CommitError::Stopping));
+        }
+    }
+
+    #[tokio::test]
+    async fn readers_are_never_ahead_of_writers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let engine = Engine::open(DiskOptions::new(folder.path())).expect("a new engine opens");
+        let committer = Arc::new(Committer::start(Arc::new(engine), Durability::Durable));
+        let looking = {
+            let committer = committer.clone();
+            std::thread::spawn(move || {
+                let mut last = 0;
+                while last + 1 < BATCHES {
+                    let (published, applied) = (committer.snapshot_owned(), committer.applied());
+                    last = (last..BATCHES)
+                        .take_while(|number| holds(&published, *number))
+                        .last()
+                        .unwrap_or(last);
+                    let seen = (0..BATCHES).filter(|number| holds(&published, *number));
+                    seen.for_each(|number| assert!(holds(&applied, number), "{number} was read too soon"));
+                }
+            })
+        };
+        for number in 0..BATCHES {
+            committer.commit(batch(number)).await.expect("there is room");
+        }
+        looking.join().expect("readers saw nothing that writers did not");
+    }
 }

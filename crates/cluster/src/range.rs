@@ -1,7 +1,10 @@
 //! A partition key range: one physical partition with its budget and its queue of writers.
 //!
 //! There is no task for an idle partition. Whoever finds the queue without a leader starts one; the leader commits
-//! group after group and ends when nothing waits. One group is in flight at a time: load makes groups bigger.
+//! group after group and ends when nothing waits. One group is on its way to the disk at a time: load makes groups
+//! bigger.
+
+mod leader;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -13,13 +16,9 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use orrery_doc::{Epk, EpkRange};
 use orrery_store::engine::Snapshot;
-use orrery_store::limits::{
-    GROUP_ITEM_BYTES_MAX, GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS,
-    PARTITION_QUEUE_MAX, PartitionLimits,
-};
+use orrery_store::limits::{PARTITION_QUEUE_MAX, PartitionLimits};
 use orrery_store::{
-    Ahead, DefaultTtl, Done, Etag, Group, ItemKey, Lifetimes, Lsn, Meter, OpError, Outcome, Partition,
-    Prepared, Schema, Txn, TxnError,
+    Ahead, DefaultTtl, Done, Etag, ItemKey, Lifetimes, Lsn, Partition, Schema, Txn, TxnError,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
@@ -30,8 +29,8 @@ use crate::error::ErrorKind;
 use crate::insight::RangeInsight;
 use crate::throttle::Budget;
 
-/// Evaluations between two points where the leader lets other tasks run.
-const EVALUATIONS_PER_TURN: usize = 16;
+/// The leader is told of every so many that wait. Telling it of each would cost more than it gains.
+const ARRIVALS_TOLD: usize = 8;
 
 pub struct Range {
     /// The id that clients see; unique within the container.
@@ -46,6 +45,8 @@ pub struct Range {
     pub insight: Arc<RangeInsight>,
     pub(crate) limits: PartitionLimits,
     queue: Mutex<Queue>,
+    /// Tells the leader that something waits.
+    arrivals: Notify,
     /// Told when the leader has stopped.
     rest: Notify,
     /// Those that took its place, once it is gone.
@@ -75,12 +76,6 @@ struct Queue {
 struct Pending {
     work: Work,
     answer: oneshot::Sender<Answer>,
-}
-
-/// Bytes of the items that an answer holds.
-fn item_bytes(answer: &Answer) -> usize {
-    let bytes = |outcome: &Outcome| outcome.item.doc.bytes().len();
-    answer.as_ref().map_or(0, |done| done.outcomes.iter().map(bytes).sum())
 }
 
 impl Pending {
@@ -180,6 +175,7 @@ impl Range {
             insight: Arc::new(insight),
             limits: parts.limits,
             queue: Mutex::default(),
+            arrivals: Notify::new(),
             rest: Notify::new(),
             successors: OnceLock::new(),
         }
@@ -305,6 +301,9 @@ impl Range {
             return pending.answer(Err(WriteError::Unwritten(ErrorKind::Overloaded)));
         }
         queue.waiting.push_back(pending);
+        if queue.led && queue.waiting.len().is_multiple_of(ARRIVALS_TOLD) {
+            self.arrivals.notify_one();
+        }
         self.start_leader(queue, committer);
     }
 
@@ -376,96 +375,6 @@ impl Range {
     pub fn is_quiet(&self) -> bool {
         let queue = self.queue.lock();
         queue.closed && !queue.led
-    }
-
-    async fn lead(&self, committer: &Committer) {
-        loop {
-            let group = {
-                let mut queue = self.queue.lock();
-                let count = if queue.held { 0 } else { queue.waiting.len().min(GROUP_TXNS_MAX) };
-                if count == 0 {
-                    queue.led = false;
-                    self.rest.notify_waiters();
-                    return;
-                }
-                queue.waiting.drain(..count).collect::<Vec<_>>()
-            };
-            self.commit(committer, group).await;
-        }
-    }
-
-    async fn commit(&self, committer: &Committer, mut group: Vec<Pending>) {
-        let (mut prepared, answers) = self.evaluate(committer, &group).await;
-        // What the group had no room for comes next.
-        let rest = group.split_off(answers.len());
-        rest.into_iter().rev().for_each(|pending| self.queue.lock().waiting.push_front(pending));
-        let batch = std::mem::take(&mut prepared.batch);
-        let written = match batch.is_empty() {
-            true => Ok(()),
-            false => committer.commit_for(self.partition.spec.number, batch).await,
-        };
-        match written {
-            Ok(()) => self.partition.publish(prepared),
-            Err(error) => tracing::warn!(range = self.id, ?error, "a group was not written"),
-        }
-        for (pending, answer) in group.into_iter().zip(answers) {
-            let answer = match written {
-                Ok(()) => answer,
-                // What a transaction saw of its group never happened, so even a refusal is void.
-                Err(error) => Err(WriteError::Unwritten(error.into())),
-            };
-            pending.answer(answer);
-        }
-    }
-
-    /// Works out as many of the transactions as one group has room for.
-    async fn evaluate(&self, committer: &Committer, group: &[Pending]) -> (Prepared, Vec<Answer>) {
-        let snapshot = committer.snapshot_owned();
-        let schema = self.schema.load_full();
-        let mut running = Group::new(&self.partition, &snapshot, &schema, self.limits);
-        let (mut answers, mut bytes) = (Vec::with_capacity(group.len()), 0);
-        for (place, pending) in group.iter().enumerate() {
-            if bytes > GROUP_ITEM_BYTES_MAX {
-                break;
-            }
-            if place % EVALUATIONS_PER_TURN == EVALUATIONS_PER_TURN - 1 {
-                tokio::task::yield_now().await;
-            }
-            answers.push(match &pending.work {
-                Work::Write(txn) => running.run(txn).map_err(WriteError::Refused),
-                Work::Ahead(ahead) => running.run_ahead(ahead).map_err(WriteError::Refused),
-                Work::BuildIndex => self.step(running.build(INDEX_BUILD_ITEMS, INDEX_BUILD_BYTES)),
-                // Whoever asked for it may have looked before the history was wanted.
-                Work::EraseHistory { keep_since } if wants_history(&schema, *keep_since) => {
-                    Ok(self.nothing_written())
-                }
-                Work::EraseHistory { keep_since } => {
-                    self.step(running.erase_history(*keep_since, HISTORY_ERASED_PER_STEP))
-                }
-                Work::Purge { items, now } => match running.purge(items, *now) {
-                    Ok(outcomes) => Ok(Done { outcomes, ..self.nothing_written() }),
-                    Err(error) => self.step(Err(error)),
-                },
-                Work::Settle => Ok(self.nothing_written()),
-            });
-            bytes += answers.last().map_or(0, item_bytes);
-        }
-        (running.finish(), answers)
-    }
-
-    /// The answer to background work.
-    fn step(&self, result: Result<(), OpError>) -> Answer {
-        match result {
-            Ok(()) => Ok(self.nothing_written()),
-            Err(error) => {
-                let refusal = TxnError { place: 0, error, meter: Meter::default() };
-                Err(WriteError::Refused(Box::new(refusal)))
-            }
-        }
-    }
-
-    fn nothing_written(&self) -> Done {
-        Done { lsn: self.partition.lsn(), outcomes: Vec::new(), logical_bytes: (0, 0) }
     }
 }
 

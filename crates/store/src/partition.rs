@@ -43,8 +43,17 @@ pub struct PartitionState {
     pub time: u64,
 }
 
+/// What is to be published of a group that was applied, once it is durable.
+#[must_use]
+pub struct Applied {
+    lsn: Lsn,
+    /// The logical partitions that it wrote to.
+    touched: Vec<Epk>,
+}
+
 pub struct Partition {
     pub spec: PartitionSpec,
+    /// The LSN that readers may see, which may be behind the state.
     published: AtomicU64,
     rids_given: AtomicU64,
     state: Mutex<PartitionState>,
@@ -76,9 +85,9 @@ struct Touched {
 }
 
 impl Touched {
-    fn add<'a>(&mut self, keys: impl Iterator<Item = &'a Epk>) {
+    fn add(&mut self, keys: impl Iterator<Item = Epk>) {
         if !self.too_many {
-            self.keys.extend(keys.cloned());
+            self.keys.extend(keys);
             self.too_many = self.keys.len() > SPLIT_TOUCHED_MAX;
         }
     }
@@ -114,6 +123,7 @@ impl Partition {
         Lsn(self.published.load(Ordering::Acquire))
     }
 
+    /// As the last group left it that was applied, which is perhaps not durable yet.
     pub fn state(&self) -> PartitionState {
         *self.state.lock()
     }
@@ -178,7 +188,7 @@ impl Partition {
         read(&self.counts.lock())
     }
 
-    /// The size of a logical partition, as of the last commit.
+    /// The size of a logical partition, as of the last group that was applied.
     pub fn logical_size(&self, epk: &Epk, snapshot: &Snapshot) -> Result<LogicalSize, EngineError> {
         if let Some(size) = self.sizes.lock().get(epk) {
             return Ok(*size);
@@ -202,14 +212,12 @@ impl Partition {
         self.end_watch();
     }
 
-    /// Makes a durable group visible: the caller has committed its batch and published the snapshot.
-    pub fn publish(&self, prepared: Prepared) {
+    /// Takes over a group whose batch the engine has: the next group goes on from it. Readers see nothing of it yet.
+    pub fn apply(&self, prepared: Prepared) -> Applied {
         let mut state = self.state.lock();
         assert!(prepared.state.lsn >= state.lsn, "the LSN of a partition never goes back");
         *state = prepared.state;
-        if let Some(touched) = &mut *self.touched.lock() {
-            touched.add(prepared.sizes.keys());
-        }
+        let applied = Applied { lsn: state.lsn, touched: prepared.sizes.keys().cloned().collect() };
         let mut sizes = self.sizes.lock();
         if sizes.len() + prepared.sizes.len() > SIZES_CACHED_MAX {
             sizes.clear();
@@ -225,7 +233,17 @@ impl Partition {
             *self.build.lock() = prepared.build;
         }
         *self.history.lock() = prepared.history;
-        self.published.store(state.lsn.0, Ordering::Release);
+        applied
+    }
+
+    /// Makes a group visible: it is durable, and the caller has published a snapshot with it.
+    pub fn publish(&self, applied: Applied) {
+        // Not sooner: whoever begins to watch and takes a snapshot then must find a write in the one or the other.
+        if let Some(touched) = &mut *self.touched.lock() {
+            touched.add(applied.touched.into_iter());
+        }
+        let before = self.published.swap(applied.lsn.0, Ordering::Release);
+        assert!(before <= applied.lsn.0, "groups are published in their order");
     }
 
     /// A rid that no other item of this partition has: 40 bits of count, 20 of partition. Transactions that are worked

@@ -13,6 +13,7 @@ use orrery_cluster::{
 };
 use orrery_doc::{Doc, PartitionKey, json};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::scripts;
 use crate::teller::Told;
@@ -28,6 +29,8 @@ pub struct Bank {
     pub procedures: BTreeMap<&'static str, Arc<Child>>,
     pub options: ScriptOptions,
     closed: AtomicBool,
+    /// Where it is kept, if not in memory; removed with it.
+    _folder: Option<TempDir>,
 }
 
 pub fn key(number: usize) -> PartitionKey {
@@ -54,8 +57,21 @@ pub fn create(item: &Value) -> Op {
 }
 
 impl Bank {
-    pub async fn open() -> Bank {
-        let db = Db::open(options()).expect("memory opens");
+    /// A bank that forgets everything.
+    pub async fn in_memory() -> Bank {
+        Bank::open(Storage::Memory, Durability::Relaxed, None).await
+    }
+
+    /// A bank whose every write waits for the disk, which is when the next ones are worked out.
+    pub async fn on_disk() -> Bank {
+        let folder = tempfile::tempdir().expect("a folder");
+        let storage =
+            Storage::Disk { path: folder.path().join("data"), cache_bytes: 8 << 20, disk_bytes_max: None };
+        Bank::open(storage, Durability::Durable, Some(folder)).await
+    }
+
+    async fn open(storage: Storage, durability: Durability, folder: Option<TempDir>) -> Bank {
+        let db = Db::open(options(storage, durability)).expect("what is new opens");
         let database = db.create_database("bank", to_doc(&json!({"id": "bank"})), None).await.expect("new");
         let definition = json!({
             "id": "accounts",
@@ -80,7 +96,8 @@ impl Bank {
             db.create_child(ChildKind::Trigger, rid, to_doc(&body)).await.expect("new");
         }
         let options = ScriptOptions { forms: Arc::new(PlainForms), logging: false };
-        let bank = Bank { db, container, procedures, options, closed: AtomicBool::new(false) };
+        let bank =
+            Bank { db, container, procedures, options, closed: AtomicBool::new(false), _folder: folder };
         for number in 0..KEYS {
             bank.fill(number).await;
         }
@@ -183,10 +200,10 @@ impl Bank {
     }
 }
 
-fn options() -> DbOptions {
+fn options(storage: Storage, durability: Durability) -> DbOptions {
     DbOptions {
-        storage: Storage::Memory,
-        durability: Durability::Relaxed,
+        storage,
+        durability,
         limits: PartitionLimits::default(),
         throttle: false,
         account: Account {

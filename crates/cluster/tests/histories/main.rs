@@ -80,12 +80,13 @@ async fn nothing_is_lost_made_or_seen_half_done() {
     let mut told = Told::default();
     // Scripts of one logical partition wait for each other to save work, and nothing must depend on it.
     for races in [false, true] {
-        let bank = Arc::new(Bank::open().await);
+        let bank = Arc::new(if races { Bank::in_memory().await } else { Bank::on_disk().await });
         if races {
             bank.db.let_scripts_race();
         }
         let half = work(&bank, seed, operations / 2).await;
         let wrong = bank.check(&half).await;
+        bank.db.close().await;
         told.add(half);
         told.wrong.extend(wrong);
     }
@@ -100,7 +101,7 @@ async fn nothing_is_lost_made_or_seen_half_done() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_planted_bug_is_found() {
     let seed = seed();
-    let bank = Arc::new(Bank::open().await);
+    let bank = Arc::new(Bank::in_memory().await);
     bank.db.let_scripts_race();
     bank.db.ignore_script_conflicts();
     let mut told = work(&bank, seed, OPERATIONS_WITH_BUG).await;

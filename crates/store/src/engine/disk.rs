@@ -178,8 +178,10 @@ impl Disk {
     }
 
     pub fn persist(&self) -> Result<(), EngineError> {
+        let began = Instant::now();
         let mut writer = self.shared.writer.lock();
         let synced = writer.journal.sync();
+        self.writes.add(began.elapsed());
         synced.map_err(|error| writer.stop(&error))
     }
 

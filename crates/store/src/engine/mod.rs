@@ -99,7 +99,7 @@ pub struct EngineStats {
     pub delayed_micros: u64,
     /// The longest of those delays.
     pub delayed_longest_micros: u64,
-    /// The longest time that journalling, syncing and applying one batch took.
+    /// The longest time that one step took of journalling and applying a batch and of syncing.
     pub write_longest_micros: u64,
     /// Bytes held in journals that are not yet superseded by flushed tables.
     pub journal_bytes: u64,

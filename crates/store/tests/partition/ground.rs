@@ -42,5 +42,5 @@ pub fn commit(engine: &Engine, partition: &Partition, group: Group<'_>) {
     let mut prepared = group.finish();
     let batch = std::mem::take(&mut prepared.batch);
     engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
-    partition.publish(prepared);
+    partition.publish(partition.apply(prepared));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orrery_doc::{Doc, EpkRange, json};
-use orrery_store::engine::{Engine, SyncMode};
+use orrery_store::engine::{Engine, Snapshot, SyncMode};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{HISTORY_PASSED_PER_STEP, PartitionLimits, SIBLINGS_PASSED_AT_ONCE};
 use orrery_store::{
@@ -61,7 +61,11 @@ impl World {
     /// Divides a partition in two.
     fn split(&self, parent: &Partition) -> [Partition; 2] {
         let snapshot = || Arc::new(self.engine.snapshot());
-        let (plan, before) = SplitPlan::make(parent, snapshot, &key_def(), 2).expect(READABLE);
+        self.carry_out(parent, SplitPlan::make(parent, snapshot, &key_def(), 2).expect(READABLE))
+    }
+
+    /// Does what was planned from a snapshot.
+    fn carry_out(&self, parent: &Partition, (plan, before): (SplitPlan, Arc<Snapshot>)) -> [Partition; 2] {
         let ranges = plan.ranges(&parent.spec.range);
         let child = |number: u32, range: &EpkRange| PartitionSpec {
             number: parent.spec.number + number,
@@ -126,6 +130,33 @@ fn a_time_is_found_in_the_sequence_that_has_it_after_a_split() {
             let expected: Vec<u64> = everything.iter().copied().filter(|written| *written >= time).collect();
             assert_eq!(world.times_after(child, before), expected, "from {time}");
         }
+    }
+}
+
+#[test]
+fn a_write_that_becomes_durable_while_a_split_is_planned_is_in_the_children() {
+    let (world, parent) = World::new();
+    let (low, high) = names(20);
+    world.write(&parent, at(100), all(&low), true);
+    world.write(&parent, at(200), all(&high), true);
+    // The engine has it and readers do not see it yet, while the plan is made from what readers see.
+    let published = Arc::new(world.engine.snapshot());
+    let mut group = Group::new(&parent, &published, &world.schema, PartitionLimits::default());
+    for name in [&low[0], &high[0]] {
+        let ops = vec![op("late", Action::Upsert(doc("late", true)))];
+        group.run(&Txn { scope: scope(name), ops, now: at(300) }).expect("an upsert succeeds");
+    }
+    let mut prepared = group.finish();
+    world
+        .engine
+        .commit(std::mem::take(&mut prepared.batch), SyncMode::Durable)
+        .expect("memory does not fail");
+    let applied = parent.apply(prepared);
+    let planned = SplitPlan::make(&parent, || published.clone(), &key_def(), 2).expect(READABLE);
+    parent.publish(applied);
+    for (child, own) in world.carry_out(&parent, planned).iter().zip([&low, &high]) {
+        let state = child.state();
+        assert_eq!(state.items, own.len() as u64 + 1, "{state:?}");
     }
 }
 

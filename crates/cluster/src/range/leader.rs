@@ -1,0 +1,201 @@
+//! The leader of a range: takes what waits, works it out in groups, and has each group written.
+//!
+//! The next group is worked out while the disk makes the last one durable. That is no gamble: a batch that the engine
+//! has taken becomes durable before all that follows it, or the process ends. What must wait are the answers. A
+//! transaction may have seen what the group before it did, also one that wrote nothing or was refused, so nobody is
+//! answered before all earlier groups are durable and published.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use orrery_store::limits::{
+    GROUP_ITEM_BYTES_MAX, GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS,
+};
+use orrery_store::{Applied, Done, Group, Meter, OpError, Outcome, Prepared, Schema, TxnError};
+use tokio::task::yield_now;
+
+use super::{Answer, Pending, Range, Work, WriteError, wants_history};
+use crate::committer::{CommitError, Committer, Syncing};
+
+/// Evaluations between two points where the leader lets other tasks run.
+const EVALUATIONS_PER_TURN: usize = 16;
+
+/// Those whose transactions make up a group, each with what it will be answered.
+#[derive(Default)]
+struct Members {
+    answers: Vec<(Pending, Answer)>,
+    /// Bytes of the items in the answers.
+    bytes: usize,
+}
+
+/// A group that was worked out.
+struct Worked {
+    prepared: Prepared,
+    members: Members,
+}
+
+/// A group that the engine has and the disk perhaps not yet.
+struct UnderWay {
+    syncing: Syncing,
+    applied: Applied,
+    members: Members,
+}
+
+impl Range {
+    /// Commits group after group until nothing waits.
+    pub(super) async fn lead(&self, committer: &Committer) {
+        let mut under_way = None;
+        loop {
+            let worked = self.gather(committer, under_way.take()).await;
+            under_way = match worked {
+                Some(worked) => self.hand_in(committer, worked).await,
+                None if self.stop_leading() => return,
+                None => None,
+            };
+        }
+    }
+
+    /// Works out what waits and, as long as the group before is not durable, what comes. None when there was nothing.
+    async fn gather(&self, committer: &Committer, before: Option<UnderWay>) -> Option<Worked> {
+        let (snapshot, schema) = (committer.applied(), self.schema.load_full());
+        let mut group = Group::new(&self.partition, &snapshot, &schema, self.limits);
+        let mut members = Members::default();
+        let mut is_complete = before.is_none();
+        let mut completing = pin!(self.complete(before));
+        loop {
+            let more = self.work_out(&mut group, &schema, &mut members);
+            tokio::select! {
+                biased;
+                () = &mut completing, if !is_complete => is_complete = true,
+                () = yield_now(), if more => {}
+                () = self.arrivals.notified(), if !more && !is_complete => {}
+                else => break,
+            }
+        }
+        (!members.answers.is_empty()).then(|| Worked { prepared: group.finish(), members })
+    }
+
+    /// Works out a turn of what waits; false when the group has no room for more, or nothing waits for it.
+    fn work_out(&self, group: &mut Group<'_>, schema: &Arc<Schema>, members: &mut Members) -> bool {
+        for _ in 0..EVALUATIONS_PER_TURN {
+            let Some(pending) = self.next_for(schema, members) else { return false };
+            let answer = self.evaluate(group, schema, &pending.work);
+            members.bytes += item_bytes(&answer);
+            members.answers.push((pending, answer));
+        }
+        true
+    }
+
+    /// The next that waits, if it may join a group which is worked out under this schema.
+    fn next_for(&self, schema: &Arc<Schema>, members: &Members) -> Option<Pending> {
+        if members.answers.len() >= GROUP_TXNS_MAX || members.bytes > GROUP_ITEM_BYTES_MAX {
+            return None;
+        }
+        let mut queue = self.queue.lock();
+        // Whoever changes the schema relies on it for all that is sent afterwards.
+        if queue.held || !Arc::ptr_eq(&self.schema.load(), schema) {
+            return None;
+        }
+        queue.waiting.pop_front()
+    }
+
+    /// True if there is nothing left to do: then another leader may begin.
+    fn stop_leading(&self) -> bool {
+        let mut queue = self.queue.lock();
+        if !queue.held && !queue.waiting.is_empty() {
+            return false;
+        }
+        queue.led = false;
+        self.rest.notify_waiters();
+        true
+    }
+
+    /// Gives a group to the engine. All groups before it are durable.
+    async fn hand_in(&self, committer: &Committer, worked: Worked) -> Option<UnderWay> {
+        let Worked { mut prepared, members } = worked;
+        let batch = std::mem::take(&mut prepared.batch);
+        if batch.is_empty() {
+            self.partition.publish(self.partition.apply(prepared));
+            members.answer(Ok(()));
+            return None;
+        }
+        let taken = match committer.submit_for(self.partition.spec.number, batch) {
+            Ok(submitted) => submitted.applied().await,
+            Err(error) => Err(error),
+        };
+        match taken {
+            Ok(syncing) => {
+                let applied = self.partition.apply(prepared);
+                Some(UnderWay { syncing, applied, members })
+            }
+            Err(error) => {
+                tracing::warn!(range = self.id, ?error, "a group was not written");
+                members.answer(Err(error));
+                None
+            }
+        }
+    }
+
+    /// Waits until a group is durable, shows it to readers and answers those whose it was.
+    async fn complete(&self, under_way: Option<UnderWay>) {
+        let Some(UnderWay { syncing, applied, members }) = under_way else { return };
+        let durable = syncing.durable().await;
+        if durable.is_ok() {
+            self.partition.publish(applied);
+        }
+        members.answer(durable);
+    }
+
+    fn evaluate(&self, group: &mut Group<'_>, schema: &Schema, work: &Work) -> Answer {
+        match work {
+            Work::Write(txn) => group.run(txn).map_err(WriteError::Refused),
+            Work::Ahead(ahead) => group.run_ahead(ahead).map_err(WriteError::Refused),
+            Work::BuildIndex => self.step(group.build(INDEX_BUILD_ITEMS, INDEX_BUILD_BYTES)),
+            // Whoever asked for it may have looked before the history was wanted.
+            Work::EraseHistory { keep_since } if wants_history(schema, *keep_since) => {
+                Ok(self.nothing_written())
+            }
+            Work::EraseHistory { keep_since } => {
+                self.step(group.erase_history(*keep_since, HISTORY_ERASED_PER_STEP))
+            }
+            Work::Purge { items, now } => match group.purge(items, *now) {
+                Ok(outcomes) => Ok(Done { outcomes, ..self.nothing_written() }),
+                Err(error) => self.step(Err(error)),
+            },
+            Work::Settle => Ok(self.nothing_written()),
+        }
+    }
+
+    /// The answer to background work.
+    fn step(&self, result: Result<(), OpError>) -> Answer {
+        match result {
+            Ok(()) => Ok(self.nothing_written()),
+            Err(error) => {
+                let refusal = TxnError { place: 0, error, meter: Meter::default() };
+                Err(WriteError::Refused(Box::new(refusal)))
+            }
+        }
+    }
+
+    fn nothing_written(&self) -> Done {
+        Done { lsn: self.partition.lsn(), outcomes: Vec::new(), logical_bytes: (0, 0) }
+    }
+}
+
+impl Members {
+    fn answer(self, written: Result<(), CommitError>) {
+        for (pending, answer) in self.answers {
+            pending.answer(match written {
+                Ok(()) => answer,
+                // What a transaction saw of its group never happened, so even a refusal is void.
+                Err(error) => Err(WriteError::Unwritten(error.into())),
+            });
+        }
+    }
+}
+
+/// Bytes of the items that an answer holds.
+fn item_bytes(answer: &Answer) -> usize {
+    let bytes = |outcome: &Outcome| outcome.item.doc.bytes().len();
+    answer.as_ref().map_or(0, |done| done.outcomes.iter().map(bytes).sum())
+}

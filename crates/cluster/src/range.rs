@@ -16,7 +16,7 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use orrery_doc::{Epk, EpkRange};
 use orrery_store::engine::Snapshot;
-use orrery_store::limits::{PARTITION_QUEUE_MAX, PartitionLimits};
+use orrery_store::limits::{PARTITION_QUEUE_BYTES_MAX, PARTITION_QUEUE_MAX, PartitionLimits};
 use orrery_store::{
     Ahead, DefaultTtl, Done, Etag, ItemKey, Lifetimes, Lsn, Partition, Schema, Txn, TxnError,
 };
@@ -67,10 +67,37 @@ pub struct RangeCounters {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Pending>,
+    /// Bytes of documents that wait.
+    bytes: usize,
     led: bool,
     /// Nothing is taken from the queue for the moment.
     held: bool,
     closed: bool,
+}
+
+impl Queue {
+    /// There is always room for one.
+    fn has_room(&self, work: &Work) -> bool {
+        let bytes = self.bytes + work.doc_bytes();
+        let is_full = self.waiting.len() >= PARTITION_QUEUE_MAX || bytes > PARTITION_QUEUE_BYTES_MAX;
+        !is_full || self.waiting.is_empty()
+    }
+
+    fn push(&mut self, pending: Pending) {
+        self.bytes += pending.work.doc_bytes();
+        self.waiting.push_back(pending);
+    }
+
+    fn pop(&mut self) -> Option<Pending> {
+        let pending = self.waiting.pop_front()?;
+        self.bytes -= pending.work.doc_bytes();
+        Some(pending)
+    }
+
+    fn take_all(&mut self) -> VecDeque<Pending> {
+        self.bytes = 0;
+        std::mem::take(&mut self.waiting)
+    }
 }
 
 struct Pending {
@@ -126,6 +153,17 @@ enum Work {
     },
     /// Nothing; the answer says that all groups before it are done.
     Settle,
+}
+
+impl Work {
+    /// Bytes of the documents that it brings along.
+    fn doc_bytes(&self) -> usize {
+        match self {
+            Work::Write(txn) => txn.doc_bytes(),
+            Work::Ahead(ahead) => ahead.txn.doc_bytes(),
+            Work::BuildIndex | Work::EraseHistory { .. } | Work::Purge { .. } | Work::Settle => 0,
+        }
+    }
 }
 
 /// What a transaction comes back with, or why nothing of it happened.
@@ -296,11 +334,11 @@ impl Range {
             let successors = self.successors.get().map_or(&[][..], Vec::as_slice);
             return pending.move_to(successors, committer);
         }
-        if queue.waiting.len() >= PARTITION_QUEUE_MAX {
+        if !queue.has_room(&pending.work) {
             drop(queue);
             return pending.answer(Err(WriteError::Unwritten(ErrorKind::Overloaded)));
         }
-        queue.waiting.push_back(pending);
+        queue.push(pending);
         if queue.led && queue.waiting.len().is_multiple_of(ARRIVALS_TOLD) {
             self.arrivals.notify_one();
         }
@@ -357,7 +395,7 @@ impl Range {
         let waiting = {
             let mut queue = self.queue.lock();
             queue.closed = true;
-            std::mem::take(&mut queue.waiting)
+            queue.take_all()
         };
         for pending in waiting {
             pending.move_to(successors, committer);
@@ -384,5 +422,64 @@ impl From<CommitError> for ErrorKind {
             CommitError::DiskFull => ErrorKind::DiskFull,
             CommitError::Stopping => ErrorKind::Stopping,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_doc::{Doc, json};
+    use orrery_store::{Action, Op, Precondition, Target};
+
+    use super::*;
+
+    fn text(bytes: usize) -> Doc {
+        json::parse(format!("{{\"text\":\"{}\"}}", "x".repeat(bytes)).as_bytes(), 8).expect("JSON")
+    }
+
+    fn pending(doc: &Doc) -> Pending {
+        let op = Op {
+            target: Target::Id("a".into()),
+            action: Action::Upsert(doc.clone()),
+            precondition: Precondition::None,
+            indexed: true,
+        };
+        Pending {
+            work: Work::Write(Txn { scope: Epk::MIN, ops: vec![op], now: 0 }),
+            answer: oneshot::channel().0,
+        }
+    }
+
+    fn push_until_full(queue: &mut Queue, doc: &Doc) -> usize {
+        let next = || {
+            let next = pending(doc);
+            let has_room = queue.has_room(&next.work);
+            if has_room {
+                queue.push(next);
+            }
+            has_room
+        };
+        std::iter::repeat_with(next).take(PARTITION_QUEUE_MAX + 1).take_while(|taken| *taken).count()
+    }
+
+    #[test]
+    fn a_queue_is_full_by_count_or_by_bytes() {
+        let mut queue = Queue::default();
+        assert_eq!(push_until_full(&mut queue, &text(1)), PARTITION_QUEUE_MAX);
+        let mut queue = Queue::default();
+        let large = text(1 << 20);
+        let fitting = PARTITION_QUEUE_BYTES_MAX / large.bytes().len();
+        assert_eq!(push_until_full(&mut queue, &large), fitting);
+        // What was taken makes room again, and what was handed over makes all of it.
+        assert!(queue.pop().is_some());
+        assert_eq!(push_until_full(&mut queue, &large), 1);
+        assert_eq!(queue.take_all().len(), fitting);
+        assert_eq!(push_until_full(&mut queue, &large), fitting);
+    }
+
+    #[test]
+    fn an_empty_queue_takes_one_of_any_size() {
+        let mut queue = Queue::default();
+        let huge = text(PARTITION_QUEUE_BYTES_MAX + 1);
+        assert_eq!(push_until_full(&mut queue, &huge), 1);
     }
 }

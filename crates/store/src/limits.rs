@@ -173,8 +173,10 @@ pub const JOB_HOLD_TIME_MAX: Duration = Duration::from_secs(4);
 pub const BLOCKING_QUERY_TIME_MAX: Duration = Duration::from_secs(30);
 /// Feeds and queries that may run at once.
 pub const SCANS_MAX: usize = 32;
-/// Transactions that may wait for one partition, and those that one group commits together.
+/// Transactions that may wait for one partition, about how many bytes of documents they may bring along, and
+/// the transactions that one group commits together.
 pub const PARTITION_QUEUE_MAX: usize = 10_000;
+pub const PARTITION_QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const GROUP_TXNS_MAX: usize = 256;
 /// Bytes of items that the reads of one transaction may answer; they all go into one page.
 pub const TXN_READ_BYTES_MAX: usize = PAGE_BYTES_MAX;

@@ -64,6 +64,25 @@ impl std::fmt::Debug for Condition {
     }
 }
 
+impl Txn {
+    /// Bytes of the documents that it brings along.
+    pub fn doc_bytes(&self) -> usize {
+        self.ops.iter().map(|op| op.action.doc_bytes()).sum()
+    }
+}
+
+impl Action {
+    fn doc_bytes(&self) -> usize {
+        match self {
+            Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => {
+                doc.bytes().len()
+            }
+            Action::Patch(patch) => patch.ops.iter().map(PatchOp::doc_bytes).sum(),
+            Action::Delete | Action::Read => 0,
+        }
+    }
+}
+
 /// What must hold of the stored version before anything happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precondition {

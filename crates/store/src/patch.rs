@@ -33,6 +33,19 @@ pub enum PatchOp {
     Move { from: Path, path: Path },
 }
 
+impl PatchOp {
+    /// Bytes of the value that it brings along.
+    pub(crate) fn doc_bytes(&self) -> usize {
+        match self {
+            PatchOp::Add { value, .. } | PatchOp::Set { value, .. } | PatchOp::Replace { value, .. } => {
+                value.bytes().len()
+            }
+            PatchOp::Increment { by, .. } => by.bytes().len(),
+            PatchOp::Remove { .. } | PatchOp::Move { .. } => 0,
+        }
+    }
+}
+
 /// Why a patch is refused. Each is the client's mistake; `op` counts from one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {

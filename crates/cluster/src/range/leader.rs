@@ -96,7 +96,7 @@ impl Range {
         if queue.held || !Arc::ptr_eq(&self.schema.load(), schema) {
             return None;
         }
-        queue.waiting.pop_front()
+        queue.pop()
     }
 
     /// True if there is nothing left to do: then another leader may begin.

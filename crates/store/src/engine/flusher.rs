@@ -28,6 +28,9 @@ const VERSIONS_MAX: usize = 8;
 /// after a kill.
 const SEGMENTS_MAX: usize = 3;
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+/// The time without commits after which write buffers are flushed that are not full. Every read looks into them first,
+/// and after a kill they have to be filled again.
+const REST_AFTER: Duration = Duration::from_secs(1);
 
 /// References that keep the trees' own drops cheap.
 #[derive(Default)]
@@ -103,12 +106,30 @@ impl Flusher {
     }
 }
 
+/// Whether there have been commits lately.
+struct Activity {
+    /// The last sequence number that was seen, and when it was new.
+    last: u64,
+    since: Instant,
+}
+
+impl Activity {
+    fn is_at_rest(&mut self, last: u64) -> bool {
+        if std::mem::replace(&mut self.last, last) != last {
+            self.since = Instant::now();
+        }
+        self.since.elapsed() >= REST_AFTER
+    }
+}
+
 fn run(shared: &Shared, stopped: &AtomicBool) {
     let _fuse = Fuse(shared);
     let mut swept = Instant::now();
+    let mut activity = Activity { last: 0, since: swept };
     while !stopped.load(Ordering::Acquire) {
         thread::park_timeout(EVERY);
-        match flush_due(shared, stopped) {
+        let at_rest = activity.is_at_rest(shared.last_commit());
+        match flush_due(shared, at_rest, stopped) {
             Ok(()) => {}
             // Nothing is lost, and there may be room later. Not parked: commits would wake it again and again.
             Err(error) if error.is_full_disk() => {
@@ -128,8 +149,8 @@ fn run(shared: &Shared, stopped: &AtomicBool) {
     }
 }
 
-fn flush_due(shared: &Shared, stopped: &AtomicBool) -> Result<(), EngineError> {
-    for keyspace in shared.due_for_flush(SEGMENTS_MAX) {
+fn flush_due(shared: &Shared, at_rest: bool, stopped: &AtomicBool) -> Result<(), EngineError> {
+    for keyspace in shared.due_for_flush(SEGMENTS_MAX, at_rest) {
         if stopped.load(Ordering::Acquire) {
             break;
         }

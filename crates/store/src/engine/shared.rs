@@ -29,6 +29,9 @@ const OPEN_TABLES_MIN: usize = 64;
 const OPEN_TABLES_MAX: usize = 8 * 1024;
 /// First-level runs from which there are no commits at all. A tree cannot count more than 255.
 const RUNS_MAX: usize = 60;
+/// At rest a write buffer is flushed that is full to one part in this many. Smaller ones cost readers little, and each
+/// flush makes a table that has to be merged.
+const REST_SHARE: u64 = 32;
 /// How many times its size a write buffer may reach before there are no commits until it is flushed.
 const BUFFERS_MAX: u64 = 8;
 
@@ -216,16 +219,22 @@ impl Shared {
         Ok(backlog)
     }
 
-    /// The trees whose write buffers are to be flushed: those that are full, and those that keep the
-    /// journal from being written over.
-    pub fn due_for_flush(&self, segments_max: usize) -> Vec<Keyspace> {
+    /// The sequence number of the last commit.
+    pub fn last_commit(&self) -> u64 {
+        self.writer.lock().journal.last()
+    }
+
+    /// The trees whose write buffers are to be flushed: those that are full, those that keep the
+    /// journal from being written over, and at rest those that are worth it.
+    pub fn due_for_flush(&self, segments_max: usize, at_rest: bool) -> Vec<Keyspace> {
         let writer = self.writer.lock();
         let overdue = writer.journal.overdue(segments_max).unwrap_or(0);
         let all = self.wants_flush.swap(false, Ordering::Relaxed);
         let is_due = |keyspace: &Keyspace| {
             let buffer = writer.buffers[*keyspace as usize].as_ref();
             buffer.is_some_and(|buffer| {
-                let is_full = buffer.table.size() >= self.tuning.memtable_bytes;
+                let share = if at_rest { REST_SHARE } else { 1 };
+                let is_full = buffer.table.size() >= self.tuning.memtable_bytes / share;
                 is_full
                     || (all && buffer.floor().is_some())
                     || buffer.is_half_flushed()

@@ -544,3 +544,20 @@ fn thousands_of_small_commits_over_a_full_write_buffer_do_not_stop_the_engine() 
     let keys = engine.snapshot().keys(Keyspace::Item, Bound::Unbounded, Bound::Unbounded, false);
     assert_eq!(keys.count(), 20_000);
 }
+
+#[test]
+fn a_write_buffer_that_is_worth_it_is_flushed_at_rest() {
+    let fixture = disk(Tuning::default());
+    let engine = &fixture.engine;
+    put(engine, Keyspace::Meta, "small", "stays where it is");
+    put(engine, Keyspace::Item, "large", &"x".repeat(512 << 10));
+    let before = engine.stats().memtable_bytes;
+    assert!(before > 512 << 10, "{before} bytes are in write buffers");
+    orrery_testkit::eventually("the large write buffer is flushed", || {
+        (1..64 << 10).contains(&engine.stats().memtable_bytes)
+    });
+    assert!(engine.stats().tables > 0);
+    let snapshot = engine.snapshot();
+    assert!(get(&snapshot, Keyspace::Item, "large").is_some_and(|value| value.len() == 512 << 10));
+    assert_eq!(get(&snapshot, Keyspace::Meta, "small").as_deref(), Some("stays where it is"));
+}

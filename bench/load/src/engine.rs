@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use orrery_doc::{EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, epk, json};
-use orrery_store::engine::{Batch, DiskOptions, Engine, SyncMode};
+use orrery_store::engine::{Batch, DiskOptions, Engine};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{JSON_DEPTH_MAX, PartitionLimits};
 use orrery_store::{
@@ -78,7 +78,7 @@ impl Bench {
             let batch = std::mem::take(&mut done.batch);
             prepared.evaluation += began.elapsed();
             drop(snapshot);
-            self.memory.commit(batch.clone(), SyncMode::Relaxed)?;
+            self.memory.commit(batch.clone())?;
             self.partition.publish(self.partition.apply(done));
             prepared.batches.push(batch);
             next = end;
@@ -90,7 +90,8 @@ impl Bench {
     pub fn commit(&self, prepared: Prepared) -> Result<f64> {
         let began = Instant::now();
         for batch in prepared.batches {
-            self.disk.commit(batch, SyncMode::Durable)?;
+            self.disk.commit(batch)?;
+            self.disk.persist()?;
         }
         Ok(prepared.items as f64 / began.elapsed().as_secs_f64())
     }

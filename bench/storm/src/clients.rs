@@ -6,9 +6,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use orrery_store::engine::{Batch, Engine, Keyspace, SyncMode};
+use orrery_store::engine::{Batch, Engine, Keyspace};
 
 use crate::histogram::Histogram;
+use crate::process;
 use crate::workload::{self, Random};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,8 @@ pub struct Plan {
     pub writes: u64,
     /// Writes a second over all clients; 0 lets them go as fast as they can.
     pub rate: u64,
-    pub sync: SyncMode,
+    /// Acknowledge before the disk has it.
+    pub relaxed: bool,
     /// Items and log sequence numbers below these exist.
     pub items: u64,
     pub lsn: u64,
@@ -39,6 +41,9 @@ pub struct Outcome {
     pub reads: Histogram,
     pub groups: u64,
     pub seconds: f64,
+    /// Seconds of processor time, and bytes to disk.
+    pub processor: f64,
+    pub written: u64,
     /// The longest times between two acknowledged groups: milliseconds, and when it was.
     pub stalls: Vec<(f64, f64)>,
     pub items: u64,
@@ -72,6 +77,7 @@ pub fn run(engine: &Arc<Engine>, plan: Plan) -> Outcome {
         issued: AtomicU64::new(0),
         stop: AtomicBool::new(false),
     });
+    let (processor, written) = (process::processor(), process::written());
     let (requests, queue) = channel();
     let reader = {
         let shared = Arc::clone(&shared);
@@ -95,6 +101,8 @@ pub fn run(engine: &Arc<Engine>, plan: Plan) -> Outcome {
         reads: reader.join().expect("the reader ends"),
         groups,
         seconds: shared.start.elapsed().as_secs_f64(),
+        processor: process::processor() - processor,
+        written: process::written() - written,
         stalls,
         items: shared.items.load(Ordering::Relaxed),
         lsn: shared.lsn.load(Ordering::Relaxed),
@@ -152,8 +160,10 @@ fn commit_loop(shared: &Shared, queue: &Receiver<Request>) -> (u64, Vec<(f64, f6
             batch.merge(next.batch);
             waiting.push((next.lsn, next.done));
         }
-        let sync = shared.plan.sync;
-        shared.engine.commit(batch, sync).expect("a commit succeeds");
+        shared.engine.commit(batch).expect("a commit succeeds");
+        if !shared.plan.relaxed {
+            shared.engine.persist().expect("a sync succeeds");
+        }
         let now = Instant::now();
         if shared.plan.announce {
             let lsns: Vec<_> = waiting.iter().map(|(lsn, _)| lsn.to_string()).collect();

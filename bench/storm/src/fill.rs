@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
-use orrery_store::engine::{Engine, EngineError, Keyspace, SyncMode};
+use orrery_store::engine::{Batch, Engine, EngineError, Keyspace};
 
 use crate::Settings;
 use crate::workload::{self, Random};
@@ -24,7 +24,7 @@ pub fn fill(settings: &Settings, dir: &Path) -> Result<()> {
     let mut random = Random(1);
     let mut next = 0;
     let refusal = loop {
-        match engine.commit(workload::insert(&mut random, next, next), SyncMode::Durable) {
+        match commit(&engine, workload::insert(&mut random, next, next)) {
             Ok(()) => next += 1,
             Err(error) => break error,
         }
@@ -34,7 +34,7 @@ pub fn fill(settings: &Settings, dir: &Path) -> Result<()> {
     std::fs::remove_file(&ballast)?;
     for item in next..next + AFTER {
         let batch = workload::insert(&mut random, item, item);
-        match engine.commit(batch.clone(), SyncMode::Durable) {
+        match commit(&engine, batch.clone()) {
             Ok(()) => {}
             // Without a reserve, background work met the full disk itself.
             Err(EngineError::Stopped(reason)) => {
@@ -42,7 +42,7 @@ pub fn fill(settings: &Settings, dir: &Path) -> Result<()> {
                 engine = Engine::open(settings.options(&full))?;
                 println!("opened again, because: {reason}");
                 check(&engine, item)?;
-                engine.commit(batch, SyncMode::Durable)?;
+                commit(&engine, batch)?;
             }
             Err(other) => bail!("an unexpected refusal: {other}"),
         }
@@ -55,6 +55,11 @@ pub fn fill(settings: &Settings, dir: &Path) -> Result<()> {
     check(&Engine::open(settings.options(&full))?, next + AFTER)?;
     println!("{AFTER} more writes after space came back; all acknowledged writes are there");
     Ok(())
+}
+
+fn commit(engine: &Engine, batch: Batch) -> Result<(), EngineError> {
+    engine.commit(batch)?;
+    engine.persist()
 }
 
 fn check(engine: &Engine, items: u64) -> Result<()> {

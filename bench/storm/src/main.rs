@@ -8,7 +8,7 @@
 mod clients;
 mod fill;
 mod histogram;
-mod memory;
+mod process;
 mod restart;
 mod workload;
 
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
 use clients::{Kind, Outcome, Plan};
-use orrery_store::engine::{DiskOptions, Engine, SyncMode, Tuning};
+use orrery_store::engine::{DiskOptions, Engine, Tuning};
 
 #[derive(Parser, Clone)]
 #[command(about = "Write storm against the storage engine")]
@@ -148,10 +148,10 @@ fn settle(engine: &Engine, items: u64) {
     println!(
         "settled after {:.1} s: disk {:.0} MiB, live data {:.0} MiB, ratio {:.2}; memory {:.0} MiB; {:?}",
         began.elapsed().as_secs_f64() - 3.0,
-        memory::mib(engine.disk_bytes()),
-        memory::mib(live),
+        process::mib(engine.disk_bytes()),
+        process::mib(live),
         engine.disk_bytes() as f64 / live as f64,
-        memory::mib(memory::resident()),
+        process::mib(process::resident()),
         engine.stats(),
     );
 }
@@ -168,6 +168,11 @@ fn report(phase: &str, engine: &Engine, outcome: &Outcome) {
         outcome.latency.quantile_ms(0.999),
         outcome.latency.longest_ms(),
     );
+    println!(
+        "  {:.0} us of processor and {:.1} KiB to disk for each, clients included",
+        outcome.processor * 1e6 / writes.max(1) as f64,
+        outcome.written as f64 / 1024.0 / writes.max(1) as f64,
+    );
     let over = |limit: f64| outcome.stalls.iter().filter(|stall| stall.0 > limit).count();
     let longest: Vec<_> =
         outcome.stalls.iter().take(6).map(|(gap, at)| format!("{gap:.0} ms at {at:.1} s")).collect();
@@ -182,9 +187,9 @@ fn report(phase: &str, engine: &Engine, outcome: &Outcome) {
         outcome.reads.quantile_ms(0.5),
         outcome.reads.quantile_ms(0.99),
         outcome.reads.longest_ms(),
-        memory::mib(memory::resident()),
-        memory::mib(memory::peak()),
-        memory::mib(engine.disk_bytes()),
+        process::mib(process::resident()),
+        process::mib(process::peak()),
+        process::mib(engine.disk_bytes()),
         engine.stats(),
     );
 }
@@ -218,14 +223,13 @@ impl Settings {
             Kind::Insert => (self.seconds, self.items),
             Kind::Update => (self.update_seconds, self.updates),
         };
-        let sync = if self.relaxed { SyncMode::Relaxed } else { SyncMode::Durable };
         Plan {
             kind,
             clients: self.clients,
             seconds,
             writes,
             rate: self.rate,
-            sync,
+            relaxed: self.relaxed,
             items,
             lsn,
             announce: false,

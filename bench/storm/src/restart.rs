@@ -12,11 +12,11 @@ use anyhow::{Context, Result, ensure};
 use orrery_store::engine::{Engine, Keyspace};
 
 use crate::workload;
-use crate::{Settings, memory};
+use crate::{Settings, process};
 
 /// What a child reports after opening a directory.
 pub fn open_and_report(settings: &Settings, dir: &Path) -> Result<()> {
-    let before = memory::resident();
+    let before = process::resident();
     let began = Instant::now();
     let engine = Engine::open(settings.options(dir))?;
     let opened = began.elapsed();
@@ -29,8 +29,8 @@ pub fn open_and_report(settings: &Settings, dir: &Path) -> Result<()> {
         "open {:.1} ms, first read after {:.1} ms, memory {:.1} MiB (process before open {:.1})",
         opened.as_secs_f64() * 1000.0,
         read.as_secs_f64() * 1000.0,
-        memory::mib(memory::resident()),
-        memory::mib(before),
+        process::mib(process::resident()),
+        process::mib(before),
     );
     drop(snapshot);
     engine.close()?;

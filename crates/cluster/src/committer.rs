@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Guard};
-use orrery_store::engine::{Batch, Engine, EngineError, Snapshot, SyncMode};
+use orrery_store::engine::{Batch, Engine, EngineError, Snapshot};
 use orrery_store::limits::GROUP_BYTES_MAX;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -236,7 +236,7 @@ impl Worker {
     fn write(&self, group: CommitGroup) {
         let CommitGroup { batch, waiting, .. } = group;
         // The disk comes second, so that writers can go on while it is busy.
-        let taken = match self.engine.commit(batch, SyncMode::Relaxed) {
+        let taken = match self.engine.commit(batch) {
             Ok(()) => Ok(()),
             Err(EngineError::DiskFull { .. }) => Err(CommitError::DiskFull),
             Err(error) => stop_the_node(&error),

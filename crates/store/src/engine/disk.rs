@@ -3,9 +3,9 @@
 //! The trees are those of the `lsm-tree` crate. It gives us write buffers, tables, merges and reads at
 //! a sequence number; the rest is ours, because how it is done decides how long a commit can take:
 //!
-//! - **The journal** ([`super::journal`]): batches over all keyspaces, one sync for each commit.
-//! - **Commits that wait for no tree** ([`super::tree`]). A commit writes to the journal, syncs it and fills the
-//!   write buffers, and none of these is behind a lock that a flush or a merge holds.
+//! - **The journal** ([`super::journal`]): batches over all keyspaces, made durable by one sync.
+//! - **Commits that wait for no tree** ([`super::tree`]). A commit writes to the journal and fills the write
+//!   buffers, and what makes it durable syncs the journal; none of these is behind a lock that a flush or a merge holds.
 //! - **Flushing and merging by our own threads**; see `flusher` and `compactor`. When they fall behind,
 //!   commits are slowed down early and in small steps.
 //! - **Snapshots that never change** ([`super::points`]). Only the committer makes new ones, between batches,
@@ -37,7 +37,7 @@ use super::scan::TreeScan;
 use super::shared::{Backlog, Shared};
 use super::tree::Tree;
 use super::tuning::Tuning;
-use super::{EngineError, EngineStats, Keyspace, SyncMode};
+use super::{EngineError, EngineStats, Keyspace};
 
 /// First-level runs from which commits are slowed down, and by how much for each further one.
 const RUNS_FREE: usize = 8;
@@ -113,11 +113,11 @@ impl Disk {
         })
     }
 
-    pub fn commit(&self, batch: Batch, sync: SyncMode) -> Result<(), EngineError> {
+    pub fn commit(&self, batch: Batch) -> Result<(), EngineError> {
         let shared = &self.shared;
         shared.writer.lock().check()?;
         if batch.is_empty() {
-            return if sync == SyncMode::Durable { self.persist() } else { Ok(()) };
+            return Ok(());
         }
         let (journal, buffered) = shared.held_bytes();
         shared.space.admit(batch.bytes() as u64, journal + buffered).inspect_err(|_| self.make_room())?;
@@ -128,7 +128,7 @@ impl Disk {
             }
         }
         let began = Instant::now();
-        let largest = shared.write(batch, sync).map_err(|error| shared.space.translate(error))?;
+        let largest = shared.write(batch).map_err(|error| shared.space.translate(error))?;
         self.writes.add(began.elapsed());
         self.commits.fetch_add(1, Ordering::Relaxed);
         if largest >= shared.tuning.memtable_bytes {

@@ -12,9 +12,8 @@
 //!   crash. Inside a batch the last write to a key wins.
 //! - A [`Snapshot`] never changes, costs a few hundred nanoseconds, and holds no lock that a commit
 //!   waits for. Long-lived snapshots keep old versions alive, so they should not live for ever.
-//! - `commit(.., Durable)` returns after the batch is on stable storage, and nobody sees the batch
-//!   before that. `Relaxed` returns sooner and is made durable by the next `Durable` commit or by
-//!   [`Engine::persist`].
+//! - A committed batch survives the end of the process, and that of the machine once a later
+//!   [`Engine::persist`] has returned. Batches become durable in their order.
 //! - One thread commits. Readers never wait for it.
 
 mod batch;
@@ -77,15 +76,6 @@ impl Keyspace {
     }
 }
 
-/// How far a commit must have gone when it returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncMode {
-    /// The batch is on stable storage.
-    Durable,
-    /// The batch survives the end of the process but not that of the machine.
-    Relaxed,
-}
-
 /// Figures for `/metrics`. The in-memory engine reports zeros where it has nothing to say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
@@ -138,12 +128,12 @@ impl Engine {
 
     /// Applies a batch atomically. Called by one thread; see the module's head for what holds when it
     /// returns. After an error nothing of the batch is visible.
-    pub fn commit(&self, batch: Batch, sync: SyncMode) -> Result<(), EngineError> {
+    pub fn commit(&self, batch: Batch) -> Result<(), EngineError> {
         if batch.is_oversized() {
             return Err(EngineError::Oversized);
         }
         match &self.kind {
-            Kind::Disk(disk) => disk.commit(batch, sync),
+            Kind::Disk(disk) => disk.commit(batch),
             Kind::Memory(memory) => memory.commit(batch),
         }
     }

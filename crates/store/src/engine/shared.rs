@@ -21,7 +21,7 @@ use super::space::Space;
 use super::tree::Tree;
 use super::tuning::Tuning;
 use super::writer::{Buffer, Writer};
-use super::{EngineError, Keyspace, SyncMode};
+use super::{EngineError, Keyspace};
 
 pub(super) const JOURNAL_FOLDER: &str = "journal";
 /// Bounds on the table files that are kept open.
@@ -152,19 +152,15 @@ impl Shared {
         (writer.journal.bytes(), writer.buffered_bytes() + self.sealed_bytes())
     }
 
-    /// Journals a batch, syncs it if asked to, and lets readers see it. Returns the size of the largest
-    /// write buffer. The trees that it writes to exist.
-    pub fn write(&self, batch: Batch, sync: SyncMode) -> Result<u64, EngineError> {
+    /// Journals a batch and lets readers see it. Returns the size of the largest write buffer. The
+    /// trees that it writes to exist.
+    pub fn write(&self, batch: Batch) -> Result<u64, EngineError> {
         let mut writer = self.writer.lock();
         writer.check()?;
         let sequence = self.sequence.next();
         let floors = writer.floors(sequence);
         let written = writer.journal.append(sequence, &batch.writes, &floors);
         written.map_err(|error| writer.refuse(error))?;
-        if sync == SyncMode::Durable {
-            let synced = writer.journal.sync();
-            synced.map_err(|error| writer.stop(&error))?;
-        }
         for write in batch.writes {
             let keyspace = write.keyspace;
             let tree =
@@ -396,7 +392,7 @@ mod tests {
     fn commit(shared: &Shared, key: &'static str) {
         let mut batch = Batch::new();
         batch.put(Keyspace::Item, key, "value");
-        shared.write(batch, SyncMode::Durable).unwrap();
+        shared.write(batch).unwrap();
     }
 
     fn open_again(folder: &Path) -> EngineError {

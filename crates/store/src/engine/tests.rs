@@ -39,7 +39,7 @@ fn options(path: &std::path::Path) -> DiskOptions {
 fn put(engine: &Engine, keyspace: Keyspace, key: &str, value: &str) {
     let mut batch = Batch::new();
     batch.put(keyspace, key.to_owned(), value.to_owned());
-    engine.commit(batch, SyncMode::Relaxed).unwrap();
+    engine.commit(batch).unwrap();
 }
 
 fn get(snapshot: &Snapshot, keyspace: Keyspace, key: &str) -> Option<String> {
@@ -55,7 +55,7 @@ fn a_batch_is_seen_whole_over_all_keyspaces() {
             batch.put(keyspace, "key", keyspace.name());
         }
         let before = engine.snapshot();
-        engine.commit(batch, SyncMode::Durable).unwrap();
+        engine.commit(batch).unwrap();
         let after = engine.snapshot();
         for keyspace in Keyspace::ALL {
             assert_eq!(get(&before, keyspace, "key"), None);
@@ -77,7 +77,7 @@ fn the_last_write_of_a_merged_batch_wins() {
         second.put(Keyspace::Index, "revived", "2");
         first.merge(second);
         assert_eq!((first.len(), first.bytes()), (4, 7 + 7 + 7 + 7 + 1 + 1));
-        engine.commit(first, SyncMode::Relaxed).unwrap();
+        engine.commit(first).unwrap();
         let snapshot = engine.snapshot();
         assert_eq!(get(&snapshot, Keyspace::Index, "deleted"), None);
         assert_eq!(get(&snapshot, Keyspace::Index, "revived").as_deref(), Some("2"));
@@ -91,7 +91,7 @@ fn keys_and_values_out_of_bounds_are_refused_and_leave_nothing() {
             let mut batch = Batch::new();
             batch.put(Keyspace::Item, "beside", "1");
             batch.put(Keyspace::Item, key, "2");
-            assert!(matches!(engine.commit(batch, SyncMode::Relaxed), Err(EngineError::Oversized)));
+            assert!(matches!(engine.commit(batch), Err(EngineError::Oversized)));
             assert_eq!(get(&engine.snapshot(), Keyspace::Item, "beside"), None);
         }
         put(&engine, Keyspace::Item, &"k".repeat(65_535), "fits");
@@ -150,7 +150,7 @@ fn snapshots_never_change_while_commits_flushes_and_merges_go_on() {
                 batch.put(Keyspace::Item, format!("filler {}", (round * 20 + filler) % 997), value);
             }
             batch.put(Keyspace::Meta, "last", round.to_string());
-            engine.commit(batch, SyncMode::Relaxed).unwrap();
+            engine.commit(batch).unwrap();
         }
         stop.store(true, Ordering::Relaxed);
         for reader in readers {
@@ -195,7 +195,7 @@ fn reopening_keeps_what_was_committed() {
         }
         let mut batch = Batch::new();
         batch.delete(Keyspace::Item, "deleted");
-        engine.commit(batch, SyncMode::Durable).unwrap();
+        engine.commit(batch).unwrap();
         if clean {
             engine.close().unwrap();
         }
@@ -227,7 +227,7 @@ fn a_closed_engine_reads_but_refuses_to_write() {
         engine.close().unwrap();
         let mut batch = Batch::new();
         batch.put(Keyspace::Item, "key", "2");
-        assert!(matches!(engine.commit(batch, SyncMode::Durable), Err(EngineError::Stopped(_))));
+        assert!(matches!(engine.commit(batch), Err(EngineError::Stopped(_))));
         assert_eq!(get(&engine.snapshot(), Keyspace::Item, "key").as_deref(), Some("1"));
     }
 }
@@ -251,7 +251,7 @@ fn a_full_quota_refuses_cleanly_and_recovers() {
     let write = |number: u32| {
         let mut batch = Batch::new();
         batch.put(Keyspace::Item, format!("{number:08}"), vec![7; 64 << 10]);
-        engine.commit(batch, SyncMode::Relaxed)
+        engine.commit(batch)
     };
     let mut written = 0;
     let refusal = loop {
@@ -286,7 +286,7 @@ fn free_space_below_the_reserve_refuses_writes() {
     let engine = Engine::open(DiskOptions { reserve_bytes: u64::MAX, ..options(dir.path()) }).unwrap();
     let mut batch = Batch::new();
     batch.put(Keyspace::Item, "key", "1");
-    assert!(matches!(engine.commit(batch, SyncMode::Durable), Err(EngineError::DiskFull { .. })));
+    assert!(matches!(engine.commit(batch), Err(EngineError::DiskFull { .. })));
     assert!(engine.free_disk_bytes().unwrap() > 0);
 }
 
@@ -365,7 +365,7 @@ fn run_steps_on(engine: &Engine, steps: &[Step], model: &mut Model) {
                         }
                     }
                 }
-                engine.commit(batch, SyncMode::Relaxed).unwrap();
+                engine.commit(batch).unwrap();
             }
             Step::Range(keyspace, lower, upper) => {
                 check(&engine.snapshot(), model, *keyspace, lower, upper);
@@ -437,13 +437,13 @@ fn long_scans_cross_chunks() {
         for number in 0..3000_u32 {
             batch.put(Keyspace::Index, number.to_be_bytes().to_vec(), Bytes::new());
         }
-        engine.commit(batch, SyncMode::Relaxed).unwrap();
+        engine.commit(batch).unwrap();
         let all = engine.snapshot();
         let mut batch = Batch::new();
         for number in (0..3000_u32).filter(|number| number % 1500 != 0) {
             batch.delete(Keyspace::Index, number.to_be_bytes().to_vec());
         }
-        engine.commit(batch, SyncMode::Relaxed).unwrap();
+        engine.commit(batch).unwrap();
         for reverse in [false, true] {
             let count = |snapshot: &Snapshot| {
                 snapshot.keys(Keyspace::Index, Bound::Unbounded, Bound::Unbounded, reverse).count()
@@ -467,7 +467,7 @@ fn everything_is_there_after_a_kill_amid_flushes() {
                 batch.delete(keyspace, key(number - 1));
             }
         }
-        engine.commit(batch, SyncMode::Relaxed).unwrap();
+        engine.commit(batch).unwrap();
     }
     drop(engine);
     let engine = Engine::open(options(dir.path())).unwrap();
@@ -485,8 +485,8 @@ fn an_empty_batch_leaves_no_gap_in_the_journal() {
     let Fixture { engine, dir } = disk(Tuning::default());
     let dir = dir.unwrap();
     put(&engine, Keyspace::Item, "before", "1");
-    engine.commit(Batch::new(), SyncMode::Durable).unwrap();
-    engine.commit(Batch::new(), SyncMode::Relaxed).unwrap();
+    engine.commit(Batch::new()).unwrap();
+    engine.persist().unwrap();
     put(&engine, Keyspace::Item, "after", "1");
     drop(engine);
     let engine = Engine::open(options(dir.path())).unwrap();
@@ -517,7 +517,7 @@ fn a_huge_batch_is_taken_and_those_after_it_go_on() {
         for number in 0..40_u8 {
             batch.put(Keyspace::Item, vec![round, number], vec![number; 1 << 20]);
         }
-        engine.commit(batch, SyncMode::Durable).unwrap();
+        engine.commit(batch).unwrap();
     }
     let keys = engine.snapshot().keys(Keyspace::Item, Bound::Unbounded, Bound::Unbounded, false);
     assert_eq!(keys.count(), 120);
@@ -538,7 +538,7 @@ fn thousands_of_small_commits_over_a_full_write_buffer_do_not_stop_the_engine() 
     for number in 0..20_000_u32 {
         let mut batch = Batch::new();
         batch.put(Keyspace::Item, number.to_be_bytes().to_vec(), vec![7; 100]);
-        engine.commit(batch, SyncMode::Relaxed).unwrap();
+        engine.commit(batch).unwrap();
     }
     engine.close().unwrap();
     let keys = engine.snapshot().keys(Keyspace::Item, Bound::Unbounded, Bound::Unbounded, false);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::places::{PlaceRange, place_of};
 use super::reader::IndexReader;
 use super::{Candidates, EntryList, ItemLoader, TermRange};
-use crate::engine::{Batch, Engine, Keyspace, SyncMode};
+use crate::engine::{Batch, Engine, Keyspace};
 use crate::limits::INDEX_COLLECTED_MAX;
 use crate::{Etag, Item, ItemHeader, ItemKey, Lsn, keys};
 
@@ -80,7 +80,7 @@ fn engine(entries: &Entries) -> Engine {
         batch.put(Keyspace::Index, keys::index(RIDS, keys::RID_PATH, &rid, &item_key(item)), Vec::new());
         batch.put(Keyspace::Item, keys::item(CONTAINER, &item_key(item)), stored.encode());
     }
-    engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
+    engine.commit(batch).expect("memory does not fail");
     engine
 }
 

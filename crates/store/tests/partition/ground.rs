@@ -3,7 +3,7 @@
 use orrery_doc::{
     Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk,
 };
-use orrery_store::engine::{Engine, SyncMode};
+use orrery_store::engine::Engine;
 use orrery_store::{Action, Group, Op, Partition, PartitionSpec, Precondition, Target};
 
 pub fn spec() -> PartitionSpec {
@@ -41,6 +41,6 @@ pub fn op(id: &str, action: Action) -> Op {
 pub fn commit(engine: &Engine, partition: &Partition, group: Group<'_>) {
     let mut prepared = group.finish();
     let batch = std::mem::take(&mut prepared.batch);
-    engine.commit(batch, SyncMode::Durable).expect("memory does not fail");
+    engine.commit(batch).expect("memory does not fail");
     partition.publish(partition.apply(prepared));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orrery_doc::{Doc, EpkRange, json};
-use orrery_store::engine::{Engine, Snapshot, SyncMode};
+use orrery_store::engine::{Engine, Snapshot};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{HISTORY_PASSED_PER_STEP, PartitionLimits, SIBLINGS_PASSED_AT_ONCE};
 use orrery_store::{
@@ -78,7 +78,7 @@ impl World {
         let after = self.engine.snapshot();
         let states = orrery_store::split(parent, &plan, (&before, &after), GENERATION, &specs);
         let states = states.expect(READABLE).expect("nobody wrote meanwhile");
-        self.engine.commit(states, SyncMode::Durable).expect("memory does not fail");
+        self.engine.commit(states).expect("memory does not fail");
         specs.map(|spec| Partition::open(spec, &self.engine.snapshot()).expect(READABLE))
     }
 
@@ -147,10 +147,7 @@ fn a_write_that_becomes_durable_while_a_split_is_planned_is_in_the_children() {
         group.run(&Txn { scope: scope(name), ops, now: at(300) }).expect("an upsert succeeds");
     }
     let mut prepared = group.finish();
-    world
-        .engine
-        .commit(std::mem::take(&mut prepared.batch), SyncMode::Durable)
-        .expect("memory does not fail");
+    world.engine.commit(std::mem::take(&mut prepared.batch)).expect("memory does not fail");
     let applied = parent.apply(prepared);
     let planned = SplitPlan::make(&parent, || published.clone(), &key_def(), 2).expect(READABLE);
     parent.publish(applied);

@@ -1,4 +1,4 @@
-//! The journal: every batch is here, and synced, before anybody sees it, and stays until it is in tables.
+//! The journal: every batch is here before anybody sees it, and stays until it is in tables.
 //!
 //! It is a few files of fixed size, the segments, that are written over again and again. A batch that
 //! goes into a file whose blocks exist already needs no change to the file system's own books, so a

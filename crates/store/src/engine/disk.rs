@@ -40,7 +40,7 @@ use super::tuning::Tuning;
 use super::{EngineError, EngineStats, Keyspace};
 
 /// First-level runs from which commits are slowed down, and by how much for each further one.
-const RUNS_FREE: usize = 8;
+const RUNS_FREE: usize = 12;
 const DELAY_PER_RUN: Duration = Duration::from_millis(2);
 /// How long a commit waits for a flush when a write buffer is larger than twice what it should be.
 const FLUSH_WAIT_MAX: Duration = Duration::from_millis(60);

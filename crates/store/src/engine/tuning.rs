@@ -1,12 +1,12 @@
 //! How the trees are set up. Each figure was measured with `bench/storm`; the record of what was tried
-//! is `docs/decisions/0002-storage-engine-tuning.md`.
+//! is `docs/decisions/0002-storage-engine-tuning.md` and `0010-merging-less.md`.
 
 use std::path::Path;
 
 use lsm_tree::compaction::Leveled;
 use lsm_tree::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry,
-    RestartIntervalPolicy,
+    PartitioningPolicy, PinningPolicy, RestartIntervalPolicy,
 };
 use lsm_tree::{CompressionType, Config, SequenceNumberCounter};
 
@@ -21,9 +21,11 @@ pub struct Tuning {
     /// Size of one table file. The last table of a compaction is synced under a lock that readers
     /// need, so small tables keep their stalls short.
     pub table_bytes: u64,
-    /// Tables in the first level that start a compaction.
+    /// Tables in the first level that start a compaction. The more there are, the less often the
+    /// level below is rewritten for them, and the more places a read looks into meanwhile.
     pub level0_threshold: u8,
-    /// Largest growth from one level to the next.
+    /// Largest growth from one level to the next: how much of the next level is rewritten for a
+    /// table of this one.
     pub level_ratio_max: f64,
     /// Compactions that may run at once.
     pub compactors: usize,
@@ -36,8 +38,8 @@ impl Default for Tuning {
         Tuning {
             memtable_bytes: 8 << 20,
             table_bytes: 8 << 20,
-            level0_threshold: 4,
-            level_ratio_max: 16.0,
+            level0_threshold: 8,
+            level_ratio_max: 8.0,
             compactors: 1,
             block_bytes: 4 << 10,
         }
@@ -65,6 +67,10 @@ impl Tuning {
                 CompressionType::Lz4,
             ]))
             .filter_policy(FilterPolicy::all(filter))
+            // A read asks the filters of all levels. They are a bit over a byte for each key, and
+            // finding them among the cached blocks costs more than asking them.
+            .filter_block_partitioning_policy(PartitioningPolicy::all(false))
+            .filter_block_pinning_policy(PinningPolicy::all(true))
     }
 
     /// The strategy that our own compactors use on a tree of this size.

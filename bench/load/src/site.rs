@@ -20,8 +20,11 @@ pub const GROUPS: &str = "orrery_commit_groups_total";
 const UNITS_PER_PARTITION: u32 = 6_000;
 /// Connections that load items in batches; each has its own logical partition under way.
 const LOADERS: usize = 8;
-/// Processor time of a second below which a server is at rest, and how long it may take to get there.
+/// Processor time of a second below which a server does nothing. It is at rest when that has lasted for longer than
+/// it waits before it tidies up.
 const AT_REST: f64 = 0.05;
+const QUIET_SECONDS: u32 = 4;
+/// How long it may take to get there.
 const REST_SECONDS_MAX: u32 = 1_200;
 
 /// A folder for data that outlives the servers on it, removed at the end.
@@ -158,10 +161,13 @@ impl Site {
 
     /// Waits until the server does nothing by itself, but not for ever.
     pub fn rest(&self) {
+        let mut quiet = 0;
         for _ in 0..REST_SECONDS_MAX {
             let before = machine::processor_seconds(self.id());
             thread::sleep(Duration::from_secs(1));
-            if machine::processor_seconds(self.id()) - before < AT_REST {
+            let is_quiet = machine::processor_seconds(self.id()) - before < AT_REST;
+            quiet = if is_quiet { quiet + 1 } else { 0 };
+            if quiet == QUIET_SECONDS {
                 return;
             }
         }

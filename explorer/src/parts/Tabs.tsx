@@ -12,12 +12,14 @@ interface TabsProps<T extends string> {
 export function Tabs<T extends string>(props: TabsProps<T>) {
   const choose = (event: KeyboardEvent & { currentTarget: HTMLElement }, step: number) => {
     event.preventDefault();
-    const at = props.tabs.findIndex((tab) => tab.name === props.chosen);
-    const next = props.tabs[(at + step + props.tabs.length) % props.tabs.length];
-    if (next === undefined) return;
-    props.onChoose(next.name);
-    const buttons = event.currentTarget.querySelectorAll<HTMLElement>("[role=tab]");
-    buttons[props.tabs.indexOf(next)]?.focus();
+    // From the tab that has the focus: the page draws what was chosen a moment later, and keys may come faster than that.
+    const buttons = [...event.currentTarget.querySelectorAll<HTMLElement>("[role=tab]")];
+    const at = buttons.findIndex((button) => button === document.activeElement);
+    const next = (at + step + buttons.length) % buttons.length;
+    const tab = props.tabs[next];
+    if (tab === undefined) return;
+    props.onChoose(tab.name);
+    buttons[next]?.focus();
   };
   return (
     <div

@@ -366,6 +366,25 @@ test("the arrow keys lead over all tabs, and an editor that appears late takes n
   await desk.close();
 });
 
+test("arrow keys that come faster than the page is drawn lead from tab to tab", async (t) => {
+  const place = await makeContainer("/id");
+  const desk = await Desk.open(t, browser);
+  const { page } = desk;
+  await desk.signIn(`${place.hash}/query`);
+  await page.getByRole("tab", { name: "Query", selected: true }).waitFor();
+  // All in one breath, so that nothing can be drawn in between.
+  await page.evaluate(() => {
+    const items = document.querySelector("[role=tab][data-tab=items]");
+    items.focus();
+    items.click();
+    const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    ["ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft"].forEach(press);
+  });
+  await page.getByRole("tab", { name: "Scripts", selected: true }).waitFor();
+  assert.ok(await page.getByRole("tab", { name: "Scripts" }).evaluate((tab) => tab === document.activeElement));
+  await desk.close();
+});
+
 test("everything works by keyboard, dark, and at 800 pixels", async (t) => {
   const place = await makeContainer("/id", { coll: "keys" });
   await upsert(place, ["1"], { id: "1", total: 3 });

@@ -8,7 +8,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run build explorer test check tidy unit unit-beside-build sdk browser conformance-quick conformance \
-        bench tools-build tools-test
+        bench tools-build tools-test tools-bench
 
 # The SDK scenarios and the outside suites run against one binary: the one that users run.
 ORRERY_BIN := $(CURDIR)/target/release/orrery
@@ -64,7 +64,7 @@ conformance-quick: tools-test build ## Run the part of the outside suites that f
 conformance: tools-test build ## Run the outside suites whole and print a table
 	conformance/run.sh full
 
-bench: build ## Measure this machine and print ratios
+bench: tools-bench build ## Measure this machine and print ratios
 	cargo run --release --locked --package orrery-bench -- $(ARGS)
 
 # What must be on the machine. Missing Debian packages are installed, and named, where that is allowed.
@@ -73,3 +73,6 @@ tools-build:
 
 tools-test:
 	@.ci/tools test
+
+tools-bench:
+	@.ci/tools bench || echo "make: going on without PostgreSQL; the lines that need it will say so"

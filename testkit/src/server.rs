@@ -30,7 +30,14 @@ impl Server {
         Server::run(Command::new(binary), &args, Stdio::piped())
     }
 
-    /// Starts with these environment variables, and appends what the server says on standard error to a file.
+    /// Starts on a data directory as a command says that ends with the binary's name, and whose process becomes the server.
+    pub fn start_as(command: Command, directory: &Path, args: &[&str]) -> Server {
+        let directory = directory.to_str().expect("a temporary path is text");
+        Server::run(command, &[&["--data-dir", directory], args].concat(), Stdio::piped())
+            .unwrap_or_else(|said| panic!("the server ended before it was ready: {said}"))
+    }
+
+    /// Starts, and appends what the server says on standard error to a file.
     pub fn start_logged(binary: &Path, args: &[&str], log: &Path) -> Server {
         let file = std::fs::OpenOptions::new().create(true).append(true).open(log);
         Server::run(Command::new(binary), args, file.expect("the log can be written").into())

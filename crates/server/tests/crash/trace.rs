@@ -1,0 +1,232 @@
+//! What a process did to files, as `strace` saw it: which calls, on what, and from when to when.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use orrery_testkit::{Server, wait_for};
+
+use crate::writer::Moment;
+use crate::{OPTIONS, binary};
+
+/// Calls that change files, make changes durable, or say which file a number stands for. Those of the second line are
+/// not understood here, so that a test fails if the server should begin to use them.
+const CALLS: &str = "open,openat,close,lseek,write,pwrite64,writev,pwritev,ftruncate,fallocate,fsync,fdatasync,\
+    rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,\
+    creat,truncate,pwritev2,copy_file_range,sendfile,splice,link,linkat,symlink,symlinkat,sync,syncfs,\
+    sync_file_range,io_uring_setup";
+/// Of how many bytes a call's data is told. No write is longer.
+const DATA_MAX: &str = "134217728";
+
+pub type Fd = i64;
+
+#[derive(Debug)]
+pub struct Call {
+    pub start: Moment,
+    /// Nothing where the process was killed in the middle of it.
+    pub end: Option<Moment>,
+    pub what: What,
+}
+
+#[derive(Debug)]
+pub enum What {
+    Open {
+        path: PathBuf,
+        creates: bool,
+        truncates: bool,
+        fd: Fd,
+    },
+    Close {
+        fd: Fd,
+    },
+    Seek {
+        fd: Fd,
+        to: u64,
+    },
+    /// Without a place it is where the last one ended.
+    Write {
+        fd: Fd,
+        at: Option<u64>,
+        data: Vec<u8>,
+    },
+    SetLength {
+        fd: Fd,
+        length: u64,
+    },
+    /// At least so long from now on.
+    Allocate {
+        fd: Fd,
+        length: u64,
+    },
+    Sync {
+        fd: Fd,
+    },
+    Rename {
+        from: PathBuf,
+        to: PathBuf,
+    },
+    Remove {
+        path: PathBuf,
+    },
+    MakeFolder {
+        path: PathBuf,
+    },
+}
+
+/// A server whose calls are written down.
+pub struct Traced {
+    server: Server,
+    trace: PathBuf,
+}
+
+/// Starts a server under the eyes of `strace`.
+pub fn start(directory: &Path, options: &[&str], output: &Path) -> Server {
+    let found = Command::new("strace").arg("--version").output();
+    assert!(found.is_ok(), "this test needs strace (apt-get install strace; `make test` does that)");
+    let mut strace = Command::new("strace");
+    // The tracer is the one beside: the process that we start becomes the server.
+    strace.args(["-D", "-f", "--seccomp-bpf"]).args(options).arg("-o").arg(output).arg(binary());
+    Server::start_as(strace, directory, &OPTIONS)
+}
+
+impl Traced {
+    pub fn start(directory: &Path, trace: PathBuf) -> Traced {
+        let calls = format!("trace={CALLS}");
+        let server = start(directory, &["-ttt", "-T", "-xx", "-s", DATA_MAX, "-e", &calls], &trace);
+        Traced { server, trace }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    /// Kills the server and returns what it has done.
+    pub fn kill(self) -> Vec<Call> {
+        let last_words = format!("{} ", self.server.id());
+        self.server.kill();
+        let text = wait_for(|| {
+            let text = std::fs::read(&self.trace).map_err(|error| error.to_string())?;
+            let last = text.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+            let is_whole = last.starts_with(last_words.as_bytes()) && last.ends_with(b"+++");
+            if is_whole { Ok(text) } else { Err("the trace has no end".to_owned()) }
+        });
+        read(&text)
+    }
+}
+
+/// Reads a trace. Calls in the middle of which the process was killed are looked up in the file system as it is now.
+fn read(text: &[u8]) -> Vec<Call> {
+    let mut calls = Vec::new();
+    // What a thread has begun and not ended.
+    let mut begun: HashMap<&str, (Moment, &str)> = HashMap::new();
+    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let line = std::str::from_utf8(line).expect("a trace is text");
+        let (thread, rest) = line.split_once(' ').expect("a thread");
+        let (time, rest) = rest.trim_start().split_once(' ').expect("a time");
+        let start = moment(time);
+        if rest.starts_with("+++") || rest.starts_with("---") {
+            continue;
+        }
+        if let Some(head) = rest.strip_suffix("<unfinished ...>") {
+            begun.insert(thread, (start, head));
+        } else if rest.starts_with("<... ") {
+            let (start, head) = begun.remove(thread).expect("a call that was begun");
+            let (_, tail) = rest.split_once(" resumed>").expect("a call that goes on");
+            calls.extend(finished(start, &format!("{}{tail}", head.trim_end())));
+        } else {
+            calls.extend(finished(start, rest));
+        }
+    }
+    for (start, head) in begun.into_values() {
+        let what = understand(head, None).filter(has_happened);
+        calls.extend(what.map(|what| Call { start, end: None, what }));
+    }
+    calls
+}
+
+/// A call that has ended: `name(arguments) = result <seconds>`. Those that failed changed nothing.
+fn finished(start: Moment, text: &str) -> Option<Call> {
+    let (call, result) = text.rsplit_once(" = ")?;
+    let mut words = result.split_whitespace();
+    // A process that is killed may leave a question mark.
+    let result: i64 = words.next()?.parse().ok()?;
+    let seconds = words.next_back()?.trim_matches(['<', '>']);
+    let end = start + moment(seconds);
+    if result < 0 {
+        return None;
+    }
+    let what = understand(call.trim_end().strip_suffix(')')?, Some(result))?;
+    Some(Call { start, end: Some(end), what })
+}
+
+/// Whether a call without a result has been carried out, where that can be seen from outside.
+fn has_happened(what: &What) -> bool {
+    match what {
+        What::Rename { from, .. } => !from.exists(),
+        What::Remove { path } => !path.exists(),
+        What::MakeFolder { path } => path.exists(),
+        What::Write { .. } | What::SetLength { .. } | What::Allocate { .. } => true,
+        What::Open { path, .. } => path.exists(),
+        What::Close { .. } | What::Seek { .. } | What::Sync { .. } => false,
+    }
+}
+
+fn understand(call: &str, result: Option<i64>) -> Option<What> {
+    let (name, arguments) = call.split_once('(')?;
+    let words: Vec<&str> = arguments.split(", ").collect();
+    let number = |at: usize| words[at].parse::<i64>().expect("a number");
+    let length = |at: usize| number(at) as u64;
+    let path = |at: usize| path(words[at]);
+    let told = |data: Vec<u8>| match result {
+        Some(taken) => data[..taken as usize].to_vec(),
+        None => data,
+    };
+    Some(match name {
+        "open" | "openat" => {
+            let (at, flags) = if name == "open" { (0, words[1]) } else { (1, words[2]) };
+            let (creates, truncates) = (flags.contains("O_CREAT"), flags.contains("O_TRUNC"));
+            What::Open { path: path(at), creates, truncates, fd: result.unwrap_or(-1) }
+        }
+        "close" => What::Close { fd: number(0) },
+        "lseek" => What::Seek { fd: number(0), to: result? as u64 },
+        "write" => What::Write { fd: number(0), at: None, data: told(bytes(words[1])) },
+        "pwrite64" => What::Write { fd: number(0), at: Some(length(3)), data: told(bytes(words[1])) },
+        "writev" | "pwritev" => {
+            let parts = words.iter().filter_map(|word| word.split_once("iov_base=")).map(|part| part.1);
+            let data = parts.flat_map(bytes).collect();
+            let at = (name == "pwritev").then(|| length(words.len() - 1));
+            What::Write { fd: number(0), at, data: told(data) }
+        }
+        "ftruncate" => What::SetLength { fd: number(0), length: length(1) },
+        "fallocate" => {
+            assert_eq!(words[1], "0", "{arguments}: only plain allocation is understood");
+            What::Allocate { fd: number(0), length: length(2) + length(3) }
+        }
+        "fsync" | "fdatasync" => What::Sync { fd: number(0) },
+        "rename" => What::Rename { from: path(0), to: path(1) },
+        "renameat" | "renameat2" => What::Rename { from: path(1), to: path(3) },
+        "unlink" | "rmdir" => What::Remove { path: path(0) },
+        "unlinkat" => What::Remove { path: path(1) },
+        "mkdir" => What::MakeFolder { path: path(0) },
+        "mkdirat" => What::MakeFolder { path: path(1) },
+        _ => panic!("a server that uses {name} needs a test that understands it"),
+    })
+}
+
+/// Seconds with six digits behind the point.
+fn moment(text: &str) -> Moment {
+    let (seconds, micros) = text.split_once('.').expect("a point");
+    seconds.parse::<Moment>().expect("seconds") * 1_000_000 + micros.parse::<Moment>().expect("micros")
+}
+
+fn path(word: &str) -> PathBuf {
+    PathBuf::from(String::from_utf8(bytes(word)).expect("our paths are text"))
+}
+
+/// The bytes of `"\x61\x62"`.
+fn bytes(word: &str) -> Vec<u8> {
+    let (text, rest) = word.trim_start_matches('"').split_once('"').expect("a text in quotes");
+    assert!(!rest.starts_with("..."), "a call's data was cut off");
+    let digit = |byte: u8| if byte.is_ascii_digit() { byte - b'0' } else { byte - b'a' + 10 };
+    text.as_bytes().chunks_exact(4).map(|hex| digit(hex[2]) << 4 | digit(hex[3])).collect()
+}

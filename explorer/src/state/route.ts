@@ -49,10 +49,13 @@ export function hrefOf(route: Route): string {
 }
 
 export const route = signal<Route>(parseRoute(location.hash));
-addEventListener("hashchange", () => (route.value = parseRoute(location.hash)));
+addEventListener("hashchange", () => {
+  const found = parseRoute(location.hash);
+  if (hrefOf(found) !== hrefOf(route.value)) route.value = found;
+});
 
+/** Goes somewhere at once, and not when the browser tells of the new address: keys may be pressed in between. */
 export function go(to: Route): void {
-  const hash = hrefOf(to);
-  if (location.hash === hash) route.value = to;
-  else location.hash = hash;
+  location.hash = hrefOf(to);
+  route.value = to;
 }

@@ -71,21 +71,36 @@ export function signOut(): void {
   tree.value = null;
   unlisted.value = false;
   offers.value = undefined;
+  shown.clear();
 }
 
-async function readDatabases(): Promise<Database[]> {
-  try {
-    const databases = await listDatabases(client());
-    unlisted.value = false;
-    return databases;
-  } catch (error) {
-    unlisted.value = true;
-    throw error;
-  }
+/** Questions are numbered; what is shown knows which one it answers. */
+let asked = 0;
+const shown = new Map<string, number>();
+
+/**
+ * Asks for something. Answers may overtake each other, and the session may end before they come: one that is older than
+ * what is shown, or nobody's any more, is no news and undefined.
+ */
+async function newsOf<T>(what: string, ask: (client: Client) => Promise<T>): Promise<T | undefined> {
+  const mine = session.value;
+  const turn = (asked += 1);
+  const answer = await ask(client()).catch((error: unknown) => {
+    if (session.value === mine) throw error;
+    return undefined;
+  });
+  if (session.value !== mine || turn < (shown.get(what) ?? 0)) return undefined;
+  shown.set(what, turn);
+  return answer;
 }
 
 export async function refreshTree(): Promise<void> {
-  const databases = await readDatabases();
+  const databases = await newsOf("databases", listDatabases).catch((error: unknown) => {
+    unlisted.value = true;
+    throw error;
+  });
+  if (databases === undefined) return;
+  unlisted.value = false;
   const before = new Map((tree.value ?? []).map((branch) => [branch.database._rid, branch]));
   tree.value = databases.map((database) => ({ database, containers: before.get(database._rid)?.containers }));
   // Few databases are shown with all they hold; many are opened one by one.
@@ -109,19 +124,21 @@ export async function openAllBranches(): Promise<void> {
 }
 
 export async function refreshBranch(db: string): Promise<void> {
-  let containers: Container[];
-  try {
-    containers = await listContainers(client(), db);
-  } catch (error) {
-    if (!isGone(error)) throw error;
-    tree.value = (tree.value ?? []).filter((branch) => branch.database.id !== db);
-    return;
-  }
-  tree.value = (tree.value ?? []).map((branch) => (branch.database.id === db ? { ...branch, containers } : branch));
+  const containers = await newsOf(`containers of ${db}`, (client) =>
+    listContainers(client, db).catch((error: unknown) => {
+      if (isGone(error)) return null;
+      throw error;
+    }),
+  );
+  if (containers === undefined) return;
+  const branches = tree.value ?? [];
+  if (containers === null) tree.value = branches.filter((branch) => branch.database.id !== db);
+  else tree.value = branches.map((branch) => (branch.database.id === db ? { ...branch, containers } : branch));
 }
 
 export async function refreshOffers(): Promise<void> {
-  offers.value = (await listOffers(client())) ?? null;
+  const found = await newsOf("offers", async (client) => (await listOffers(client)) ?? null);
+  if (found !== undefined) offers.value = found;
 }
 
 export function findContainer(db: string, coll: string): Container | undefined {

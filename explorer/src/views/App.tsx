@@ -1,6 +1,6 @@
 // The whole page: a door while nobody is signed in, and behind it the tree and what is chosen in it.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { Notices } from "../parts/Notices.tsx";
 import { fail } from "../state/notices.ts";
 import { go, hrefOf, route, type Route } from "../state/route.ts";
@@ -36,7 +36,8 @@ export function App() {
 
 function Desk() {
   const [shortcuts, setShortcuts] = useState(false);
-  useEffect(() => {
+  // In the same breath as the rendering: who sees the page may press a key.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const target = event.composedPath()[0];
       const typing = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));

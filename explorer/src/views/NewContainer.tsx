@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { Editor } from "../parts/Editor.tsx";
 import { Choice, Field } from "../parts/Field.tsx";
 import { fail, say } from "../state/notices.ts";
-import { go } from "../state/route.ts";
+import { go, route } from "../state/route.ts";
 import { client, findOffer, refreshOffers, refreshTree, serverless, tree } from "../state/session.ts";
 import { createContainer } from "../wire/resources.ts";
 import { nameError, pathError } from "./names.ts";
@@ -110,7 +110,9 @@ export function NewContainer(props: { db: string }) {
       await createContainer(client(), props.db, body, serverless.value ? { kind: "shared" } : throughputOf(throughput));
       await Promise.all([refreshTree(), refreshOffers()]);
       say(`Created the container ${id}`);
-      go({ page: "container", db: props.db, coll: id, tab: "items" });
+      // Whoever has gone elsewhere meanwhile stays there.
+      const here = route.value;
+      if (here.page === "new-container" && here.db === props.db) go({ page: "container", db: props.db, coll: id, tab: "items" });
     } catch (error) {
       fail(`Cannot create the container ${id}`, error);
     } finally {

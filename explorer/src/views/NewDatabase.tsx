@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { Field } from "../parts/Field.tsx";
 import { fail, say } from "../state/notices.ts";
-import { go } from "../state/route.ts";
+import { go, route } from "../state/route.ts";
 import { client, refreshOffers, refreshTree, serverless } from "../state/session.ts";
 import { createDatabase } from "../wire/resources.ts";
 import { nameError } from "./names.ts";
@@ -19,7 +19,8 @@ export function NewDatabase() {
       await createDatabase(client(), id, serverless.value ? { kind: "shared" } : throughputOf(draft));
       await Promise.all([refreshTree(), refreshOffers()]);
       say(`Created the database ${id}`);
-      go({ page: "new-container", db: id });
+      // Whoever has gone elsewhere meanwhile stays there.
+      if (route.value.page === "new-database") go({ page: "new-container", db: id });
     } catch (error) {
       fail(`Cannot create the database ${id}`, error);
     } finally {

@@ -94,23 +94,24 @@ export function RekeyDialog(props: { place: Place; paths: string[]; onClose: () 
 
 function ContainerChoice(props: { label: string; help: string; value: ContainerName | null; onChange: (name: ContainerName) => void }) {
   const all = (tree.value ?? []).flatMap((branch) => (branch.containers ?? []).map((one) => ({ database: branch.database.id, container: one.id })));
-  const at = all.findIndex((one) => one.database === props.value?.database && one.container === props.value.container);
+  // Not by their places: the list grows while it is open, and what is chosen must be what was read.
+  const valueOf = (name: ContainerName) => JSON.stringify([name.database, name.container]);
   return (
     <Field label={props.label} help={props.help}>
       {(attributes) => (
         <select
           {...attributes}
-          value={String(at)}
+          value={props.value === null ? "" : valueOf(props.value)}
           onChange={(event) => {
-            const chosen = all[Number(event.currentTarget.value)];
+            const chosen = all.find((one) => valueOf(one) === event.currentTarget.value);
             if (chosen !== undefined) props.onChange(chosen);
           }}
         >
-          <option value="-1" disabled>
+          <option value="" disabled>
             choose a container
           </option>
-          {all.map((one, index) => (
-            <option key={index} value={String(index)}>
+          {all.map((one) => (
+            <option key={valueOf(one)} value={valueOf(one)}>
               {one.database} / {one.container}
             </option>
           ))}

@@ -18,7 +18,8 @@ const NOTHING: Listed = { rows: [], continuation: null, done: false, charge: 0, 
 
 export function useItemList(place: Place, container: Container, filter: string) {
   const [listed, setListed] = useState<Listed>(NOTHING);
-  const [busy, setBusy] = useState(false);
+  // The first page is asked for as soon as this is drawn; until it has come nobody knows that there is nothing.
+  const [busy, setBusy] = useState(true);
   const walk = useRef<AbortController | null>(null);
 
   const load = async (from: Listed) => {

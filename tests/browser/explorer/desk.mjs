@@ -91,8 +91,16 @@ export class Desk {
     }, milliseconds);
   }
 
+  /** Goes to another address of the page, and comes back when the page has heard of it. */
   async goTo(hash) {
-    await this.page.evaluate((hash) => (location.hash = hash), hash);
+    const go = (hash) =>
+      new Promise((done) => {
+        if (location.hash === hash) return done();
+        addEventListener("hashchange", done, { once: true });
+        location.hash = hash;
+      });
+    // What an event is, is nothing to be told to the test.
+    await this.page.evaluate(`(${go})(${JSON.stringify(hash)}).then(() => undefined)`);
   }
 
   /** Puts a text into an editor, as somebody would who selects all and pastes. */

@@ -283,11 +283,12 @@ test("when the server does not answer, nothing that was typed is lost", async (t
   const desk = await Desk.open(t, browser);
   const { page } = desk;
   await desk.signIn(`${place.hash}/items`);
+  await page.locator("[data-count='0'][data-done=true]").waitFor();
   await page.getByRole("button", { name: "New item" }).click();
   await desk.write("Item", '{"id":"precious"}');
   await page.route("**/docs", (route) => route.abort());
   await page.getByRole("button", { name: "Create", exact: true }).click();
-  await page.getByText("The server did not answer. Is it running?").waitFor();
+  await page.locator(".item-editor").getByText("The server did not answer. Is it running?").waitFor();
   await page.unroute("**/docs");
   await page.getByRole("button", { name: "Create", exact: true }).click();
   await page.getByText("Saved precious").waitFor();

@@ -24,7 +24,7 @@ function keepBusy(place, tenant, text) {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   };
-  const writers = [write(), write(), write()];
+  const writers = Array.from({ length: 10 }, write);
   return async () => {
     over = true;
     await Promise.all(writers);
@@ -112,6 +112,9 @@ test("the key space is a heat map; a hot key, its budget and a split are seen as
   await desk.close();
 });
 
+/** While keys are compared the button has another name; what was found before stays until then. */
+const isCompared = (page) => page.getByRole("button", { name: "Compare keys" }).waitFor();
+
 test("candidate keys are compared on live data, with a recorded and a written workload", async (t) => {
   const place = await makeContainer("/region");
   const items = Array.from({ length: 300 }, (_, number) => ({
@@ -140,6 +143,7 @@ test("candidate keys are compared on live data, with a recorded and a written wo
   await page.locator("[data-recording=stopped]").getByText("operations in").waitFor();
   await eventually(async () => assert.ok(await page.getByRole("radio", { name: /^Recorded/ }).isChecked()));
   await page.getByRole("button", { name: "Compare keys" }).click();
+  await isCompared(page);
   const advised = page.locator("[data-advice-for]");
   await advised.waitFor();
   await eventually(async () => assert.equal(await advised.getAttribute("data-advice-for"), "/customer"));
@@ -157,6 +161,8 @@ test("candidate keys are compared on live data, with a recorded and a written wo
   await page.getByRole("alert").waitFor();
   await page.getByLabel("Candidate keys").fill("");
   await page.getByRole("button", { name: "Compare keys" }).click();
+  await isCompared(page);
+  assert.equal(await page.getByRole("alert").count(), 0);
   await page.locator("[data-candidate]").first().waitFor();
   await desk.close();
 });

@@ -10,6 +10,7 @@ use crate::config::Config;
 
 mod admin;
 mod advise;
+mod allocator;
 mod client;
 mod config;
 mod entra;
@@ -31,11 +32,6 @@ mod top;
 mod transfer;
 mod verify;
 mod webhook;
-
-/// The system's allocator keeps an arena for each thread and gives little back; under a mix of large and small
-/// requests its memory grows for hours.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(name = "orrery", version, about, propagate_version = true)]
@@ -70,6 +66,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let started = Instant::now();
+    allocator::give_back_soon();
     match run(started) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

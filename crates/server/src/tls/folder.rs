@@ -5,7 +5,7 @@
 //! beside its name and moved into place, so a crash leaves the old file or the new one; keys are
 //! readable by their owner only.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
@@ -54,6 +54,8 @@ pub fn load_or_make(
     // The certificate comes last: its presence says that the key is complete.
     write(&folder.join(CA_KEY), &authority.key_pem(), OWNER_ONLY)?;
     write(&folder.join(CA_CERTIFICATE), authority.certificate_pem(), EVERYBODY_READS)?;
+    // Clients will trust this authority, so its name must not be lost with the power, nor that of its folder.
+    folder.ancestors().take(2).try_for_each(|folder| File::open(folder)?.sync_all())?;
     save_leaf(folder, &leaf)?;
     Ok((authority, leaf))
 }

@@ -35,6 +35,7 @@ fn nothing_acknowledged_is_lost_to_a_power_cut() {
 
     let traced = Traced::start(&data, folder.path().join("first"));
     create_containers(traced.port());
+    let authority = authority(&mut Client::new(traced.port()));
     let begun = writer::now();
     live(&data, traced, &mut writers, &mut disk);
     let traced = Traced::start(&data, folder.path().join("second"));
@@ -60,7 +61,7 @@ fn nothing_acknowledged_is_lost_to_a_power_cut() {
         let loss = Loss { at, survivors, unsynced: None };
         disk.lose_power(loss, &mut random, &place);
         let found = if number.is_multiple_of(4) { verify(&place) } else { Ok(()) };
-        let found = found.and_then(|()| compare(&place, &writers, at));
+        let found = found.and_then(|()| compare(&place, &writers, at, &authority));
         found.unwrap_or_else(|finding| panic!("{loss:?} after {:?}: {finding}", since(begun, at)));
         std::fs::remove_dir_all(&place).expect("our own folder");
     }
@@ -70,7 +71,7 @@ fn nothing_acknowledged_is_lost_to_a_power_cut() {
         let at = *random.pick(&acknowledged);
         let loss = Loss { at, survivors: Survivors::None, unsynced: Some("journal") };
         disk.lose_power(loss, &mut random, &place);
-        let found = compare(&place, &writers, at);
+        let found = compare(&place, &writers, at, &authority);
         std::fs::remove_dir_all(&place).expect("our own folder");
         found.is_err()
     });
@@ -112,11 +113,21 @@ fn oldest_table(data: &Path) -> Option<u64> {
     tables(data).into_iter().min()
 }
 
-/// Starts a server on what is left, and asks it for everything that was acknowledged.
-fn compare(place: &Path, writers: &[Writer], at: Moment) -> Result<(), String> {
+/// Starts a server on what is left, and asks it for everything that clients were told.
+fn compare(place: &Path, writers: &[Writer], at: Moment, trusted: &[u8]) -> Result<(), String> {
     let server = Server::try_start_on(binary(), place, &OPTIONS)?;
     let mut client = Client::new(server.port());
+    if authority(&mut client) != trusted {
+        return Err("the authority that clients trust is another one".to_owned());
+    }
     writers.iter().try_for_each(|writer| writer.belief_at(at).check(&mut client).map(drop))
+}
+
+/// What clients trust.
+fn authority(client: &mut Client) -> Vec<u8> {
+    let reply = client.send("GET", "/_explorer/emulator.pem", &[], b"").expect("the server is up");
+    assert_eq!(reply.status, 200);
+    reply.body
 }
 
 fn since(begun: Moment, at: Moment) -> Duration {

@@ -1,10 +1,12 @@
 //! What a process did to files, as `strace` saw it: which calls, on what, and from when to when.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use orrery_testkit::{Server, wait_for};
+use orrery_testkit::{Server, eventually};
 
 use crate::writer::Moment;
 use crate::{OPTIONS, binary};
@@ -17,6 +19,9 @@ const CALLS: &str = "open,openat,close,lseek,write,pwrite64,writev,pwritev,ftrun
     sync_file_range,io_uring_setup";
 /// Of how many bytes a call's data is told. No write is longer.
 const DATA_MAX: &str = "134217728";
+
+/// The last line of a trace is shorter.
+const END_BYTES: u64 = 1024;
 
 pub type Fd = i64;
 
@@ -102,16 +107,22 @@ impl Traced {
 
     /// Kills the server and returns what it has done.
     pub fn kill(self) -> Vec<Call> {
-        let last_words = format!("{} ", self.server.id());
+        let id = self.server.id();
         self.server.kill();
-        let text = wait_for(|| {
-            let text = std::fs::read(&self.trace).map_err(|error| error.to_string())?;
-            let last = text.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-            let is_whole = last.starts_with(last_words.as_bytes()) && last.ends_with(b"+++");
-            if is_whole { Ok(text) } else { Err("the trace has no end".to_owned()) }
-        });
-        read(&text)
+        eventually("the trace has an end", || has_ended(&self.trace, id).expect("the trace is there"));
+        read(&std::fs::read(&self.trace).expect("the trace is there"))
     }
+}
+
+/// Whether the last line of a trace is the end of the process, which is that of its last thread.
+fn has_ended(trace: &Path, id: u32) -> io::Result<bool> {
+    let mut file = File::open(trace)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(END_BYTES)))?;
+    let mut end = Vec::new();
+    file.read_to_end(&mut end)?;
+    let last = end.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(last.starts_with(format!("{id} ").as_bytes()) && last.ends_with(b"+++"))
 }
 
 /// Reads a trace. Calls in the middle of which the process was killed are looked up in the file system as it is now.

@@ -148,29 +148,35 @@ fn read(text: &[u8]) -> Vec<Call> {
             calls.extend(finished(start, rest));
         }
     }
-    for (start, head) in begun.into_values() {
-        let what = understand(head, None).filter(has_happened);
-        calls.extend(what.map(|what| Call { start, end: None, what }));
-    }
+    calls.extend(begun.into_values().filter_map(|(start, head)| interrupted(start, head)));
     calls
 }
 
 /// A call that has ended: `name(arguments) = result <seconds>`. Those that failed changed nothing.
 fn finished(start: Moment, text: &str) -> Option<Call> {
     let (call, result) = text.rsplit_once(" = ")?;
+    let call = call.trim_end().strip_suffix(')')?;
     let mut words = result.split_whitespace();
-    // A process that is killed may leave a question mark.
-    let result: i64 = words.next()?.parse().ok()?;
+    let result = words.next()?;
+    if result == "?" {
+        return interrupted(start, call);
+    }
+    let result: i64 = result.parse().expect("a result is a number");
     let seconds = words.next_back()?.trim_matches(['<', '>']);
-    let end = start + moment(seconds);
     if result < 0 {
         return None;
     }
-    let what = understand(call.trim_end().strip_suffix(')')?, Some(result))?;
-    Some(Call { start, end: Some(end), what })
+    Some(Call { start, end: Some(start + moment(seconds)), what: understand(call, Some(result))? })
 }
 
-/// Whether a call without a result has been carried out, where that can be seen from outside.
+/// A call in the middle of which the process was killed.
+fn interrupted(start: Moment, call: &str) -> Option<Call> {
+    let what = understand(call.trim_end(), None).filter(has_happened)?;
+    Some(Call { start, end: None, what })
+}
+
+/// Whether a call without a result has been carried out, where that can be seen from outside. Where it cannot, it may
+/// have been, which is all that is ever said of what was not synced.
 fn has_happened(what: &What) -> bool {
     match what {
         What::Rename { from, .. } => !from.exists(),

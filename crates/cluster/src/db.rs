@@ -22,6 +22,7 @@ use crate::copy::Jobs;
 use crate::elastic::Balance;
 use crate::error::{Error, ErrorKind, Result};
 use crate::insight::Insight;
+use crate::memory::Memory;
 use crate::options::{Account, DbOptions, OpenError, Storage};
 use crate::range::{Range, RangeParts, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
@@ -50,6 +51,7 @@ pub(crate) struct Inner {
     /// Feeds and queries that may run at once; each holds a thread.
     pub scans: Semaphore,
     pub scripts: Scripts,
+    pub memory: Memory,
     pub insight: Insight,
     /// Indexes that may be built at once.
     pub index_builds: Semaphore,
@@ -87,6 +89,7 @@ impl Db {
             catalog: ArcSwap::from_pointee(loaded.catalog),
             scans: Semaphore::new(SCANS_MAX),
             scripts: Scripts::new(),
+            memory: Memory::new(options.memory),
             insight: Insight::default(),
             index_builds: Semaphore::new(INDEX_BUILDS_MAX),
             balance: Arc::default(),
@@ -158,6 +161,11 @@ impl Db {
 
     pub fn options(&self) -> &DbOptions {
         &self.inner.options
+    }
+
+    /// The budget that everything takes its memory from.
+    pub fn memory(&self) -> &Memory {
+        &self.inner.memory
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {

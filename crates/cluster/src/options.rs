@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use orrery_store::engine::EngineError;
 use orrery_store::limits::PartitionLimits;
 
+use crate::memory::MemoryShares;
 use crate::request::Consistency;
 
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct DbOptions {
     /// Off only for tests that must not be slowed down.
     pub throttle: bool,
     pub account: Account,
+    /// What requests may hold in memory, and what the engine may.
+    pub memory: MemoryShares,
 }
 
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ use orrery_store::engine::EngineStats;
 
 use crate::db::Db;
 use crate::insight::AlertKind;
+use crate::memory::{Consumer, MemoryUse};
 
 pub struct Stats {
     pub engine: EngineStats,
@@ -14,6 +15,9 @@ pub struct Stats {
     pub commit_refused: u64,
     pub ranges: Vec<RangeStats>,
     pub alerts: Vec<AlertStats>,
+    /// The budget, and how each of its consumers stands.
+    pub memory_bytes: u64,
+    pub memory: [MemoryUse; 6],
 }
 
 /// Alerts of one kind.
@@ -75,14 +79,29 @@ impl Db {
                 }
             })
         });
+        let engine = self.inner.committer.engine().stats();
         Stats {
-            engine: self.inner.committer.engine().stats(),
+            memory_bytes: self.inner.memory.shares().budget,
+            memory: self.memory_use(&engine),
+            engine,
             commit_groups: counters.groups.load(Ordering::Relaxed),
             commit_batches: counters.batches.load(Ordering::Relaxed),
             commit_refused: counters.refused.load(Ordering::Relaxed),
             ranges: ranges.collect(),
             alerts: self.alert_stats(),
         }
+    }
+
+    /// The engine keeps to its shares by itself, so it is asked.
+    fn memory_use(&self, engine: &EngineStats) -> [MemoryUse; 6] {
+        self.inner.memory.usage().map(|usage| {
+            let used_bytes = match usage.consumer {
+                Consumer::WriteBuffers => engine.memtable_bytes,
+                Consumer::Cache => engine.cache_bytes,
+                _ => return usage,
+            };
+            MemoryUse { used_bytes, highest_bytes: used_bytes.max(usage.highest_bytes), ..usage }
+        })
     }
 
     fn alert_stats(&self) -> Vec<AlertStats> {

@@ -137,8 +137,13 @@ pub struct Config {
     #[arg(long, env = "ORRERY_MAX_DISK_BYTES", value_name = "BYTES", default_value = "0", value_parser = units::bytes)]
     pub max_disk_bytes: u64,
 
-    /// The memory given to the storage engine's block cache. By default it may grow to a quarter of the memory
-    /// that the machine has or the container allows.
+    /// The memory that the server may use: its budget, from which queries, scripts, bodies, answers, write buffers and the
+    /// block cache take. By default three quarters of what the container allows, or half of what the machine has.
+    #[arg(long, env = "ORRERY_MEMORY_BYTES", value_name = "BYTES", value_parser = units::memory_bytes)]
+    pub memory_bytes: Option<u64>,
+
+    /// The memory given to the storage engine's block cache, beside the rest of the budget. By default it may grow to
+    /// what the budget leaves for it.
     #[arg(long, env = "ORRERY_CACHE_BYTES", value_name = "BYTES", value_parser = units::bytes)]
     pub cache_bytes: Option<u64>,
 

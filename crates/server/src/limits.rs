@@ -39,9 +39,19 @@ pub const RESERVED_OPEN_FILES: u64 = 16 * 1024;
 /// With fewer than these beyond the connections a server works, but opens files again and again.
 pub const MIN_RESERVED_OPEN_FILES: u64 = 512;
 
-/// The block cache takes this part of the memory when nobody says otherwise, and at least so much of it.
-pub const CACHE_SHARE_OF_MEMORY: u64 = 4;
-pub const MIN_CACHE_BYTES: u64 = 64 * 1024 * 1024;
+/// The memory budget when nobody says otherwise, as a part of what the container allows and of what the machine has.
+pub const BUDGET_OF_CONTAINER: Part = Part(3, 4);
+pub const BUDGET_OF_MACHINE: Part = Part(1, 2);
+
+/// So many of so many parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Part(u64, u64);
+
+impl Part {
+    pub fn of(self, whole: u64) -> u64 {
+        whole / self.1 * self.0
+    }
+}
 
 /// Names on the certificate beyond the built-in ones.
 pub const MAX_TLS_NAMES: usize = 64;

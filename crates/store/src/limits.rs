@@ -187,6 +187,15 @@ pub const GROUP_ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Logical partitions whose size a physical partition remembers; the rest is read back when needed.
 pub const SIZES_CACHED_MAX: usize = 256;
 
+/// The least memory that the process works with, and what of its budget is left for all that is not counted: the
+/// program itself, stacks, connections, filters and indexes of tables, and the allocator's waste.
+pub const MEMORY_BYTES_MIN: u64 = 128 * 1024 * 1024;
+pub const MEMORY_BASE_BYTES: u64 = 48 * 1024 * 1024;
+/// Of each share of the budget one part in so many is kept for what begins, out of reach of what grows.
+pub const MEMORY_KEPT_FOR_NEWCOMERS: u64 = 4;
+/// Requests that may wait for memory of one share.
+pub const MEMORY_WAITING_MAX: usize = 1_024;
+
 /// Budgets of physical and logical partitions that an operator may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionLimits {

@@ -31,6 +31,7 @@ fn open() -> Db {
         durability: Durability::Relaxed,
         limits: orrery_store::limits::PartitionLimits::default(),
         throttle: false,
+        memory: Default::default(),
         account: Account {
             name: "copy".to_owned(),
             region: "here".to_owned(),

@@ -42,6 +42,7 @@ async fn start(retention: Option<u64>) -> (Db, Arc<Container>) {
         durability: Durability::Relaxed,
         limits: orrery_store::limits::PartitionLimits::default(),
         throttle: false,
+        memory: Default::default(),
         account,
     };
     let db = Db::open(options).expect("an empty database opens");

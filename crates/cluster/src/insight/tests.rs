@@ -30,6 +30,7 @@ impl World {
             durability: Durability::Relaxed,
             limits: orrery_store::limits::PartitionLimits::default(),
             throttle: false,
+            memory: Default::default(),
             account: Account {
                 name: "insight".to_owned(),
                 region: "here".to_owned(),

@@ -41,6 +41,7 @@ impl World {
             durability: Durability::Durable,
             limits: PartitionLimits::default(),
             throttle: false,
+            memory: Default::default(),
             account,
         };
         let db = Db::open(options).expect("memory opens");

@@ -63,6 +63,7 @@ fn options(storage: Storage, throttle: bool) -> DbOptions {
         durability: Durability::Relaxed,
         limits: orrery_store::limits::PartitionLimits::default(),
         throttle,
+        memory: Default::default(),
         account: Account {
             name: "ttl".to_owned(),
             region: "here".to_owned(),

@@ -60,6 +60,7 @@ impl World {
             durability: Durability::Durable,
             limits: PartitionLimits::default(),
             throttle: false,
+            memory: Default::default(),
             account: Account {
                 name: "test".into(),
                 region: "here".into(),

@@ -206,6 +206,7 @@ fn options(storage: Storage, durability: Durability) -> DbOptions {
         durability,
         limits: PartitionLimits::default(),
         throttle: false,
+        memory: Default::default(),
         account: Account {
             name: "test".into(),
             region: "here".into(),

@@ -329,6 +329,7 @@ fn options() -> DbOptions {
         durability: Durability::Relaxed,
         limits: orrery_cluster::limits::PartitionLimits::default(),
         throttle: false,
+        memory: Default::default(),
         account: Account {
             name: "metamorphic".to_owned(),
             region: "here".to_owned(),

@@ -40,6 +40,7 @@ impl Server {
             durability: Durability::Durable,
             limits: PartitionLimits::default(),
             throttle: false,
+            memory: Default::default(),
             account: Account {
                 name: "orrery".into(),
                 region: "Local".into(),

@@ -55,6 +55,7 @@ impl World {
             durability: Durability::Durable,
             limits: limits::PartitionLimits::default(),
             throttle: false,
+            memory: Default::default(),
             account: Account {
                 name: "test".to_owned(),
                 region: "Here".to_owned(),

@@ -1,14 +1,15 @@
 //! The part of the configuration that the database reads, in its own words.
 
 use orrery_cluster::limits::PartitionLimits;
-use orrery_cluster::{Account, DbOptions, Storage};
+use orrery_cluster::{Account, DbOptions, MemoryShares, Storage};
 
 use super::{Config, Consistency, Durability, memory};
 
 impl Config {
     pub fn database(&self) -> DbOptions {
+        let memory = self.memory();
         DbOptions {
-            storage: self.storage(),
+            storage: self.storage(&memory),
             durability: match self.durability {
                 Durability::Durable => orrery_cluster::Durability::Durable,
                 Durability::Relaxed => orrery_cluster::Durability::Relaxed,
@@ -21,16 +22,22 @@ impl Config {
             },
             throttle: !self.no_throttle,
             account: self.account(),
+            memory,
         }
     }
 
-    fn storage(&self) -> Storage {
+    fn memory(&self) -> MemoryShares {
+        let shares = MemoryShares::of(self.memory_bytes.unwrap_or_else(memory::budget_bytes));
+        self.cache_bytes.map_or(shares, |cache| shares.with_cache(cache))
+    }
+
+    fn storage(&self, memory: &MemoryShares) -> Storage {
         if self.in_memory {
             return Storage::Memory;
         }
         Storage::Disk {
             path: self.data_dir.clone(),
-            cache_bytes: self.cache_bytes.unwrap_or_else(memory::cache_bytes),
+            cache_bytes: memory.cache,
             disk_bytes_max: (self.max_disk_bytes > 0).then_some(self.max_disk_bytes),
         }
     }

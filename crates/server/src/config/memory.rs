@@ -6,15 +6,19 @@
 use std::fs;
 use std::path::Path;
 
-use crate::limits::{CACHE_SHARE_OF_MEMORY, MIN_CACHE_BYTES};
+use crate::limits::{BUDGET_OF_CONTAINER, BUDGET_OF_MACHINE};
 
-/// The block cache when nobody says otherwise.
-pub fn cache_bytes() -> u64 {
+/// The budget when nobody says otherwise. A container's memory is ours but for what the kernel keeps for us in it, such as
+/// the buffers of connections; a machine has other programs.
+pub fn budget_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     let machine = (info.totalram as u64).saturating_mul(u64::from(info.mem_unit));
-    let usable = group_limit(Path::new("/proc/self/cgroup"), Path::new("/sys/fs/cgroup"))
-        .map_or(machine, |limit| limit.min(machine));
-    (usable / CACHE_SHARE_OF_MEMORY).max(MIN_CACHE_BYTES)
+    budget_of(machine, group_limit(Path::new("/proc/self/cgroup"), Path::new("/sys/fs/cgroup")))
+}
+
+fn budget_of(machine: u64, group: Option<u64>) -> u64 {
+    let of_machine = BUDGET_OF_MACHINE.of(machine);
+    group.map_or(of_machine, |limit| BUDGET_OF_CONTAINER.of(limit).min(of_machine))
 }
 
 /// The smallest memory limit of the control groups that `membership` names, in either version's layout.
@@ -77,6 +81,17 @@ mod tests {
     #[test]
     fn a_path_of_the_host_falls_back_to_what_the_container_shows() {
         assert_eq!(limit("0::/of/the/host\n", &[("memory.max", "2048\n")]), Some(2048));
+    }
+
+    #[test]
+    fn the_budget_is_a_part_of_what_the_container_or_the_machine_gives() {
+        const GIB: u64 = 1 << 30;
+        assert_eq!(budget_of(8 * GIB, None), 4 * GIB);
+        assert_eq!(budget_of(8 * GIB, Some(GIB)), 768 << 20);
+        assert_eq!(budget_of(8 * GIB, Some(256 << 20)), 192 << 20);
+        assert_eq!(budget_of(8 * GIB, Some(7 * GIB)), 4 * GIB, "the machine has not more");
+        // The first version says that there is no limit with a number beyond any memory.
+        assert_eq!(budget_of(8 * GIB, Some(0x7fff_ffff_ffff_f000)), 4 * GIB);
     }
 
     #[test]

@@ -26,6 +26,15 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| String::from("the size is too large"))
 }
 
+/// Reads a size that the server can work with.
+pub fn memory_bytes(text: &str) -> Result<u64, String> {
+    let least = orrery_cluster::limits::MEMORY_BYTES_MIN;
+    match bytes(text)? {
+        size if size < least => Err(format!("must be at least {}MiB", least >> 20)),
+        size => Ok(size),
+    }
+}
+
 /// Reads a duration in seconds; fractions are allowed, zero and absurd lengths are not.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.trim().parse().map_err(|_| String::from("expected a number of seconds"))?;

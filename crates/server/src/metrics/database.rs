@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use orrery_cluster::MemoryUse;
 use orrery_cluster::stats::{AlertStats, RangeStats, Stats};
 
 use super::{counter, gauge, header, line};
@@ -33,6 +34,8 @@ pub fn write_database(stats: &Stats, out: &mut String) {
     ] {
         gauge(out, name, help, value);
     }
+    gauge(out, "orrery_memory_budget_bytes", "Memory that the server may use.", stats.memory_bytes);
+    write_memory(&stats.memory, out);
     let shown = stats.ranges.len().min(RANGES_MAX);
     let hidden = (stats.ranges.len() - shown) as u64;
     gauge(
@@ -43,6 +46,27 @@ pub fn write_database(stats: &Stats, out: &mut String) {
     );
     write_ranges(&stats.ranges[..shown], out);
     write_alerts(&stats.alerts, out);
+}
+
+/// How the consumers of the memory budget stand.
+fn write_memory(memory: &[MemoryUse], out: &mut String) {
+    type Metric = (&'static str, &'static str, &'static str, fn(&MemoryUse) -> u64);
+    let metrics: [Metric; 6] = [
+        ("orrery_memory_share_bytes", "gauge", "What a consumer may use of the memory budget.", |m| {
+            m.share_bytes
+        }),
+        ("orrery_memory_used_bytes", "gauge", "What it uses.", |m| m.used_bytes),
+        ("orrery_memory_highest_bytes", "gauge", "The most that it used at once.", |m| m.highest_bytes),
+        ("orrery_memory_waiting", "gauge", "Requests that wait for memory.", |m| m.waiting),
+        ("orrery_memory_waited_total", "counter", "Requests that had to wait for memory.", |m| m.waited),
+        ("orrery_memory_refused_total", "counter", "Requests that got none.", |m| m.refused),
+    ];
+    for (name, kind, help, value) in metrics {
+        header(out, name, help, kind);
+        for usage in memory {
+            line(out, format_args!("{name}{{consumer=\"{}\"}} {}", usage.consumer.name(), value(usage)));
+        }
+    }
 }
 
 /// One line per physical partition and metric; a metric's lines must stand together.

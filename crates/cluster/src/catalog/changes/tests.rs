@@ -22,7 +22,8 @@ fn open() -> Db {
     };
     let limits = PartitionLimits::default();
     let storage = Storage::Memory;
-    Db::open(DbOptions { storage, durability: Durability::Relaxed, limits, throttle: false, account })
+    let memory = Default::default();
+    Db::open(DbOptions { storage, durability: Durability::Relaxed, limits, throttle: false, account, memory })
         .expect("memory opens")
 }
 

@@ -24,6 +24,7 @@ fn options(storage: Storage) -> DbOptions {
         durability: Durability::Relaxed,
         limits: orrery_store::limits::PartitionLimits::default(),
         throttle: false,
+        memory: Default::default(),
         account: Account {
             name: "indexes".to_owned(),
             region: "here".to_owned(),

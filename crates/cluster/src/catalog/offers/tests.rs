@@ -13,6 +13,7 @@ async fn open(throughput: u32) -> (Db, Arc<Container>) {
         durability: Durability::Relaxed,
         limits: PartitionLimits::default(),
         throttle: true,
+        memory: Default::default(),
         account: Account {
             name: "test".into(),
             region: "Local".into(),

@@ -28,6 +28,7 @@ async fn start() -> (Db, Arc<Container>) {
         durability: Durability::Relaxed,
         limits: PartitionLimits::default(),
         throttle: false,
+        memory: Default::default(),
         account,
     };
     let db = Db::open(options).expect("an empty database opens");

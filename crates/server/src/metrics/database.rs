@@ -31,6 +31,12 @@ pub fn write_database(stats: &Stats, out: &mut String) {
         ("orrery_engine_level0_runs", "Overlapping runs in the first level.", engine.level0_runs),
         ("orrery_engine_tables", "Table files.", engine.tables),
         ("orrery_engine_cache_bytes", "The block cache.", engine.cache_bytes),
+        ("orrery_engine_table_bytes", "Tables.", engine.table_bytes),
+        (
+            "orrery_engine_pinned_bytes",
+            "Filters and indexes that tables keep in memory.",
+            engine.pinned_bytes,
+        ),
     ] {
         gauge(out, name, help, value);
     }

@@ -5,12 +5,13 @@
 //! The threads run at normal priority. A merge ends with syncs under a lock that readers need, and on
 //! a busy machine a thread of low priority holds it for hundreds of milliseconds.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lsm_tree::AbstractTree;
+use lsm_tree::{AbstractTree, Table};
 use parking_lot::{Condvar, Mutex};
 
 use super::error::read_error;
@@ -172,10 +173,15 @@ fn merge(shared: &Shared, keyspace: Keyspace, merged: &Tree, tidy: bool) -> Resu
         false => shared.tuning.strategy(tree.disk_space()),
     };
     tree.compact(Arc::new(strategy), shared.points.oldest()).map_err(read_error)?;
+    let after = tree.current_version();
     // A flush that ended meanwhile also changes the version; looking once more than needed is cheap.
-    let is_changed = tree.current_version().id() != id;
+    let is_changed = after.id() != id;
     if is_changed {
         merged.count_runs();
+        let kept: HashSet<_> = after.iter_tables().map(Table::id).collect();
+        for table in before.iter_tables().filter(|table| !kept.contains(&table.id())) {
+            shared.blocks.note_replaced(tree.id(), table);
+        }
         shared.leftovers.hold_version(keyspace, before);
     }
     Ok(is_changed)

@@ -51,6 +51,8 @@ pub struct DiskOptions {
     pub path: PathBuf,
     /// Memory for blocks read from disk.
     pub cache_bytes: u64,
+    /// Memory for what was written and is not in tables yet, over all keyspaces.
+    pub buffer_bytes: u64,
     /// The most disk the engine may use: an operator's quota. Commits beyond it are refused.
     pub disk_limit_bytes: Option<u64>,
     /// Free space that commits leave to flushes and merges; see `space`.
@@ -63,6 +65,7 @@ impl DiskOptions {
         DiskOptions {
             path: path.into(),
             cache_bytes: 32 << 20,
+            buffer_bytes: 192 << 20,
             disk_limit_bytes: None,
             reserve_bytes: 512 << 20,
             tuning: Tuning::default(),
@@ -228,7 +231,9 @@ impl Disk {
             level0_runs: trees().map(Tree::runs).max().unwrap_or(0) as u64,
             tables: trees().map(|tree| tree.tree.table_count() as u64).sum(),
             compactions: self.compactors.merges(),
-            cache_bytes: self.shared.cache_bytes(),
+            cache_bytes: self.shared.blocks.bytes(),
+            table_bytes: trees().map(|tree| tree.tree.disk_space()).sum(),
+            pinned_bytes: trees().map(Tree::pinned_bytes).sum(),
         }
     }
 }

@@ -144,6 +144,7 @@ fn run(shared: &Shared, stopped: &AtomicBool) {
         shared.leftovers.drop_buffers();
         if swept.elapsed() >= SWEEP_EVERY {
             shared.leftovers.drop_versions(shared);
+            shared.blocks.drop_replaced();
             swept = Instant::now();
         }
     }

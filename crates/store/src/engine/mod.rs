@@ -17,6 +17,7 @@
 //! - One thread commits. Readers never wait for it.
 
 mod batch;
+mod blocks;
 mod compactor;
 mod disk;
 mod error;
@@ -103,6 +104,10 @@ pub struct EngineStats {
     pub compactions: u64,
     /// Bytes held by the block cache.
     pub cache_bytes: u64,
+    /// Bytes of all tables.
+    pub table_bytes: u64,
+    /// Bytes of filters and of the upper parts of indexes, which every open table keeps in memory.
+    pub pinned_bytes: u64,
 }
 
 /// An open engine. Share it behind an `Arc`.

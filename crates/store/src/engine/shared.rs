@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use lsm_tree::{AbstractTree, Cache, DescriptorTable, SequenceNumberCounter};
+use lsm_tree::{AbstractTree, DescriptorTable, SequenceNumberCounter};
 use parking_lot::Mutex;
 
 use super::batch::Batch;
+use super::blocks::Blocks;
 use super::disk::DiskOptions;
 use super::error::read_error;
 use super::flusher::Leftovers;
@@ -34,12 +35,20 @@ const RUNS_MAX: usize = 60;
 const REST_SHARE: u64 = 32;
 /// How many times its size a write buffer may reach before there are no commits until it is flushed.
 const BUFFERS_MAX: u64 = 8;
+/// A write buffer is at most one part in this many of the memory for all of them. The five that are filled, and those that
+/// are being flushed, are then within what they may have together.
+const BUFFER_PARTS: u64 = 12;
+/// What a write buffer counts is so many of so many parts of what it takes: links between entries, and what the allocator
+/// rounds up, it does not see.
+const COUNTED: (u64, u64) = (2, 3);
 
 /// What snapshots and background threads hold on to.
 pub(super) struct Shared {
     pub tuning: Tuning,
+    /// What all write buffers may count together before there are no commits.
+    buffered_max: u64,
     path: PathBuf,
-    cache: Arc<Cache>,
+    pub blocks: Blocks,
     descriptors: Arc<DescriptorTable>,
     /// Numbers batches, and versions of trees in between.
     sequence: SequenceNumberCounter,
@@ -79,10 +88,11 @@ impl Shared {
         }
         let lock = lock(&path)?;
         let sequence = SequenceNumberCounter::new(1);
-        let cache = Arc::new(Cache::with_capacity_bytes(options.cache_bytes));
+        let blocks = Blocks::new(options.cache_bytes);
         let descriptors = Arc::new(DescriptorTable::new(open_tables()));
         let trees: [OnceLock<Tree>; Keyspace::ALL.len()] = Default::default();
-        let tuning = options.tuning.clone();
+        let mut tuning = options.tuning.clone();
+        tuning.memtable_bytes = tuning.memtable_bytes.min(options.buffer_bytes / BUFFER_PARTS);
         let mut has_trees = false;
         for keyspace in Keyspace::ALL {
             let folder = path.join(keyspace.name());
@@ -90,7 +100,7 @@ impl Shared {
                 has_trees = true;
                 check_folder(&folder)?;
                 let config = tuning.config(keyspace, &folder, &sequence);
-                let tree = open_tree(config, &cache, &descriptors)?;
+                let tree = open_tree(config, &blocks, &descriptors)?;
                 let _ = trees[keyspace as usize].set(tree);
             }
         }
@@ -105,8 +115,9 @@ impl Shared {
         check_journal(&writer, &trees)?;
         Ok(Shared {
             tuning,
+            buffered_max: options.buffer_bytes / COUNTED.1 * COUNTED.0,
             path,
-            cache,
+            blocks,
             descriptors,
             points: Points::new(sequence.get()),
             space: Space::new(&options.path, options.reserve_bytes, options.disk_limit_bytes),
@@ -139,7 +150,7 @@ impl Shared {
         let _creating = self.creating.lock();
         if slot.get().is_none() {
             let config = self.tuning.config(keyspace, &self.path.join(keyspace.name()), &self.sequence);
-            let tree = open_tree(config, &self.cache, &self.descriptors)?;
+            let tree = open_tree(config, &self.blocks, &self.descriptors)?;
             sync_folder(&self.path)?;
             let _ = slot.set(tree);
         }
@@ -182,10 +193,6 @@ impl Shared {
         self.existing_trees().map(|(_, tree)| tree.sealed_bytes()).sum()
     }
 
-    pub fn cache_bytes(&self) -> u64 {
-        self.cache.size()
-    }
-
     /// Has all write buffers flushed, however small.
     pub fn want_flush(&self) {
         self.wants_flush.store(true, Ordering::Relaxed);
@@ -200,9 +207,11 @@ impl Shared {
             (buffer.map_or(0, |buffer| buffer.table.size()), tree.sealed_bytes(), tree.runs())
         });
         let unit = self.tuning.memtable_bytes;
-        let mut backlog = Backlog::None;
+        let (mut backlog, mut total) = (Backlog::None, 0);
         for (active, sealed, runs) in buffered {
-            if active + sealed >= BUFFERS_MAX * unit || runs >= RUNS_MAX {
+            total += active + sealed;
+            // One of the buffers is full if all of them have no room, so there is a flush to wait for.
+            if total >= self.buffered_max || active + sealed >= BUFFERS_MAX * unit || runs >= RUNS_MAX {
                 backlog = Backlog::TooLarge;
             } else if active >= 2 * unit && backlog == Backlog::None {
                 backlog = Backlog::Large;
@@ -334,10 +343,10 @@ fn open_tables() -> usize {
 /// Opens a tree that shares blocks in memory and open files with the others.
 fn open_tree(
     config: lsm_tree::Config,
-    cache: &Arc<Cache>,
+    blocks: &Blocks,
     descriptors: &Arc<DescriptorTable>,
 ) -> Result<Tree, EngineError> {
-    Tree::open(config.use_cache(Arc::clone(cache)).use_descriptor_table(Some(Arc::clone(descriptors))))
+    Tree::open(config.use_cache(blocks.cache()).use_descriptor_table(Some(Arc::clone(descriptors))))
 }
 
 /// Looks at the folder of a tree before the tree is opened.

@@ -561,3 +561,85 @@ fn a_write_buffer_that_is_worth_it_is_flushed_at_rest() {
     assert!(get(&snapshot, Keyspace::Item, "large").is_some_and(|value| value.len() == 512 << 10));
     assert_eq!(get(&snapshot, Keyspace::Meta, "small").as_deref(), Some("stays where it is"));
 }
+
+/// Bytes that cannot be compressed, so that tables are as large as what is read of them.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    std::iter::repeat_with(next).take(length).collect()
+}
+
+/// A thousand items are written over and over and read in between.
+fn rewrite(engine: &Engine, rounds: u64) {
+    for round in 0..rounds {
+        for number in 0..1_000_u64 {
+            let mut batch = Batch::new();
+            batch.put(Keyspace::Item, number.to_be_bytes().to_vec(), noise(round << 32 | number, 1_000));
+            engine.commit(batch).unwrap();
+        }
+        let entries = engine.snapshot().range(Keyspace::Item, Bound::Unbounded, Bound::Unbounded, false);
+        assert_eq!(entries.map(Result::unwrap).count(), 1_000);
+    }
+}
+
+#[test]
+fn blocks_leave_the_cache_with_their_tables() {
+    let Fixture { engine, dir: _dir } = disk(small_buffers());
+    rewrite(&engine, 20);
+    // What little can be compressed, such as keys in an index, is larger in memory.
+    let within =
+        |stats: EngineStats| stats.cache_bytes <= stats.table_bytes * 11 / 10 && stats.table_bytes < 3 << 20;
+    orrery_testkit::eventually("the cache holds what tables hold, at most", || within(engine.stats()));
+    let keys = engine.snapshot().keys(Keyspace::Item, Bound::Unbounded, Bound::Unbounded, false);
+    assert_eq!(keys.count(), 1_000);
+    assert!(within(engine.stats()) && engine.stats().cache_bytes > 0, "{:?}", engine.stats());
+}
+
+#[test]
+fn blocks_of_a_table_that_is_still_read_stay_until_it_is_not() {
+    let Fixture { engine, dir: _dir } = disk(small_buffers());
+    rewrite(&engine, 2);
+    let old = engine.snapshot();
+    let mut scan = old.range(Keyspace::Item, Bound::Unbounded, Bound::Unbounded, false);
+    let first = scan.next().unwrap().unwrap().1;
+    drop(old);
+    rewrite(&engine, 10);
+    assert_eq!(first, noise(1 << 32, 1_000));
+    for number in 1..1_000_u64 {
+        assert_eq!(scan.next().unwrap().unwrap().1, noise(1 << 32 | number, 1_000), "item {number}");
+    }
+    drop(scan);
+    // The last commit lets go of versions that were kept for the scan.
+    put(&engine, Keyspace::Meta, "another", "commit");
+    orrery_testkit::eventually("the cache holds what tables hold, at most", || {
+        engine.stats().cache_bytes <= engine.stats().table_bytes * 11 / 10
+    });
+}
+
+#[test]
+fn write_buffers_keep_to_their_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let buffer_bytes = 6 << 20;
+    let engine = Engine::open(DiskOptions { buffer_bytes, ..options(dir.path()) }).unwrap();
+    let mut highest = 0;
+    for number in 0..400_u32 {
+        let mut batch = Batch::new();
+        for entry in 0..1_000_u32 {
+            let key = [number.to_be_bytes(), entry.to_be_bytes()].concat();
+            let keyspace = [Keyspace::Index, Keyspace::Feed, Keyspace::Item][entry as usize % 3];
+            batch.put(keyspace, key, vec![7; 20]);
+        }
+        engine.commit(batch).unwrap();
+        highest = highest.max(engine.stats().memtable_bytes);
+    }
+    // Every entry counts for more than a hundred bytes: forty megabytes in all.
+    assert!((1 << 20..=buffer_bytes).contains(&highest), "{highest} bytes were in write buffers");
+    engine.close().unwrap();
+    let keys = engine.snapshot().keys(Keyspace::Index, Bound::Unbounded, Bound::Unbounded, false);
+    assert_eq!(keys.count(), 400 * 334);
+}

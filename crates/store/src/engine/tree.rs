@@ -41,6 +41,11 @@ impl Tree {
         self.runs.store(self.tree.l0_run_count(), Ordering::Relaxed);
     }
 
+    /// What is kept in memory of each table.
+    pub fn pinned_bytes(&self) -> u64 {
+        (self.tree.pinned_filter_size() + self.tree.pinned_block_index_size()) as u64
+    }
+
     pub fn sealed_bytes(&self) -> u64 {
         self.sealed_bytes.load(Ordering::Relaxed)
     }

@@ -104,11 +104,12 @@ pub struct Config {
     pub region: String,
 
     /// The host name that clients are told to dial, without a port. By default it is the one that they dialled;
-    /// 127.0.0.1 does as the emulator does.
+    /// 127.0.0.1 does as the emulator does. Requests may name it while the well-known key is in use.
     #[arg(long, env = "ORRERY_ADVERTISED_HOST", value_name = "HOST")]
     pub advertised_host: Option<String>,
 
-    /// One more host name or address for the HTTPS certificate; may be given several times.
+    /// One more host name or address for the HTTPS certificate; may be given several times. Requests may name it while the
+    /// well-known key is in use.
     #[arg(long = "tls-name", env = "ORRERY_TLS_NAME", value_name = "NAME", value_delimiter = ',')]
     pub tls_names: Vec<String>,
 
@@ -177,6 +178,13 @@ pub struct Config {
 
     #[command(flatten)]
     pub alerts: AlertOptions,
+}
+
+impl Config {
+    /// The names that the operator has given this server.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.advertised_host.iter().chain(&self.tls_names).map(String::as_str)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

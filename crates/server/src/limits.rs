@@ -56,6 +56,9 @@ impl Part {
 /// Names on the certificate beyond the built-in ones.
 pub const MAX_TLS_NAMES: usize = 64;
 
+/// The longest name that DNS has.
+pub const MAX_HOST_NAME_BYTES: usize = 253;
+
 /// A configuration or key file larger than this is not one.
 pub const MAX_CONFIG_FILE_BYTES: u64 = 1024 * 1024;
 

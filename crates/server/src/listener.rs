@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
+use crate::hosts::Hosts;
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
@@ -79,6 +80,7 @@ impl Timeouts {
 /// What all connections of a listener share.
 pub struct Shared<H> {
     pub handler: H,
+    pub hosts: Arc<Hosts>,
     pub tls: Arc<Tls>,
     pub metrics: Arc<Metrics>,
     pub timeouts: Timeouts,

@@ -16,6 +16,7 @@ mod config;
 mod entra;
 mod explorer;
 mod front;
+mod hosts;
 mod job;
 mod keys;
 mod limits;

@@ -13,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::Config;
 use crate::entra;
+use crate::hosts::Hosts;
 use crate::keys::AccountKeys;
 
 /// How often the files are looked at.
@@ -44,7 +45,7 @@ pub fn hangups() -> std::io::Result<Signal> {
 }
 
 /// Watches the files from now on; does nothing when there are none.
-pub fn watch(config: &Config, gateway: &Gateway, mut seen: Seen, mut hangup: Signal) {
+pub fn watch(config: &Config, gateway: &Gateway, hosts: Arc<Hosts>, mut seen: Seen, mut hangup: Signal) {
     let (config, gateway) = (config.clone(), gateway.clone());
     tokio::spawn(async move {
         loop {
@@ -54,7 +55,7 @@ pub fn watch(config: &Config, gateway: &Gateway, mut seen: Seen, mut hangup: Sig
             };
             let changed = seen.changes(&config);
             if asked || changed[0] {
-                read_keys(&config, &gateway);
+                read_keys(&config, &gateway, &hosts);
             }
             if asked || changed[1] {
                 read_entra(&config, &gateway);
@@ -68,14 +69,18 @@ fn version(path: &Path) -> Version {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-fn read_keys(config: &Config, gateway: &Gateway) {
+fn read_keys(config: &Config, gateway: &Gateway, hosts: &Hosts) {
     if config.key_file.is_none() {
         return;
     }
     let keys = AccountKeys::choose(config.bind, config.key_file.as_deref());
-    match keys.and_then(|keys| Ok(keys.for_gateway()?)) {
-        Ok(keys) => {
+    let is_open = |keys: &AccountKeys| keys.uses_emulator_key() || config.entra_development;
+    match keys.and_then(|keys| Ok((is_open(&keys), keys.for_gateway()?))) {
+        Ok((is_open, keys)) => {
+            // The guard is there before the key that needs it, and goes after it.
+            hosts.guard(true);
             gateway.set_keys(keys);
+            hosts.guard(is_open);
             tracing::info!(target: "audit", who = "operator", what = "account keys", "keys were read again");
         }
         Err(error) => {

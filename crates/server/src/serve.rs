@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use crate::admin::Admin;
 use crate::config::{Config, Durability};
 use crate::front::Front;
+use crate::hosts::Hosts;
 use crate::keys::AccountKeys;
 use crate::listener::{self, Shared, Timeouts};
 use crate::manage::Manage;
@@ -53,7 +54,8 @@ async fn serve(
     watch_partitions(&db, &config);
     let entra = entra::choose(&config)?;
     let gateway = Gateway::new(db.clone(), keys.for_gateway()?, gateway_options(&config, entra));
-    rotation::watch(&config, &gateway, seen, hangups);
+    let hosts = Arc::new(Hosts::new(config.names(), keys.uses_emulator_key() || config.entra_development));
+    rotation::watch(&config, &gateway, Arc::clone(&hosts), seen, hangups);
     let admin = Arc::new(Admin::new(db.clone(), Arc::clone(&metrics), Arc::clone(&tls)));
     let manage = Manage::new(db.clone(), gateway.clone(), config.body_timeout_seconds);
     announce(&config, &keys, address, started);
@@ -61,6 +63,7 @@ async fn serve(
 
     let shared = Shared {
         handler: Front::new(Arc::clone(&admin), manage, gateway),
+        hosts,
         tls,
         metrics,
         timeouts: Timeouts::of(&config),

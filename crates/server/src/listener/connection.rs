@@ -1,5 +1,6 @@
 //! One connection from its first byte to its end.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use tokio::time::timeout;
 
 use super::pulse::{Pulse, Watched};
 use super::{Handler, Peer, Scheme, Shared};
+use crate::hosts::Accepted;
 
 /// A TLS connection opens with a handshake record; no HTTP method starts with this byte.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -84,22 +86,28 @@ async fn serve_http<H: Handler>(
     pulse.begin();
     // Requests hold this. If they were counted where all connections are, processors would wait for each other.
     let held = Arc::new(Arc::clone(&shared));
-    let service = service_fn(|request: http::Request<Incoming>| {
-        let beat = pulse.request(request.version());
-        let shared = Arc::clone(&held);
-        // hyper copies this future from place to place, so that it must stay small: what may wait is boxed.
-        async move {
-            let response = match shared.handler.answer_now(&request, peer) {
-                Some(response) => response,
-                None => {
-                    let work = Box::pin(shared.handler.handle(request, peer));
-                    let answer = within(shared.timeouts.request, work).await;
-                    answer.unwrap_or_else(|| shared.handler.timed_out())
-                }
-            };
-            shared.metrics.answered(response.status());
-            drop(beat);
-            Ok::<_, Infallible>(response)
+    // hyper calls the service from the task of the connection alone, also for HTTP/2.
+    let accepted = RefCell::new(Accepted::default());
+    let service = service_fn({
+        let pulse = &pulse;
+        move |request: http::Request<Incoming>| {
+            let beat = pulse.request(request.version());
+            let shared = Arc::clone(&held);
+            let refused = shared.hosts.refuse(&request, &mut accepted.borrow_mut());
+            // hyper copies this future from place to place, so that it must stay small: what may wait is boxed.
+            async move {
+                let response = match refused.or_else(|| shared.handler.answer_now(&request, peer)) {
+                    Some(response) => response,
+                    None => {
+                        let work = Box::pin(shared.handler.handle(request, peer));
+                        let answer = within(shared.timeouts.request, work).await;
+                        answer.unwrap_or_else(|| shared.handler.timed_out())
+                    }
+                };
+                shared.metrics.answered(response.status());
+                drop(beat);
+                Ok::<_, Infallible>(response)
+            }
         }
     });
     let connection = watcher.watch(protocol.serve_connection(TokioIo::new(stream), service));

@@ -51,8 +51,10 @@ pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>, mode: &str
 fn reply<C>(container: &Arc<Container>, page: ChangePage<C>, body: Vec<u8>) -> Reply {
     let reply = match page.changes.is_empty() && page.is_last {
         true => Reply::empty(StatusCode::NOT_MODIFIED),
-        false => Reply::ok(body).page(page.changes.len(), None),
+        false => Reply::ok(body),
     };
+    // The pull model of .NET reads the count of every page, also of the one that ends the feed.
+    let reply = reply.page(page.changes.len(), None);
     reply.header(ETAG, etag(page.seen)).receipt(page.receipt).in_container(container)
 }
 

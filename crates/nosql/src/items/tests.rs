@@ -1,6 +1,7 @@
 //! Whole requests on items, against a database in memory.
 
 mod answer_room;
+mod change_feeds;
 mod lifetimes;
 mod queries;
 

@@ -60,6 +60,8 @@ pub(crate) enum Own {
     BodyBroken(String),
     /// A resource or operation of the protocol that this release does not have.
     Unsupported(Cow<'static, str>),
+    /// The client wants to talk to replicas, which this release does not have.
+    DirectMode,
 }
 
 /// A refusal in the terms of the wire.
@@ -351,6 +353,14 @@ fn own_wire(own: &Own) -> Wire {
         Own::Unsupported(feature) => {
             gateway(StatusCode::BAD_REQUEST, 0, format!("{feature}: this feature is not supported yet."))
         }
+        // The default of two SDKs: the developer who reads this needs the line to write, not only the name of what is missing.
+        Own::DirectMode => gateway(
+            StatusCode::BAD_REQUEST,
+            0,
+            "Direct mode is not supported yet: choose gateway mode. \
+             .NET: new CosmosClientOptions { ConnectionMode = ConnectionMode.Gateway }. \
+             Java: new CosmosClientBuilder().gatewayMode().",
+        ),
     }
 }
 

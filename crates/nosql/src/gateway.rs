@@ -166,7 +166,8 @@ impl Gateway {
         let malformed = headers.read(&parts.headers).err();
         let trace = trace(&parts.method, &parts.uri, &headers, peer, started);
         let mut aside = Aside::default();
-        let result = match malformed {
+        let unserved = router::is_direct_mode(trace.path).then(|| Own::DirectMode.into());
+        let result = match unserved.or(malformed) {
             Some(refusal) => self.refuse(&parts, refusal, body, &mut aside).await,
             None => self.serve(&parts, &headers, &trace, body, &mut aside).await,
         };

@@ -262,6 +262,13 @@ pub(crate) fn route(path: &str) -> Result<Route<'_>, Refusal> {
     Ok(Route { endpoint, signed: sign(segments, count) })
 }
 
+/// Whether the path is where a client in direct mode asks for the addresses of replicas: `//addresses/?$resolveFor=…`.
+/// It signs the resource that it wants resolved and not this path, so this is asked before anything else.
+pub(crate) fn is_direct_mode(path: &str) -> bool {
+    let first = path.split('/').find(|segment| !segment.is_empty());
+    first.is_some_and(|segment| segment.eq_ignore_ascii_case("addresses"))
+}
+
 fn decode(raw: &str) -> Result<Cow<'_, str>, Refusal> {
     if !raw.as_bytes().contains(&b'%') {
         return Ok(Cow::Borrowed(raw));
@@ -303,7 +310,6 @@ fn endpoint<'p>(segments: &[Segment<'p>]) -> Result<Endpoint<'p>, Refusal> {
                 Some(role) => Endpoint::Role { kind, role: role.text.clone() },
             }
         }
-        ("addresses", _) => Endpoint::Unsupported { feature: "Direct connection mode (addresses)" },
         ("media", _) => Endpoint::Unsupported { feature: "Attachment media" },
         ("operations", _) => Endpoint::Unsupported { feature: "Distributed transactions (operations)" },
         ("partitions" | "topology" | "xpreplicatoraddreses", _) => {

@@ -467,16 +467,50 @@ async fn what_is_not_there_yet_says_so() {
     let server = Server::start(false);
     server.post("/dbs", json!({"id": "d"})).await.expect(201);
     server.post("/dbs/d/colls", container("c")).await.expect(201);
-    for (path, feature) in
-        [("/dbs/d/colls/c/docs/i/attachments", "Attachments"), ("/addresses/", "Direct connection mode")]
-    {
-        let refused = server.get(path).await.expect(400);
-        assert!(refused.message().contains(feature), "{}", refused.message());
-    }
+    let refused = server.get("/dbs/d/colls/c/docs/i/attachments").await.expect(400);
+    assert!(refused.message().contains("Attachments"), "{}", refused.message());
     assert_eq!(server.get("/dbs/d/colls/c/conflicts").await.expect(200).body["Conflicts"], json!([]));
     server.get("/dbs/d/colls/c/conflicts/x").await.expect(404);
     server.send("PATCH", "/dbs/d", &[], &json!({})).await.expect(405);
     server.get("/nothing").await.expect(404);
+}
+
+/// Clients in direct mode sign the resource that they want resolved, or send its resource token, so that no rule of this
+/// gateway admits them: they must be told what to change before anything else is looked at.
+#[tokio::test]
+async fn direct_mode_is_refused_by_name_before_authentication() {
+    let server = Server::start(false);
+    let resolve = "?$resolveFor=dbs%2fAAAAAA%3d%3d%2fcolls%2fAAAAAAAAAAA%3d%2fdocs&$filter=protocol%20eq%20rntbd\
+                   &$partitionKeyRangeIds=0";
+    let date = httpdate::fmt_http_date(SystemTime::now());
+    let signed = authorization("GET", "/dbs/d/colls/c/docs", &date);
+    let token = "type%3dresource%26ver%3d1%26sig%3dAAAA%3bAAAA%3b";
+    for path in
+        ["//addresses/", "/addresses/", "/addresses", "//addresses//", "/Addresses/", "/addresses/a/b"]
+    {
+        for headers in [
+            vec![],
+            vec![("authorization", signed.as_str()), ("x-ms-date", &date), ("x-ms-version", "2018-12-31")],
+            vec![("authorization", token), ("x-ms-date", &date), ("x-ms-version", "2020-07-15")],
+            vec![("x-ms-version", "not a date"), ("x-ms-consistency-level", "Quantum")],
+        ] {
+            let mut request = Request::get(format!("{path}{resolve}"));
+            for (name, value) in &headers {
+                request = request.header(*name, *value);
+            }
+            let refused = server.answer(request.body(Full::default()).expect("a request")).await.expect(400);
+            for words in [
+                "Direct mode",
+                "gateway mode",
+                "new CosmosClientOptions { ConnectionMode = ConnectionMode.Gateway }",
+                "new CosmosClientBuilder().gatewayMode()",
+            ] {
+                assert!(refused.message().contains(words), "{path} {headers:?}: {}", refused.message());
+            }
+        }
+    }
+    // A name that only begins like it is no part of the protocol.
+    server.get("/addressesx/").await.expect(404);
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ fn paths_name_endpoints() {
         ("/dbs/d/colls/c/triggers", "Scripts { kind: Trigger, database: \"d\", container: \"c\" }"),
         ("/dbs/d/colls/c/udfs", "Scripts { kind: Function, database: \"d\", container: \"c\" }"),
         ("/dbs/d/colls/c/docs/i/attachments", "Unsupported { feature: \"Attachments\" }"),
-        ("/addresses/", "Unsupported { feature: \"Direct connection mode (addresses)\" }"),
+        ("/topology", "Unsupported { feature: \"Direct connection mode\" }"),
         ("/operations/dtc", "Unsupported { feature: \"Distributed transactions (operations)\" }"),
         ("/dbs/d/else", "404"),
         ("/DBS", "404"),

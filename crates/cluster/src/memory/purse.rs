@@ -129,11 +129,13 @@ impl Purse {
         let mut served = Vec::new();
         let mut queue = self.queue.lock();
         while let Some(first) = queue.front() {
-            if !first.told.is_closed() && !self.add(first.bytes, self.share) {
+            // Looked at once: a waiter that leaves after its bytes were taken for it gives them back by dropping them.
+            let is_gone = first.told.is_closed();
+            if !is_gone && !self.add(first.bytes, self.share) {
                 break;
             }
             let Some(Waiter { bytes, told }) = queue.pop_front() else { break };
-            if !told.is_closed() {
+            if !is_gone {
                 served.push((told, Taken { purse: Some(Arc::clone(self)), bytes }));
             }
         }

@@ -132,7 +132,7 @@ impl Db {
         tokio::task::block_in_place(|| {
             let (range, epk, lsn, snapshot) = self.where_it_is(container, |container| {
                 let (range, epk) = range_of(container, scope)?;
-                let lsn = self.admit(container, &range, page.session.as_ref())?;
+                let lsn = self.admit(container, &range, page)?;
                 let snapshot = self.inner.committer.snapshot_owned();
                 range.check_there()?;
                 Ok((range, epk, lsn, snapshot))

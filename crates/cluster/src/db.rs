@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use orrery_doc::{PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, epk};
+use orrery_doc::{Epk, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, epk};
 use orrery_store::engine::{DiskOptions, Engine};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{INDEX_BUILDS_MAX, SCANS_MAX};
@@ -26,10 +26,10 @@ use crate::memory::Memory;
 use crate::options::{Account, DbOptions, OpenError, Storage};
 use crate::range::{Range, RangeParts, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
-use crate::request::{ReadOptions, ReadReply, SessionToken, WriteOptions, WriteReply};
+use crate::request::{PageOptions, ReadOptions, ReadReply, SessionToken, WriteOptions, WriteReply};
 use crate::ru;
 use crate::script::Scripts;
-use crate::throttle::Throttled;
+use crate::throttle::{Throttled, Who};
 use crate::throughput::{Claim, Hours, KeyMark, Lane};
 
 /// From here on a logical partition is watched.
@@ -193,7 +193,13 @@ impl Db {
         let epk = epk(&container.definition.key, key);
         let range = container.range_of(&epk);
         let lsn = self
-            .admit_key(container, range, KeyMark::of(&epk), options.session.as_ref())
+            .admit_key(
+                container,
+                range,
+                KeyMark::of(&epk),
+                || Who::of((&epk, target)),
+                options.session.as_ref(),
+            )
             .inspect_err(|error| range.insight.refused(&epk, key, error))?;
         let snapshot = self.inner.committer.snapshot();
         range.check_kept()?;
@@ -235,7 +241,7 @@ impl Db {
         let _ = options;
         let mark = KeyMark::of(&scope);
         let before = self
-            .admit_key(container, range, mark, None)
+            .admit_key(container, range, mark, || who_writes(&scope, &ops), None)
             .inspect_err(|error| range.insight.refused(&scope, key, error))?;
         let kind = self.kind_to_record(&ops);
         let txn = Txn { scope: scope.clone(), ops, now: now() };
@@ -298,13 +304,9 @@ impl Db {
     }
 
     /// Checks the budgets and the session; the LSN returned is one that the next snapshot holds at least.
-    pub(crate) fn admit(
-        &self,
-        container: &Container,
-        range: &Range,
-        session: Option<&SessionToken>,
-    ) -> Result<Lsn> {
-        self.admit_key(container, range, KeyMark::default(), session)
+    pub(crate) fn admit(&self, container: &Container, range: &Range, page: &PageOptions) -> Result<Lsn> {
+        let who = || Who::of((range.id, &page.continuation));
+        self.admit_key(container, range, KeyMark::default(), who, page.session.as_ref())
     }
 
     /// The same for a request that concerns one logical partition.
@@ -313,6 +315,7 @@ impl Db {
         container: &Container,
         range: &Range,
         key: KeyMark,
+        who: impl Fn() -> Who,
         session: Option<&SessionToken>,
     ) -> Result<Lsn> {
         let now = Instant::now();
@@ -322,11 +325,13 @@ impl Db {
         let shared = container.shared_budget.as_ref().map_or(Ok(()), |budget| {
             // Budgets of partitions know the container's default; one that is shared has many containers.
             let priority = self.lane.priority.or(Some(container.throughput.default_priority));
-            budget.admit(Claim { lane: Lane { priority, bucket: None }, key: KeyMark::default() }, now)
+            let claim = Claim { lane: Lane { priority, bucket: None }, key: KeyMark::default() };
+            let keep = |refused: &Throttled| range.budget.keep_place(who(), now + refused.wait);
+            budget.admit(claim, || Who::of((container.resource.rid, who())), now).inspect_err(keep)
         });
-        if let Err(Throttled { wait, cause }) = shared.and_then(|()| range.budget.admit(claim, now)) {
+        if let Err(refused) = shared.and_then(|()| range.budget.admit(claim, who, now)) {
             range.insight.throttled();
-            let retry_after_ms = wait.as_millis().max(1) as u32;
+            let (retry_after_ms, cause) = (refused.wait_ms() as u32, refused.cause);
             let receipt = Receipt { charge: Charge::default(), served };
             return Err(Error::from(ErrorKind::Throttled { retry_after_ms, cause }).with(receipt));
         }
@@ -351,6 +356,22 @@ impl Db {
             budget.pay(Claim::default(), units, now);
         }
     }
+
+    /// The same for work that no client has asked for.
+    pub(crate) fn pay_aside(&self, container: &Container, range: &Range, charge: &Charge) {
+        let (units, now) = (charge.total(), Instant::now());
+        range.insight.charged(units);
+        range.budget.pay_aside(units, now);
+        if let Some(budget) = &container.shared_budget {
+            budget.pay_aside(units, now);
+        }
+    }
+}
+
+/// A write is recognised by what it does to which items.
+fn who_writes(scope: &Epk, ops: &[Op]) -> Who {
+    let each = |op: &Op| Who::of((std::mem::discriminant(&op.action), &op.target)).0;
+    ops.iter().fold(Who::of(scope), |who, op| Who::of((who, each(op))))
 }
 
 impl SessionToken {

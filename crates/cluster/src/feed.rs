@@ -68,7 +68,7 @@ impl Db {
         page: &PageOptions,
         limits: &mut PageLimits,
     ) -> Result<FeedPage> {
-        let lsn = self.admit(container, range, page.session.as_ref())?;
+        let lsn = self.admit(container, range, page)?;
         let mut items = Vec::new();
         let meter = self.walk_range(range, walk, |item| match item {
             Some(item) => {

@@ -2,7 +2,8 @@
 //!
 //! A bucket fills with the provisioned rate and holds one second of it.
 //! A request is admitted while anything is left and pays when its cost is known, so the bucket may go into debt;
-//! the next request then waits until the debt is paid, and is told exactly how long that takes.
+//! the next request then waits until the debt is paid, and is told exactly how long that takes. Who is told to wait
+//! counts for those who are told later, see [`line`].
 //! A partition below 3,000 RU/s banks what it leaves idle, up to five minutes' worth, and may spend it at that rate.
 //!
 //! Requests of low priority find a quarter less in the bucket: when the budget is short they are refused first, and
@@ -14,18 +15,31 @@
 //! physical partition can give at most. Which one that is, is found by a vote in which every unit counts: a key
 //! with more than half of all units always wins it, and it takes two words to remember.
 
+mod line;
+
 use std::time::{Duration, Instant};
 
 use orrery_store::limits::{BURST_RATE_MAX, BURST_SECONDS, THROUGHPUT_BUCKETS};
 use parking_lot::Mutex;
 
 use crate::throughput::{Claim, KeyMark, Priority};
+use line::{Asking, Line, Shut};
+
+pub(crate) use line::Who;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The part of a full bucket that low priority leaves to others.
 const KEPT_FROM_LOW: f64 = 0.25;
 /// A logical partition is hot when it alone uses this part of what a physical partition can give.
 const HOT_PART: f64 = 0.9;
+/// Seconds of debt at which even those have to wait who come at the time that they were told.
+const DEBT_SECONDS: f64 = 1.0;
+/// How many requests the usual cost of one is learned from.
+const COSTS_LEARNED: f64 = 32.0;
+/// A request that costs more than so many usual ones counts as so many.
+const COST_BELIEVED: f64 = 8.0;
+/// The longest wait that is told.
+const WAIT_TOLD_MAX: f64 = 60.0;
 
 pub struct Budget {
     bucket: Mutex<Bucket>,
@@ -62,6 +76,13 @@ pub struct Throttled {
     pub cause: ThrottleCause,
 }
 
+impl Throttled {
+    /// As clients are told: what is left of a millisecond counts.
+    pub fn wait_ms(&self) -> u64 {
+        self.wait.as_micros().div_ceil(1_000).max(1) as u64
+    }
+}
+
 /// What was spent since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BudgetUsage {
@@ -88,13 +109,27 @@ struct Bucket {
     peak: f64,
     usage: BudgetUsage,
     vote: Vote,
+    /// What a request usually costs, and from how many that is known.
+    usual: f64,
+    learned: f64,
+    line: Line,
     buckets: [SmallBucket; THROUGHPUT_BUCKETS],
 }
 
-#[derive(Clone, Copy)]
 struct SmallBucket {
     left: f64,
     filled: Instant,
+    line: Line,
+}
+
+/// How a request stands before the buckets.
+#[derive(Clone, Copy)]
+struct Turn {
+    who: Who,
+    is_low: bool,
+    floor: f64,
+    /// The place of its throughput bucket, if that is limited.
+    small: Option<usize>,
 }
 
 /// Which logical partition uses most.
@@ -110,7 +145,7 @@ struct Vote {
 
 impl Budget {
     pub fn new(rate: f64, now: Instant) -> Budget {
-        let small = SmallBucket { left: 0.0, filled: now };
+        let small = || SmallBucket { left: 0.0, filled: now, line: Line::default() };
         Budget {
             bucket: Mutex::new(Bucket {
                 terms: Terms { rate, ..Terms::default() },
@@ -123,7 +158,10 @@ impl Budget {
                 peak: 0.0,
                 usage: BudgetUsage::default(),
                 vote: Vote::default(),
-                buckets: [small; THROUGHPUT_BUCKETS],
+                usual: 0.0,
+                learned: 0.0,
+                line: Line::default(),
+                buckets: std::array::from_fn(|_| small()),
             }),
         }
     }
@@ -139,44 +177,43 @@ impl Budget {
         self.bucket.lock().set(terms, now);
     }
 
-    /// How long to wait before asking again, if the budget is spent.
-    pub fn admit(&self, claim: Claim, now: Instant) -> Result<(), Throttled> {
+    /// How long to wait before asking again, if the budget is spent. Only then it matters who asks.
+    pub fn admit(&self, claim: Claim, who: impl FnOnce() -> Who, now: Instant) -> Result<(), Throttled> {
         let mut bucket = self.bucket.lock();
         if bucket.terms.rate == 0.0 {
             return Ok(());
         }
         bucket.fill(now);
-        let low = claim.lane.priority.unwrap_or(bucket.terms.default_priority) == Priority::Low;
-        let floor = if low { bucket.terms.rate * KEPT_FROM_LOW } else { 0.0 };
-        if bucket.left > floor {
-            return bucket.admit_to_small(claim, now);
+        let is_low = claim.lane.priority.unwrap_or(bucket.terms.default_priority) == Priority::Low;
+        let floor = if is_low { bucket.terms.rate * KEPT_FROM_LOW } else { 0.0 };
+        let small = bucket.terms.small_bucket(claim);
+        if bucket.left > floor && bucket.line.is_empty() && small.is_none() {
+            return Ok(());
         }
-        bucket.usage.throttled += 1;
-        let is_spent = bucket.left <= 0.0;
-        bucket.usage.throttled_low += u64::from(!is_spent);
-        let cause = match is_spent && bucket.is_hot(claim.key, now) {
-            true => ThrottleCause::HotKey,
-            false => ThrottleCause::Rate,
-        };
-        bucket.usage.throttled_hot += u64::from(cause == ThrottleCause::HotKey);
-        Err(Throttled { wait: wait_for(floor + 1.0 - bucket.left, bucket.terms.rate), cause })
+        bucket.admit_in_turn(claim, Turn { who: who(), is_low, floor, small }, now)
     }
 
+    /// Keeps the place of a request that has to wait for another budget.
+    pub fn keep_place(&self, who: Who, until: Instant) {
+        let mut bucket = self.bucket.lock();
+        if !bucket.line.is_empty() {
+            bucket.line.keep_until(who, until);
+        }
+        for small in bucket.buckets.iter_mut().filter(|small| !small.line.is_empty()) {
+            small.line.keep_until(who, until);
+        }
+    }
+
+    /// What a request has cost.
     pub fn pay(&self, claim: Claim, units: f64, now: Instant) {
         let mut bucket = self.bucket.lock();
-        bucket.fill(now);
-        bucket.left -= units;
-        bucket.turn_second(now);
-        bucket.used += units;
-        bucket.usage.total += units;
-        bucket.usage.highest = bucket.usage.highest.max(bucket.used);
-        bucket.peak = bucket.peak.max(bucket.used);
-        if claim.key.is_one() {
-            bucket.vote.count(claim.key, units);
-        }
-        if let Some(place) = bucket.terms.small_bucket(claim) {
-            bucket.buckets[place].left -= units;
-        }
+        bucket.learn(units);
+        bucket.spend(claim, units, now);
+    }
+
+    /// What work beside the requests has cost.
+    pub fn pay_aside(&self, units: f64, now: Instant) {
+        self.bucket.lock().spend(Claim::default(), units, now);
     }
 
     /// What can be spent so that others still find half of a second's worth.
@@ -184,7 +221,9 @@ impl Budget {
         let mut bucket = self.bucket.lock();
         bucket.fill(now);
         let rate = bucket.terms.rate;
-        if rate == 0.0 { f64::INFINITY } else { (bucket.left - rate / 2.0).max(0.0) }
+        bucket.line.expire(now);
+        let free = bucket.left - bucket.line.waited_for() as f64 * bucket.usual - rate / 2.0;
+        if rate == 0.0 { f64::INFINITY } else { free.max(0.0) }
     }
 
     /// What may be spent before the budget is in debt, what is banked included; no bound when there is no rate.
@@ -237,6 +276,12 @@ impl Bucket {
             let was_limited = self.terms.bucket_parts[place] > 0.0;
             small.left = if was_limited { small.left.min(holds) } else { holds };
             small.filled = now;
+            if terms.rate == 0.0 || holds == 0.0 {
+                small.line.clear();
+            }
+        }
+        if terms.rate == 0.0 {
+            self.line.clear();
         }
         self.terms = terms;
     }
@@ -259,20 +304,130 @@ impl Bucket {
         }
     }
 
-    fn admit_to_small(&mut self, claim: Claim, now: Instant) -> Result<(), Throttled> {
-        let Some(place) = self.terms.small_bucket(claim) else { return Ok(()) };
-        let rate = self.terms.rate * self.terms.bucket_parts[place];
+    /// Asks the bucket and, if the request belongs to one, the throughput bucket: it must pass both.
+    fn admit_in_turn(&mut self, claim: Claim, turn: Turn, now: Instant) -> Result<(), Throttled> {
+        let asking = self.asking(turn);
+        let main = self.line.ask(asking, now);
+        let small = turn.small.map(|place| (place, self.ask_small(place, turn, now)));
+        let shut_small = small.and_then(|(place, answer)| answer.err().map(|shut| (place, shut)));
+        if main.is_ok() && shut_small.is_none() {
+            self.line.take(turn.who, now);
+            if let Some(place) = turn.small {
+                self.buckets[place].line.take(turn.who, now);
+            }
+            return Ok(());
+        }
+        let wait = main.err().map_or(Duration::ZERO, |shut| self.wait(shut, now));
+        let wait_small = shut_small.map_or(Duration::ZERO, |(place, shut)| self.wait_small(place, shut, now));
+        let wait = wait.max(wait_small);
+        let due = now + wait;
+        // Who passes the large bucket and not the small one asks the large one anew: others need not wait for it.
+        match main {
+            Err(shut) => self.line.seat(asking, shut, due, now),
+            Ok(()) => self.line.take(turn.who, now),
+        }
+        if let Some((place, answer)) = small {
+            let asking = self.asking_small(place, turn);
+            let line = &mut self.buckets[place].line;
+            match answer {
+                Err(shut) => line.seat(asking, shut, due, now),
+                Ok(()) => line.keep_until(turn.who, due),
+            }
+        }
+        self.usage.throttled += 1;
+        let cause = match main {
+            Err(_) => self.cause(claim, turn, now),
+            Ok(()) => {
+                self.usage.throttled_bucket += 1;
+                ThrottleCause::Bucket
+            }
+        };
+        Err(Throttled { wait, cause })
+    }
+
+    fn cause(&mut self, claim: Claim, turn: Turn, now: Instant) -> ThrottleCause {
+        let is_spent = self.left <= self.line.before(false) as f64 * self.usual || !turn.is_low;
+        self.usage.throttled_low += u64::from(!is_spent);
+        let is_hot = is_spent && self.is_hot(claim.key, now);
+        self.usage.throttled_hot += u64::from(is_hot);
+        if is_hot { ThrottleCause::HotKey } else { ThrottleCause::Rate }
+    }
+
+    fn asking(&self, turn: Turn) -> Asking {
+        let debt = self.terms.rate * DEBT_SECONDS;
+        // What high priority has left of its reserve is no promise to low priority.
+        let least = if turn.is_low { turn.floor / 2.0 } else { -debt };
+        Asking {
+            who: turn.who,
+            is_low: turn.is_low,
+            left: self.left,
+            floor: turn.floor,
+            least,
+            usual: self.usual,
+        }
+    }
+
+    fn asking_small(&self, place: usize, turn: Turn) -> Asking {
+        let debt = self.rate_of(place) * DEBT_SECONDS;
+        let left = self.buckets[place].left;
+        Asking { who: turn.who, is_low: false, left, floor: 0.0, least: -debt, usual: self.usual }
+    }
+
+    fn ask_small(&mut self, place: usize, turn: Turn, now: Instant) -> Result<(), Shut> {
+        let rate = self.rate_of(place);
         let small = &mut self.buckets[place];
         let seconds = now.saturating_duration_since(small.filled).as_secs_f64();
         small.filled = now;
         small.left = (small.left + rate * seconds).min(rate);
-        if small.left > 0.0 {
-            return Ok(());
+        let asking = self.asking_small(place, turn);
+        self.buckets[place].line.ask(asking, now)
+    }
+
+    fn rate_of(&self, place: usize) -> f64 {
+        self.terms.rate * self.terms.bucket_parts[place]
+    }
+
+    fn wait(&self, shut: Shut, now: Instant) -> Duration {
+        shut.wait(now, |units| self.seconds_for(units))
+    }
+
+    fn wait_small(&self, place: usize, shut: Shut, now: Instant) -> Duration {
+        shut.wait(now, |units| units / self.rate_of(place))
+    }
+
+    /// How long it takes until so much has flowed in, with what the bank lends.
+    fn seconds_for(&self, units: f64) -> f64 {
+        let (rate, burst_rate) = (self.terms.rate, f64::from(BURST_RATE_MAX));
+        if rate >= burst_rate || self.banked <= 0.0 {
+            return units / rate;
         }
-        let wait = wait_for(1.0 - small.left, rate);
-        self.usage.throttled += 1;
-        self.usage.throttled_bucket += 1;
-        Err(Throttled { wait, cause: ThrottleCause::Bucket })
+        let while_it_lasts = self.banked / (burst_rate - rate) * burst_rate;
+        if units <= while_it_lasts { units / burst_rate } else { (units - self.banked) / rate }
+    }
+
+    fn learn(&mut self, units: f64) {
+        if units > 0.0 {
+            self.learned = (self.learned + 1.0).min(COSTS_LEARNED);
+            // One that costs very much says little about the next.
+            let most = if self.learned > 1.0 { self.usual * COST_BELIEVED } else { units };
+            self.usual += (units.min(most) - self.usual) / self.learned;
+        }
+    }
+
+    fn spend(&mut self, claim: Claim, units: f64, now: Instant) {
+        self.fill(now);
+        self.left -= units;
+        self.turn_second(now);
+        self.used += units;
+        self.usage.total += units;
+        self.usage.highest = self.usage.highest.max(self.used);
+        self.peak = self.peak.max(self.used);
+        if claim.key.is_one() {
+            self.vote.count(claim.key, units);
+        }
+        if let Some(place) = self.terms.small_bucket(claim) {
+            self.buckets[place].left -= units;
+        }
     }
 
     fn turn_second(&mut self, now: Instant) {
@@ -323,8 +478,15 @@ impl Vote {
     }
 }
 
-fn wait_for(units: f64, rate: f64) -> Duration {
-    Duration::from_secs_f64((units / rate).clamp(0.001, 60.0))
+impl Shut {
+    fn wait(self, now: Instant, seconds_for: impl Fn(f64) -> f64) -> Duration {
+        match self {
+            Shut::Early(due) => due.saturating_duration_since(now).max(Duration::from_millis(1)),
+            Shut::New(units) | Shut::PutOff(units) => {
+                Duration::from_secs_f64(seconds_for(units).clamp(0.001, WAIT_TOLD_MAX))
+            }
+        }
+    }
 }
 
 #[cfg(test)]

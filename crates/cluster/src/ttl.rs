@@ -105,7 +105,7 @@ impl Db {
 
     fn pay_purge(&self, container: &Container, range: &Range, outcomes: &[Outcome]) {
         let lines = outcomes.iter().flat_map(|outcome| ru::write(&outcome.meter).lines);
-        self.pay(container, range, &Charge { lines: lines.collect() });
+        self.pay_aside(container, range, &Charge { lines: lines.collect() });
     }
 }
 

@@ -155,6 +155,11 @@ pub const BURST_SECONDS: u32 = 300;
 pub const INITIAL_PARTITION_THROUGHPUT: u32 = 6_000;
 /// Throughput buckets of a container.
 pub const THROUGHPUT_BUCKETS: usize = 5;
+/// Requests that a budget, or a throughput bucket, remembers to have told to wait; each takes about a hundred bytes
+/// until it comes back. That is as many as clients have under way.
+pub const WAITS_PROMISED_MAX: usize = 16_384;
+/// The longest wait that is kept free for who was told it: the clients of the service wait that long in all.
+pub const WAIT_PROMISED_MAX: Duration = Duration::from_secs(30);
 /// Hours whose highest use is kept for each offer.
 pub const THROUGHPUT_HOURS_MAX: usize = 30 * 24;
 /// Copy jobs that the account remembers, also those that are over.

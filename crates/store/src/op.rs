@@ -25,7 +25,7 @@ pub struct Op {
 }
 
 /// Items are addressed by their id, or by the `_rid` that links carry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     Id(String),
     Rid(u64),

@@ -51,3 +51,34 @@ test("the SDK waits and retries until every write is in", async () => {
   assert.ok(Math.max(...retries) > 0, "no request had to be retried");
   assert.ok(answers.every((answer) => answer.statusCode === 201));
 });
+
+for (const width of [5, 50]) {
+  test(`the SDK's own retries bring 600 writes through with ${width} under way`, async () => {
+    const client = connect();
+    const { container } = await client.database(id).containers.create({
+      id: `patient-${width}`,
+      partitionKey: { paths: ["/pk"] },
+      throughput: 400,
+    });
+    let next = 0;
+    let charge = 0;
+    let retries = 0;
+    const writer = async () => {
+      while (next < 600) {
+        const index = next;
+        next += 1;
+        const answer = await container.items.create({ id: `item-${index}`, pk: `${index % 50}`, n: index });
+        assert.equal(answer.statusCode, 201);
+        charge += answer.requestCharge;
+        retries += Number(answer.headers["x-ms-throttle-retry-count"] ?? 0);
+      }
+    };
+    const began = performance.now();
+    await Promise.all(Array.from({ length: width }, writer));
+    const seconds = (performance.now() - began) / 1000;
+    assert.ok(retries > 0, "no request had to be retried");
+    // The budget decides how long it takes, not the clients.
+    const ideal = charge / 400;
+    assert.ok(seconds < 1.3 * ideal + 1, `${seconds.toFixed(1)} s for ${charge.toFixed(0)} RU, which are ${ideal.toFixed(1)} s`);
+  });
+}

@@ -1,7 +1,9 @@
 """Real throttling: the server answers 429 with a time to wait, and the SDK waits and retries."""
 
 import concurrent.futures
+import time
 
+import pytest
 from azure.cosmos import PartitionKey
 
 from conftest import connect
@@ -37,3 +39,30 @@ def test_429_is_seen_and_retried_by_the_sdk(database):
     for headers in refusals:
         assert headers["x-ms-substatus"] == "3200"
         assert int(headers["x-ms-retry-after-ms"]) > 0
+
+
+@pytest.mark.parametrize("writers", [5, 50])
+def test_defaults_bring_every_write_through(database, writers):
+    """Nine retries and thirty seconds are the SDK's own; the budget could serve all of this in twelve."""
+    name = f"patient-{writers}"
+    database.create_container(name, PartitionKey("/pk"), offer_throughput=400)
+    charges, refusals = [], []
+
+    def watch(answer):
+        status, headers = answer.http_response.status_code, answer.http_response.headers
+        (refusals if status == 429 else charges).append(float(headers["x-ms-request-charge"]))
+
+    with connect() as client:
+        container = client.get_database_client(database.id).get_container_client(name)
+        container.read()
+        began = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(writers) as pool:
+            bodies = [{"id": f"item-{index}", "pk": str(index % 50), "n": index} for index in range(600)]
+            list(pool.map(lambda body: container.create_item(body, raw_response_hook=watch), bodies))
+        seconds = time.monotonic() - began
+        stored = list(container.query_items("SELECT VALUE COUNT(1) FROM c", enable_cross_partition_query=True))
+    assert stored == [600]
+    assert refusals, "no request was throttled"
+    ideal = sum(charges) / 400
+    print(f"{writers} writers: {len(refusals)} refusals, {seconds:.1f} s for {sum(charges):.0f} RU")
+    assert seconds < 1.3 * ideal + 1, f"{seconds:.1f} s for {sum(charges):.0f} RU, which are {ideal:.1f} s"

@@ -96,7 +96,7 @@ impl Db {
         merged: &mut QueryPage,
     ) -> Result<()> {
         while let Some(range) = walk.range(request.container).cloned() {
-            let lsn = self.admit(request.container, &range, request.page.session.as_ref())?;
+            let lsn = self.admit(request.container, &range, request.page)?;
             let moment = self.moment(&range)?;
             let mut visit = Visit::new(request, &range, &moment, walk)?;
             visit.resumed = resumed.take();
@@ -114,7 +114,7 @@ impl Db {
     fn admit_all(&self, request: Request<'_>, walk: &mut Walk) -> Result<Vec<(Arc<Range>, Lsn)>> {
         let mut ranges = Vec::new();
         while let Some(range) = walk.range(request.container).cloned() {
-            let lsn = self.admit(request.container, &range, request.page.session.as_ref())?;
+            let lsn = self.admit(request.container, &range, request.page)?;
             walk.move_on(&range, Step::Continue, None);
             ranges.push((range, lsn));
         }

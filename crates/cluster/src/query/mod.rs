@@ -82,7 +82,7 @@ impl Db {
         if program.is_blocking() && !walk.ends_within(&range) {
             return Err(ErrorKind::NeedsQueryPlan.into());
         }
-        let lsn = self.admit(container, &range, page.session.as_ref())?;
+        let lsn = self.admit(container, &range, page)?;
         let moment = self.moment(&range)?;
         let functions = self.functions_of(container, program)?;
         let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);

@@ -18,6 +18,7 @@ use crate::db::{Db, now};
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::{Range, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
+use crate::throttle::Who;
 use crate::throughput::KeyMark;
 
 /// What a script costs besides what it does.
@@ -75,7 +76,8 @@ impl Db {
         options: &ScriptOptions,
     ) -> Result<Transacted> {
         let deadline = tokio::time::Instant::now() + SCRIPT_ANSWER_TIME_MAX;
-        self.admit_key(&place.container, &place.range, KeyMark::of(&place.epk), None)
+        let who = || Who::of(("script", &place.epk));
+        self.admit_key(&place.container, &place.range, KeyMark::of(&place.epk), who, None)
             .inspect_err(|error| place.range.insight.refused(&place.epk, &place.key, error))?;
         let scripts = &self.inner.scripts;
         let busy = |_| Error::from(ErrorKind::ScriptsBusy);

@@ -1,3 +1,5 @@
+mod crowds;
+
 use std::time::{Duration, Instant};
 
 use orrery_doc::Epk;
@@ -7,6 +9,11 @@ use crate::throughput::Lane;
 
 fn after(start: Instant, ms: u64) -> Instant {
     start + Duration::from_millis(ms)
+}
+
+/// Asks as a client that is known by its claim.
+fn ask(budget: &Budget, claim: Claim, now: Instant) -> Result<(), Throttled> {
+    budget.admit(claim, || Who::of(format!("{claim:?}")), now)
 }
 
 fn any() -> Claim {
@@ -31,7 +38,7 @@ fn spend(budget: &Budget, start: Instant, ms: u64, units: f64, claims: &[Claim])
     for step in 1..=ms {
         let now = after(start, step);
         for (place, claim) in claims.iter().enumerate() {
-            if budget.admit(*claim, now).is_ok() {
+            if ask(budget, *claim, now).is_ok() {
                 budget.pay(*claim, units, now);
                 granted[place] += units;
             }
@@ -44,7 +51,7 @@ fn spend(budget: &Budget, start: Instant, ms: u64, units: f64, claims: &[Claim])
 fn drained(terms: Terms, start: Instant) -> Budget {
     let budget = Budget::new(terms.rate, start);
     budget.set(terms, start);
-    budget.pay(any(), terms.rate, start);
+    budget.pay_aside(terms.rate, start);
     budget
 }
 
@@ -52,12 +59,12 @@ fn drained(terms: Terms, start: Instant) -> Budget {
 fn a_spent_budget_says_honestly_when_to_come_back() {
     let start = Instant::now();
     let budget = Budget::new(400.0, start);
-    assert_eq!(budget.admit(any(), start), Ok(()));
+    assert_eq!(ask(&budget, any(), start), Ok(()));
     budget.pay(any(), 600.0, start);
-    let refused = budget.admit(any(), start).unwrap_err();
+    let refused = ask(&budget, any(), start).unwrap_err();
     assert_eq!((refused.wait.as_millis(), refused.cause), (502, ThrottleCause::Rate));
-    assert!(budget.admit(any(), after(start, 400)).is_err());
-    assert_eq!(budget.admit(any(), start + refused.wait), Ok(()));
+    assert!(ask(&budget, any(), after(start, 400)).is_err());
+    assert_eq!(ask(&budget, any(), start + refused.wait), Ok(()));
 }
 
 #[test]
@@ -68,7 +75,7 @@ fn a_steady_rate_within_the_budget_is_never_refused_and_twice_as_much_is_refused
         let mut admitted = 0;
         for step in 1..=2000 {
             let now = after(start, step * 10);
-            if budget.admit(any(), now).is_ok() {
+            if ask(&budget, any(), now).is_ok() {
                 admitted += 1;
                 budget.pay(any(), units, now);
             }
@@ -85,7 +92,7 @@ fn idle_time_is_banked_and_spent_at_the_burst_rate_only() {
     let mut spent = 0.0;
     for step in 0..100 {
         let now = later + Duration::from_millis(step * 10);
-        if budget.admit(any(), now).is_ok() {
+        if ask(&budget, any(), now).is_ok() {
             budget.pay(any(), 50.0, now);
             spent += 50.0;
         }
@@ -100,15 +107,15 @@ fn a_rate_raised_above_bursts_is_given_whole_and_banks_nothing() {
     let budget = Budget::new(400.0, start);
     // A hundred seconds put 40,000 into the bank.
     let raised = start + Duration::from_secs(100);
-    assert!(budget.admit(any(), raised).is_ok());
+    assert!(ask(&budget, any(), raised).is_ok());
     budget.set_rate(10_000.0, raised);
     budget.pay(any(), 20_000.0, raised + Duration::from_secs(1));
     let given = raised + Duration::from_millis(2_500);
-    assert!(budget.admit(any(), given).is_ok(), "a second and a half give back 15,000");
+    assert!(ask(&budget, any(), given).is_ok(), "a second and a half give back 15,000");
     budget.set_rate(400.0, given);
     budget.pay(any(), 70_000.0, given);
     let later = given + Duration::from_secs(60);
-    assert!(budget.admit(any(), later).is_err(), "24,000 come in a minute, and 40,000 from the bank");
+    assert!(ask(&budget, any(), later).is_err(), "24,000 come in a minute, and 40,000 from the bank");
 }
 
 #[test]
@@ -130,7 +137,7 @@ fn no_rate_is_no_limit() {
     budget.set(Terms { bucket_parts: [0.1; THROUGHPUT_BUCKETS], ..Terms::default() }, start);
     budget.pay(in_bucket(1), 1e9, start);
     for claim in [any(), low(), in_bucket(1), of_key(1)] {
-        assert_eq!(budget.admit(claim, start), Ok(()));
+        assert_eq!(ask(&budget, claim, start), Ok(()));
     }
     assert_eq!(budget.spare(start), f64::INFINITY);
 }
@@ -160,11 +167,11 @@ fn a_container_may_make_low_the_default_and_requests_say_otherwise() {
     budget.set(terms, start);
     budget.pay(any(), 350.0, start);
     let high = Claim { lane: Lane { priority: Some(Priority::High), bucket: None }, ..any() };
-    assert_eq!(budget.admit(high, start), Ok(()));
-    let refused = budget.admit(any(), start).unwrap_err();
+    assert_eq!(ask(&budget, high, start), Ok(()));
+    let refused = ask(&budget, any(), start).unwrap_err();
     assert_eq!(refused, Throttled { wait: Duration::from_micros(127_500), cause: ThrottleCause::Rate });
     assert_eq!(budget.usage().throttled_low, 1);
-    assert_eq!(budget.admit(any(), start + refused.wait), Ok(()));
+    assert_eq!(ask(&budget, any(), start + refused.wait), Ok(()));
 }
 
 #[test]
@@ -185,10 +192,10 @@ fn a_spent_throughput_bucket_names_itself_and_its_wait() {
     let budget = Budget::new(1000.0, start);
     budget.set(terms, start);
     budget.pay(any(), 149.0, start);
-    let refused = budget.admit(any(), start).unwrap_err();
+    let refused = ask(&budget, any(), start).unwrap_err();
     assert_eq!(refused, Throttled { wait: Duration::from_millis(500), cause: ThrottleCause::Bucket });
-    assert_eq!(budget.admit(in_bucket(2), start), Ok(()), "the default is for requests that name none");
-    assert_eq!(budget.admit(any(), start + refused.wait), Ok(()));
+    assert_eq!(ask(&budget, in_bucket(2), start), Ok(()), "the default is for requests that name none");
+    assert_eq!(ask(&budget, any(), start + refused.wait), Ok(()));
     assert_eq!((budget.usage().throttled, budget.usage().throttled_bucket), (1, 1));
 }
 
@@ -210,17 +217,17 @@ fn only_the_key_that_fills_a_whole_partition_is_called_hot() {
         for step in 1..=5_000 {
             let now = after(start, step);
             for (key, units) in [(7, hot), (8, other)] {
-                if budget.admit(of_key(key), now).is_ok() {
+                if ask(&budget, of_key(key), now).is_ok() {
                     budget.pay(of_key(key), units, now);
                 }
             }
         }
         let now = after(start, 5_000);
         budget.pay(any(), 2.0 * terms.rate, now);
-        let cause = |key| budget.admit(of_key(key), now).unwrap_err().cause;
+        let cause = |key| ask(&budget, of_key(key), now).unwrap_err().cause;
         let wanted = if is_hot { ThrottleCause::HotKey } else { ThrottleCause::Rate };
         assert_eq!((cause(7), cause(8)), (wanted, ThrottleCause::Rate), "case {place}");
-        assert_eq!(budget.admit(any(), now).unwrap_err().cause, ThrottleCause::Rate, "no key, no verdict");
+        assert_eq!(ask(&budget, any(), now).unwrap_err().cause, ThrottleCause::Rate, "no key, no verdict");
     }
 }
 
@@ -231,9 +238,9 @@ fn who_waits_because_of_a_low_priority_is_not_called_hot() {
     let later = after(start, 1_000);
     budget.pay(of_key(7), 9_500.0, later);
     let claim = Claim { lane: low().lane, ..of_key(7) };
-    assert_eq!(budget.admit(claim, later).unwrap_err().cause, ThrottleCause::Rate);
+    assert_eq!(ask(&budget, claim, later).unwrap_err().cause, ThrottleCause::Rate);
     budget.pay(of_key(7), 600.0, later);
-    assert_eq!(budget.admit(claim, later).unwrap_err().cause, ThrottleCause::HotKey);
+    assert_eq!(ask(&budget, claim, later).unwrap_err().cause, ThrottleCause::HotKey);
 }
 
 #[test]
@@ -242,10 +249,10 @@ fn a_key_is_no_longer_hot_when_it_has_been_quiet() {
     let terms = Terms { rate: 10_000.0, ceiling: 10_000.0, ..Terms::default() };
     let budget = drained(terms, start);
     budget.pay(of_key(7), 12_000.0, start);
-    assert_eq!(budget.admit(of_key(7), start).unwrap_err().cause, ThrottleCause::HotKey);
+    assert_eq!(ask(&budget, of_key(7), start).unwrap_err().cause, ThrottleCause::HotKey);
     let later = after(start, 3_000);
     budget.pay(any(), 30_000.0, later);
-    assert_eq!(budget.admit(of_key(7), later).unwrap_err().cause, ThrottleCause::Rate);
+    assert_eq!(ask(&budget, of_key(7), later).unwrap_err().cause, ThrottleCause::Rate);
 }
 
 #[test]
@@ -270,5 +277,5 @@ fn a_lowered_rate_holds_at_once_and_debts_stay() {
     assert_eq!(budget.available(start), 400.0);
     budget.pay(any(), 800.0, start);
     budget.set_rate(1_000.0, start);
-    assert_eq!(budget.admit(any(), start).unwrap_err().wait.as_millis(), 401);
+    assert_eq!(ask(&budget, any(), start).unwrap_err().wait.as_millis(), 401);
 }

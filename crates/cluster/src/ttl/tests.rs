@@ -17,6 +17,7 @@ use crate::options::{Account, DbOptions, Durability, Storage};
 use crate::request::{
     AccessChoice, Consistency, PageOptions, ReadOptions, Scope, Throughput, WriteOptions, WriteReply,
 };
+use crate::throttle::Who;
 use crate::throughput::Claim;
 
 /// Longer than the shortest life.
@@ -355,11 +356,11 @@ async fn deleting_leaves_half_of_the_throughput_to_others() {
     world.db.purge_expired().await.expect("nobody stops");
     let deleted = before - world.container.usage().items;
     assert!((1..1_000).contains(&deleted), "{deleted} were deleted");
-    assert!(budget.admit(Claim::default(), Instant::now()).is_ok());
+    assert!(budget.admit(Claim::default(), || Who(0), Instant::now()).is_ok());
     for _ in 0..5 {
         tokio::time::sleep(Duration::from_millis(200)).await;
         world.db.purge_expired().await.expect("nobody stops");
-        assert!(budget.admit(Claim::default(), Instant::now()).is_ok());
+        assert!(budget.admit(Claim::default(), || Who(0), Instant::now()).is_ok());
     }
     budget.set_rate(UNLIMITED, Instant::now());
     world.db.purge_expired().await.expect("nobody stops");

@@ -23,6 +23,7 @@ mod envelope;
 mod errors;
 mod gateway;
 mod headers;
+mod hybrid_row;
 mod items;
 mod offers;
 mod query_spec;

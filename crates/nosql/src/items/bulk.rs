@@ -9,17 +9,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use orrery_cluster::store::{Action, Effect, Op, Outcome};
+use orrery_cluster::store::{Action, Effect, Op, Outcome, Target};
 use orrery_cluster::{Charge, Container, Db, ErrorKind, ReadOptions, Receipt, Served, WriteOptions};
 use orrery_doc::{PartitionKey, epk};
 use tokio::task::JoinSet;
 
 use crate::call::Call;
 use crate::errors::Refusal;
-use crate::items::batch_body::Operation;
+use crate::items::batch_body::BatchBody;
 use crate::items::batch_reply::{AnswerRoom, OpResult};
+use crate::items::operation::Operation;
 use crate::items::shape::Shape;
-use crate::items::{batch, batch_body, options, scope};
+use crate::items::{batch, options, scope};
 use crate::respond::Reply;
 
 /// Operations of one request that run at once.
@@ -52,8 +53,8 @@ struct Shared {
 }
 
 pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
-    let doc = batch_body::parse(body)?;
-    let operations = batch_body::operations(&doc)?;
+    let batch = BatchBody::parse(body)?;
+    let operations = batch.operations()?;
     let range = range(call, container)?;
     let shape = Shape::of(container);
     let account = call.db.account().consistency;
@@ -68,7 +69,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let mut tasks = Vec::with_capacity(operations.len());
     for (place, operation) in operations.iter().enumerate() {
         match task(call, &shape, range.as_ref(), place, operation) {
-            Ok(task) => tasks.push((operation.id().unwrap_or_default().to_owned(), task)),
+            Ok(task) => tasks.push(task),
             Err(refusal) => results[place] = Some(OpResult::refused(&refusal)),
         }
     }
@@ -83,7 +84,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         results[done.place] = Some(done.result);
     }
     let results = results.into_iter().map(|result| result.unwrap_or_else(OpResult::dependent));
-    Ok(batch::answer(container, results.collect(), receipt))
+    Ok(batch::answer(container, batch.form(), results.collect(), receipt))
 }
 
 /// The part of the key space that the request was sent to; all of it when the client names none.
@@ -114,11 +115,12 @@ fn task(
 }
 
 /// Runs operations on different items at once, and those on one item in order.
-async fn side_by_side(shared: &Shared, tasks: Vec<(String, Task)>) -> Vec<Done> {
+async fn side_by_side(shared: &Shared, tasks: Vec<Task>) -> Vec<Done> {
     let mut lanes: Vec<Vec<Task>> = Vec::new();
-    let mut lane_of: HashMap<(String, String), usize> = HashMap::new();
-    for (next, (id, task)) in tasks.into_iter().enumerate() {
-        let lane = *lane_of.entry((task.key.to_json(), id)).or_insert(next % LANES);
+    let mut lane_of: HashMap<(String, Target), usize> = HashMap::new();
+    for (next, task) in tasks.into_iter().enumerate() {
+        let item = (task.key.to_json(), task.op.target.clone());
+        let lane = *lane_of.entry(item).or_insert(next % LANES);
         if lanes.len() <= lane {
             lanes.resize_with(lane + 1, Vec::new);
         }
@@ -144,10 +146,10 @@ async fn side_by_side(shared: &Shared, tasks: Vec<(String, Task)>) -> Vec<Done> 
 }
 
 /// Runs operations in order up to the first failure, those included that were refused before they could run.
-async fn one_by_one(shared: &Shared, tasks: Vec<(String, Task)>, refused: &[Option<OpResult>]) -> Vec<Done> {
+async fn one_by_one(shared: &Shared, tasks: Vec<Task>, refused: &[Option<OpResult>]) -> Vec<Done> {
     let stop = refused.iter().position(Option::is_some).unwrap_or(refused.len());
     let mut done = Vec::with_capacity(tasks.len());
-    for (_, task) in tasks.into_iter().take_while(|(_, task)| task.place < stop) {
+    for task in tasks.into_iter().take_while(|task| task.place < stop) {
         let one = perform(shared, task).await;
         let is_failure = one.result.is_failure();
         done.push(one);

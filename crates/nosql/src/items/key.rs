@@ -88,8 +88,8 @@ pub(crate) fn full(def: &PartitionKeyDef, key: PartitionKey) -> Result<Partition
     Ok(key)
 }
 
-/// Keys are the same when they hash to the same place, which tells 0 from -0.
-fn same(left: &PartitionKey, right: &PartitionKey) -> bool {
+/// Keys are the same when all their components are, which tells 0 from -0.
+pub(crate) fn same(left: &PartitionKey, right: &PartitionKey) -> bool {
     left.components().len() == right.components().len() && starts_with(left, right)
 }
 

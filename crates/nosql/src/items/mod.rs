@@ -6,6 +6,7 @@
 mod batch;
 mod batch_body;
 mod batch_reply;
+mod batch_rows;
 mod bulk;
 mod changes;
 mod diagnostics;
@@ -13,6 +14,7 @@ pub(crate) mod document;
 mod feed;
 pub(crate) mod key;
 mod key_delete;
+mod operation;
 mod options;
 mod patch;
 pub(crate) mod point;

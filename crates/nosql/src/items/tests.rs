@@ -2,6 +2,7 @@
 
 mod answer_room;
 mod change_feeds;
+mod hybrid_row;
 mod lifetimes;
 mod queries;
 
@@ -24,6 +25,7 @@ use crate::address;
 use crate::call::Trace;
 use crate::gateway::Scheme;
 use crate::headers::RequestHeaders;
+use crate::hybrid_row::is_hybrid_row;
 use crate::items::told::Told;
 
 /// A database with one container.
@@ -37,7 +39,9 @@ struct World {
 struct Answer {
     status: u16,
     substatus: u32,
+    /// The body, when it is text.
     body: String,
+    bytes: Vec<u8>,
     etag: String,
     charge: f64,
     lsn: u64,
@@ -171,7 +175,11 @@ impl Answer {
         Answer {
             status: status.as_u16(),
             substatus,
-            body: String::from_utf8(body).expect("answers are UTF-8"),
+            body: match is_hybrid_row(&body) {
+                true => String::new(),
+                false => String::from_utf8(body.clone()).expect("answers are UTF-8"),
+            },
+            bytes: body,
             etag: reply.and_then(|reply| reply.etag).map_or_else(String::new, |etag| etag.to_header()),
             charge: receipt.map_or(0.0, |receipt| receipt.charge.total()),
             lsn: served.map_or(0, |served| served.lsn.0),

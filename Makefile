@@ -17,8 +17,8 @@ export ORRERY_BIN
 # How it is built.
 BUILD := cargo build --release --locked --package orrery
 
-# Where the system's Node is too old, .ci/tools puts a newer one here.
-export PATH := $(CURDIR)/.cache/node/node_modules/.bin:$(PATH)
+# Where the system's Node or Go is too old, .ci/tools puts a newer one here.
+export PATH := $(CURDIR)/.cache/node/node_modules/.bin:$(CURDIR)/.cache/go/bin:$(PATH)
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,7 @@ conformance-quick: tools-test build ## Run the part of the outside suites that f
 conformance: tools-test build ## Run the outside suites whole and print a table
 	conformance/run.sh full
 
+# `make bench ARGS="--before BINARY --only start,reads,creates,queries"` holds this build against another one.
 bench: tools-bench build ## Measure this machine and print ratios
 	cargo run --release --locked --package orrery-bench -- $(ARGS)
 

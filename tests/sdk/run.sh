@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs one real scenario with each official SDK, unmodified, against a server of ours.
-# Usage: tests/sdk/run.sh [python] [javascript] [rust] [elastic] [guides]      (default: all)
+# Usage: tests/sdk/run.sh [python] [javascript] [rust] [go] [java] [dotnet] [elastic] [guides]      (default: all)
+# `dotnet` needs a client that is not part of this project; where it is missing the step says so and is left out.
 # `guides` runs the examples of docs/guides, against a server whose logical partitions are soon full.
 # ORRERY_BIN names another server binary. What is installed lands in .cache/sdk and is announced.
 set -eu
@@ -45,6 +46,11 @@ count_python() { tail -n 1 "$logs/python.log" | tr -d '='; }
 count_guides() { tail -n 1 "$logs/guides.log" | tr -d '='; }
 count_javascript() { sed -n 's/^# \(tests\|pass\|fail\|skipped\) /\1 /p' "$logs/javascript.log" | tr '\n' ' '; }
 count_elastic() { grep '^elastic: [0-9]' "$logs/elastic.log" | tr '\n' ' '; }
+count_go() {
+    awk '/^--- PASS/ { passed++ } /^--- FAIL/ { failed++ } END { print passed + 0, "passed,", failed + 0, "failed" }' "$logs/go.log"
+}
+count_java() { sed -n 's/^\[ *\([0-9]*\) tests \(successful\|failed\).*/\1 \2/p' "$logs/java.log" | tr '\n' ' '; }
+count_dotnet() { grep '^dotnet: [0-9]' "$logs/dotnet.log" | sed 's/^dotnet: //' | tr '\n' ';'; }
 count_rust() {
     sed -n 's/^test result: [A-Za-z]*\. \([0-9]*\) passed; \([0-9]*\) failed; \([0-9]*\) ignored.*/\1 \2 \3/p' "$logs/rust.log" |
         awk '{ passed += $1; failed += $2; ignored += $3 } END { print passed + 0, "passed,", failed + 0, "failed,", ignored + 0, "ignored" }'
@@ -55,6 +61,9 @@ why_python() { grep -E '^(FAILED|ERROR) ' "$1" || tail -n 3 "$1"; }
 why_guides() { why_python "$1"; }
 why_javascript() { awk -f "$root/tests/tap-failures.awk" "$1" | grep . || tail -n 3 "$1"; }
 why_rust() { awk -f "$root/tests/libtest-failures.awk" "$1" | grep . || tail -n 3 "$1"; }
+why_go() { grep -E '^( +[a-z_]+\.go:|--- FAIL)' "$1" || tail -n 3 "$1"; }
+why_java() { grep '✘' "$1" | sed 's/^[^A-Za-z]*//' || tail -n 3 "$1"; }
+why_dotnet() { grep '^dotnet: \(failed\|passes\|missing\)' "$1" || tail -n 3 "$1"; }
 # The SDK tells of each split that it notices, which is no failure.
 why_elastic() { grep -v 'Partition split retry' "$1" | tail -n 3; }
 
@@ -102,8 +111,7 @@ run_javascript() {
     install_javascript
     start javascript
     say "javascript: @azure/cosmos over https on port $port, trusting the server's own certificate"
-    "${PYTHON:-python3}" -c 'import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())' \
-        "http://127.0.0.1:$port/_explorer/emulator.pem" >"$work/ca.pem"
+    fetch_authority "$work/ca.pem"
     judge javascript env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" NODE_EXTRA_CA_CERTS="$work/ca.pem" \
         sh -c 'cd "$1" && exec node --test --test-reporter=tap' sh "$work"
     stop_server
@@ -131,15 +139,96 @@ build_rust() {
 }
 
 run_rust() {
-    if ! wait "$rust_build"; then
-        tail -n 60 "$logs/rust.build.log"
-        exit 2
-    fi
+    finish_build rust "$rust_build"
     start rust
     say "rust: azure_data_cosmos over https on port $port"
     judge rust env ORRERY_ENDPOINT="https://127.0.0.1:$port/" ORRERY_KEY="$key" \
         cargo test --locked --no-fail-fast --manifest-path "$manifest"
     stop_server
+}
+
+# Modules and what was compiled of them stay in .cache/go.
+export GOMODCACHE="$root/.cache/go/mod" GOCACHE="$root/.cache/go/build"
+build_go() {
+    say "building the Go scenario (azcosmos) in .cache/go"
+    (cd "$here/go" && exec nice -n 19 go test -c -o "$cache/go.test" .) >"$logs/go.build.log" 2>&1 &
+    go_build=$!
+}
+
+run_go() {
+    finish_build go "$go_build"
+    start go
+    say "go: azcosmos on port $port"
+    judge go env ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" "$cache/go.test" -test.v
+    stop_server
+}
+
+java_target=$root/.cache/java-target
+build_java() {
+    say "building the Java scenario (azure-cosmos) with Maven in .cache/java-target"
+    nice -n 19 mvn -B -q -f "$here/java/pom.xml" -Dmaven.repo.local="$root/.cache/maven" -Dorrery.target="$java_target" \
+        test-compile dependency:build-classpath -Dmdep.outputFile="$java_target/classpath" >"$logs/java.build.log" 2>&1 &
+    java_build=$!
+}
+
+# The SDK trusts the server's own certificate, as users of an emulator are told to make it.
+run_java() {
+    finish_build java "$java_build"
+    start java
+    say "java: azure-cosmos in gateway mode over https on port $port, trusting the server's own certificate"
+    fetch_authority "$cache/java.pem"
+    rm -f "$cache/java.p12"
+    keytool -importcert -noprompt -alias orrery -file "$cache/java.pem" -keystore "$cache/java.p12" \
+        -storetype PKCS12 -storepass changeit >/dev/null 2>&1
+    judge java env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" \
+        java -Djavax.net.ssl.trustStore="$cache/java.p12" -Djavax.net.ssl.trustStorePassword=changeit \
+        -cp "$java_target/test-classes:$(cat "$java_target/classpath")" org.junit.platform.console.ConsoleLauncher execute \
+        --disable-banner --disable-ansi-colors --details=tree --scan-classpath "$java_target/test-classes"
+    stop_server
+}
+
+# A program built on the published .NET SDK, kept beside this project. Each run has a fresh server with throttling on.
+dotnet_client=$root/../shared/tools/dotnet/orrery-dotnet-client.xz
+run_dotnet() {
+    if [ ! -e "$dotnet_client" ]; then
+        say "dotnet: left out, its client is not beside this project"
+        summary="$summary$(printf '%-11s %-7s %s' dotnet 'left out' 'no client beside this project')
+"
+        return
+    fi
+    if [ ! -x "$cache/dotnet-client" ] || [ "$dotnet_client" -nt "$cache/dotnet-client" ]; then
+        say "unpacking the .NET client into .cache/sdk"
+        xz -dc "$dotnet_client" >"$cache/dotnet-client.part"
+        chmod +x "$cache/dotnet-client.part"
+        mv "$cache/dotnet-client.part" "$cache/dotnet-client"
+    fi
+    say "dotnet: Microsoft.Azure.Cosmos in gateway mode, over http and over https"
+    judge dotnet dotnet_over_both
+}
+
+dotnet_over_both() {
+    verdicts=0
+    for scheme in http https; do
+        start "dotnet-$scheme"
+        # Its own verdict counts every failure; ours knows which are expected.
+        env DOTNET_BUNDLE_EXTRACT_BASE_DIR="$cache/dotnet" "$cache/dotnet-client" --endpoint "$scheme://localhost:$port/" \
+            --key "$key" >"$logs/dotnet-$scheme.log" 2>&1 || true
+        stop_server
+        awk -v over="$scheme" -f "$here/dotnet/verdict.awk" "$here/dotnet/expected.txt" "$logs/dotnet-$scheme.log" || verdicts=1
+    done
+    return "$verdicts"
+}
+
+finish_build() {
+    if ! wait "$2"; then
+        tail -n 60 "$logs/$1.build.log"
+        exit 2
+    fi
+}
+
+fetch_authority() {
+    "${PYTHON:-python3}" -c 'import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())' \
+        "http://127.0.0.1:$port/_explorer/emulator.pem" >"$1"
 }
 
 find "$cache/logs" -maxdepth 1 -name "run-*" -mmin +60 -exec rm -rf {} + 2>/dev/null || true
@@ -148,12 +237,14 @@ if [ ! -x "$binary" ]; then
     say "no server at $binary: build it (cargo build --release) or set ORRERY_BIN"
     exit 2
 fi
-[ $# -gt 0 ] || set -- python javascript rust elastic guides
+[ $# -gt 0 ] || set -- python javascript elastic guides dotnet go java rust
 export CARGO_TARGET_DIR="$root/.cache/rust-target" CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
-case " $* " in *" rust "*) build_rust ;; esac
+for language in go java rust; do
+    case " $* " in *" $language "*) "build_$language" ;; esac
+done
 for language in "$@"; do
     case $language in
-        python | javascript | rust | elastic | guides) "run_$language" ;;
+        python | javascript | rust | go | java | dotnet | elastic | guides) "run_$language" ;;
         *) say "unknown language $language"; exit 2 ;;
     esac
 done

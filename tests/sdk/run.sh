@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs one real scenario with each official SDK, unmodified, against a server of ours.
-# Usage: tests/sdk/run.sh [python] [javascript] [rust] [go] [java] [dotnet] [elastic] [guides]      (default: all)
+# Usage: tests/sdk/run.sh [python] [javascript] [rust] [go] [java] [dotnet] [elastic] [guides]
+# Without names it runs all.
 # `dotnet` needs a client that is not part of this project; where it is missing the step says so and is left out.
 # `guides` runs the examples of docs/guides, against a server whose logical partitions are soon full.
 # ORRERY_BIN names another server binary. What is installed lands in .cache/sdk and is announced.
@@ -130,16 +131,35 @@ run_elastic() {
         ' sh "$venv/bin/python" "$here/elastic" "$work"
 }
 
-# The compiler works beside the scenarios that come first: they mostly wait, and at its priority it takes nothing from them.
+# Compilers work beside the scenarios that come first: those mostly wait, and at its priority a compiler takes nothing from
+# them. The first argument names what is built, the others are the command.
+begin_build() {
+    name=$1
+    shift
+    (
+        nice -n 19 "$@" && status=0 || status=$?
+        echo "$status" >"$logs/$name.built"
+    ) >"$logs/$name.build.log" 2>&1 &
+    echo $! >"$logs/$name.builder"
+}
+
+# Waits for a build, once or more often.
+finish_build() {
+    wait "$(cat "$logs/$1.builder")" 2>/dev/null || true
+    if [ "$(cat "$logs/$1.built")" != 0 ]; then
+        tail -n 60 "$logs/$1.build.log"
+        exit 2
+    fi
+}
+
 manifest=$here/rust/Cargo.toml
 build_rust() {
     say "building the Rust scenario (azure_data_cosmos from crates.io) in .cache/rust-target"
-    nice -n 19 cargo test --locked --quiet --no-run --manifest-path "$manifest" >"$logs/rust.build.log" 2>&1 &
-    rust_build=$!
+    begin_build rust cargo test --locked --quiet --no-run --manifest-path "$manifest"
 }
 
 run_rust() {
-    finish_build rust "$rust_build"
+    finish_build rust
     start rust
     say "rust: azure_data_cosmos over https on port $port"
     judge rust env ORRERY_ENDPOINT="https://127.0.0.1:$port/" ORRERY_KEY="$key" \
@@ -151,12 +171,12 @@ run_rust() {
 export GOMODCACHE="$root/.cache/go/mod" GOCACHE="$root/.cache/go/build"
 build_go() {
     say "building the Go scenario (azcosmos) in .cache/go"
-    (cd "$here/go" && exec nice -n 19 go test -c -o "$cache/go.test" .) >"$logs/go.build.log" 2>&1 &
-    go_build=$!
+    begin_build go sh -c 'cd "$1" && go test -c -o "$2/go.test" .' \
+        sh "$here/go" "$cache"
 }
 
 run_go() {
-    finish_build go "$go_build"
+    finish_build go
     start go
     say "go: azcosmos on port $port"
     judge go env ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" "$cache/go.test" -test.v
@@ -166,23 +186,29 @@ run_go() {
 java_target=$root/.cache/java-target
 build_java() {
     say "building the Java scenario (azure-cosmos) with Maven in .cache/java-target"
-    nice -n 19 mvn -B -q -f "$here/java/pom.xml" -Dmaven.repo.local="$root/.cache/maven" -Dorrery.target="$java_target" \
-        test-compile dependency:build-classpath -Dmdep.outputFile="$java_target/classpath" >"$logs/java.build.log" 2>&1 &
-    java_build=$!
+    begin_build java mvn -B -q -f "$here/java/pom.xml" -Dmaven.repo.local="$root/.cache/maven" \
+        -Dorrery.target="$java_target" test-compile dependency:build-classpath -Dmdep.outputFile="$java_target/classpath"
 }
 
 # The SDK trusts the server's own certificate, as users of an emulator are told to make it.
-run_java() {
-    finish_build java "$java_build"
-    start java
-    say "java: azure-cosmos in gateway mode over https on port $port, trusting the server's own certificate"
+trust_in_java() {
     fetch_authority "$cache/java.pem"
     rm -f "$cache/java.p12"
     keytool -importcert -noprompt -alias orrery -file "$cache/java.pem" -keystore "$cache/java.p12" \
         -storetype PKCS12 -storepass changeit >/dev/null 2>&1
+    java_options="-Djavax.net.ssl.trustStore=$cache/java.p12 -Djavax.net.ssl.trustStorePassword=changeit"
+    java_classes=$java_target/test-classes:$(cat "$java_target/classpath")
+}
+
+run_java() {
+    finish_build java
+    start java
+    say "java: azure-cosmos in gateway mode over https on port $port, trusting the server's own certificate"
+    trust_in_java
+    # The options are several words.
+    # shellcheck disable=SC2086
     judge java env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" \
-        java -Djavax.net.ssl.trustStore="$cache/java.p12" -Djavax.net.ssl.trustStorePassword=changeit \
-        -cp "$java_target/test-classes:$(cat "$java_target/classpath")" org.junit.platform.console.ConsoleLauncher execute \
+        java $java_options -cp "$java_classes" org.junit.platform.console.ConsoleLauncher execute \
         --disable-banner --disable-ansi-colors --details=tree --scan-classpath "$java_target/test-classes"
     stop_server
 }
@@ -202,28 +228,34 @@ run_dotnet() {
         chmod +x "$cache/dotnet-client.part"
         mv "$cache/dotnet-client.part" "$cache/dotnet-client"
     fi
-    say "dotnet: Microsoft.Azure.Cosmos in gateway mode, over http and over https"
-    judge dotnet dotnet_over_both
+    install_python
+    say "dotnet: Microsoft.Azure.Cosmos in gateway mode, over http, over https, and while partitions split"
+    judge dotnet dotnet_thrice
 }
 
-dotnet_over_both() {
+dotnet_thrice() {
+    export DOTNET_BUNDLE_EXTRACT_BASE_DIR="$cache/dotnet"
     verdicts=0
-    for scheme in http https; do
-        start "dotnet-$scheme"
-        # Its own verdict counts every failure; ours knows which are expected.
-        env DOTNET_BUNDLE_EXTRACT_BASE_DIR="$cache/dotnet" "$cache/dotnet-client" --endpoint "$scheme://localhost:$port/" \
-            --key "$key" >"$logs/dotnet-$scheme.log" 2>&1 || true
-        stop_server
-        awk -v over="$scheme" -f "$here/dotnet/verdict.awk" "$here/dotnet/expected.txt" "$logs/dotnet-$scheme.log" || verdicts=1
-    done
+    dotnet_once http 'over http' '' || verdicts=1
+    dotnet_once https 'over https' '' || verdicts=1
+    dotnet_once http 'among splits' 'crud batch bulk query linq change-feed processor' "$venv/bin/python" -W ignore \
+        "$here/dotnet/splits.py" || verdicts=1
     return "$verdicts"
 }
 
-finish_build() {
-    if ! wait "$2"; then
-        tail -n 60 "$logs/$1.build.log"
-        exit 2
-    fi
+# Arguments: the scheme, what the run is called, the families of scenarios, and what runs the client, if anything.
+dotnet_once() {
+    scheme=$1 how=$2 families=$3
+    shift 3
+    start "dotnet-${how##* }"
+    output=$logs/dotnet-${how##* }.log
+    # The client's own verdict counts every failure; ours knows which are expected. The families are several words.
+    # shellcheck disable=SC2086
+    ORRERY_ENDPOINT="$scheme://localhost:$port/" ORRERY_KEY="$key" "$@" "$cache/dotnet-client" --key "$key" \
+        --endpoint "$scheme://localhost:$port/" ${families:+--only $families} >"$output" 2>&1 || true
+    stop_server
+    sed -n 's/^[0-9]* splits meanwhile/dotnet: &/p' "$output"
+    awk -v over="$how" -v families="$families" -f "$here/dotnet/verdict.awk" "$here/dotnet/expected.txt" "$output"
 }
 
 fetch_authority() {

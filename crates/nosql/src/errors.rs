@@ -187,19 +187,21 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
             0,
             "The disk of the server is full. Nothing was written; writes work again when it has room.",
         ),
-        ErrorKind::Overloaded => {
-            let wire = partition(
-                StatusCode::TOO_MANY_REQUESTS,
-                3092,
-                "The server has too many requests waiting. Nothing was written. Please retry this request later.",
-            );
-            Wire { retry_after_ms: Some(OVERLOADED_RETRY_MS), ..wire }
-        }
+        ErrorKind::Overloaded => overloaded(),
         ErrorKind::Stopping => {
             gateway(StatusCode::SERVICE_UNAVAILABLE, 0, "The server is stopping. Nothing was written.")
         }
         ErrorKind::Unsupported(feature) => own_wire(&Own::Unsupported(Cow::Borrowed(feature))),
     }
+}
+
+fn overloaded() -> Wire {
+    let wire = partition(
+        StatusCode::TOO_MANY_REQUESTS,
+        3092,
+        "The server has too many requests waiting. Nothing was written. Please retry this request later.",
+    );
+    Wire { retry_after_ms: Some(OVERLOADED_RETRY_MS), ..wire }
 }
 
 /// What the service says, where it is known.
@@ -299,6 +301,7 @@ fn retry_with() -> StatusCode {
 fn own_wire(own: &Own) -> Wire {
     match own {
         Own::Invalid(message) => partition(StatusCode::BAD_REQUEST, 0, message.clone()),
+        Own::Query(QueryError::Busy) => overloaded(),
         Own::Query(error) => {
             Wire { voice: Voice::PartitionJson(error.to_json()), ..partition(StatusCode::BAD_REQUEST, 0, "") }
         }

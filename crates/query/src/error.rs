@@ -31,6 +31,9 @@ pub enum QueryError {
     /// A bound of `limits` was met while running (400 or 413 by the caller).
     #[error("{0}")]
     LimitExceeded(&'static str),
+    /// The steward has no memory for the run now; the same query may be run later (429 by the caller).
+    #[error("There is no free memory for the query now. Please retry this request later.")]
+    Busy,
     /// A continuation does not belong to this query or is damaged (400).
     #[error("{0}")]
     InvalidContinuation(&'static str),

@@ -16,10 +16,11 @@ use crate::limits;
 use crate::pattern::{LikePattern, like_pattern};
 use crate::program::{LikeNode, Node, PathStep};
 use crate::row::Row;
+use crate::steward::{Held, Steward};
 use crate::value::{Fields, Text, Val};
 
 pub(crate) use operators::equal;
-pub(crate) use query::{expand, rows_of};
+pub(crate) use query::{SEEN_BYTES, drop_doubles, expand, expand_and_forget, rows_of};
 use slots::Slots;
 
 /// What an evaluation may know about the world. Time and chance come from the caller.
@@ -32,11 +33,13 @@ pub struct Context<'x> {
     pub udfs: Option<&'x dyn UserFunctions>,
     /// How the container understands coordinates.
     pub geospatial: Geospatial,
+    /// Who answers for memory and time; nobody where runs are small.
+    pub steward: Option<&'x dyn Steward>,
 }
 
 impl Context<'static> {
     pub fn at(now_ticks: i64, seed: u64) -> Self {
-        Self { now_ticks, seed, udfs: None, geospatial: Geospatial::Geography }
+        Self { now_ticks, seed, udfs: None, geospatial: Geospatial::Geography, steward: None }
     }
 }
 
@@ -55,6 +58,10 @@ pub(crate) struct Env<'a, 'x> {
     /// Work done and bytes made so far, for the same reason.
     work: u64,
     made: u64,
+    /// Work after which the run is to rest.
+    rest_at: u64,
+    /// About what has been made and is still there: at most all that was made since it was last cut.
+    pub live: Held<'x>,
     /// The work of reading all of the item, which bounds that of reading any part of it.
     item_work: u64,
     pub group_keys: Vec<Val<'a>>,
@@ -74,6 +81,8 @@ impl<'a, 'x> Env<'a, 'x> {
             steps: 0,
             work: 0,
             made: 0,
+            rest_at: limits::WORK_BEFORE_REST,
+            live: cx.holds_nothing(),
             item_work: row.map_or(0, |row| (row.doc.as_bytes().len() / limits::WORK_BYTES) as u64),
             group_keys: Vec::new(),
             aggregates: Vec::new(),
@@ -85,14 +94,24 @@ impl<'a, 'x> Env<'a, 'x> {
         if self.steps > limits::STEPS_PER_DOCUMENT {
             return Err(QueryError::LimitExceeded("The query visits too many rows for one item."));
         }
+        if self.steps.is_multiple_of(limits::STEPS_BEFORE_REST) {
+            self.cx.rest();
+        }
         Ok(())
     }
 
     pub(crate) fn worked(&mut self, steps: u64) -> Result<()> {
         self.work = self.work.saturating_add(steps);
+        if self.work >= self.rest_at { self.rest() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn rest(&mut self) -> Result<()> {
         if self.work > limits::WORK_PER_DOCUMENT {
             return Err(QueryError::LimitExceeded("The query does too much work for one item."));
         }
+        self.rest_at = self.work.saturating_add(limits::WORK_BEFORE_REST);
+        self.cx.rest();
         Ok(())
     }
 
@@ -113,7 +132,7 @@ impl<'a, 'x> Env<'a, 'x> {
         if self.made > limits::MADE_BYTES_PER_DOCUMENT {
             return Err(QueryError::LimitExceeded("The query makes too much data of one item."));
         }
-        Ok(())
+        self.live.add(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     fn next_random(&mut self) -> u64 {
@@ -316,7 +335,9 @@ fn udf<'a>(name: &str, arguments: &'a [Node], env: &mut Env<'a, '_>) -> Result<V
             "The user defined function '{name}' cannot be run here."
         )));
     };
-    udfs.call(name, &values).map_err(QueryError::bare)
+    let answer = udfs.call(name, &values).map_err(QueryError::bare)?;
+    env.made(&answer)?;
+    Ok(answer)
 }
 
 fn subquery<'a>(

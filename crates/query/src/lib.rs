@@ -21,6 +21,7 @@ mod program;
 mod routing;
 mod row;
 mod run;
+mod steward;
 mod token;
 mod value;
 
@@ -43,4 +44,5 @@ pub use program::AggregateKind;
 pub use routing::{PinnedKeys, partition_key_filter};
 pub use row::{Row, SystemField, SystemProperties, SystemProps, SystemValue};
 pub use run::{Carry, Flow, PageEnd, Position, Room, Rows, Run};
+pub use steward::Steward;
 pub use value::{Fields, Kind, List, Text, Val};

@@ -55,6 +55,10 @@ pub const STEPS_PER_DOCUMENT: u64 = 1_000_000;
 /// queries that run an expensive function once per row of a subquery.
 pub const WORK_PER_DOCUMENT: u64 = 20_000_000;
 
+/// Steps of work, and rows visited, after which a run lets others go first if they wait.
+pub const WORK_BEFORE_REST: u64 = 4_096;
+pub const STEPS_BEFORE_REST: u64 = 512;
+
 /// Bytes of text that count as one step of work.
 pub const WORK_BYTES: usize = 32;
 
@@ -70,7 +74,10 @@ pub const ROW_BYTES: usize = 64 * 1024 * 1024;
 /// Groups that one GROUP BY may hold in memory.
 pub const GROUPS: usize = 200_000;
 
-/// Bytes that the blocking operators of one run may hold in memory.
+/// About what an allocation takes besides what it is for.
+pub const ALLOCATION_BYTES: usize = 32;
+
+/// Bytes that the blocking operators of one run may hold in memory, whatever its steward says.
 pub const RUN_BYTES: usize = 256 * 1024 * 1024;
 
 /// Most partition-key values that a filter may pin before the query is sent everywhere.

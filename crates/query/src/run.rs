@@ -32,6 +32,7 @@ use crate::compile::{Program, Stage};
 use crate::error::{QueryError, Result};
 use crate::eval::{Context, Env};
 use crate::row::Row;
+use crate::steward::Held;
 use crate::value::Val;
 
 pub(crate) use aggregate::Groups;
@@ -51,6 +52,29 @@ impl Room {
 
     fn is_full(self, out: &Rows) -> bool {
         out.len() >= self.rows || (!out.is_empty() && out.byte_len() >= self.bytes)
+    }
+}
+
+/// Where the rows of a level go.
+struct Out<'o, 'x> {
+    room: Room,
+    rows: &'o mut Rows,
+    held: &'o mut Held<'x>,
+}
+
+impl Out<'_, '_> {
+    fn is_full(&self) -> bool {
+        self.room.is_full(self.rows)
+    }
+
+    fn push(&mut self, value: &Val<'_>, cx: &Context<'_>) -> Result<()> {
+        self.rows.push(value, cx)?;
+        self.held.set(self.rows.memory_bytes())
+    }
+
+    fn push_json(&mut self, json: &[u8]) -> Result<()> {
+        self.rows.push_json(json);
+        self.held.set(self.rows.memory_bytes())
     }
 }
 
@@ -82,40 +106,44 @@ pub struct Run<'p> {
     /// Levels whose rows are the items of the next.
     earlier: Vec<StageRun<'p>>,
     last: StageRun<'p>,
+    /// What the rows of the page take.
+    held: Held<'p>,
 }
 
 /// One level at work.
 struct StageRun<'p> {
     stage: &'p Stage,
-    state: State,
+    state: State<'p>,
 }
 
-enum State {
+enum State<'p> {
     Streaming(streaming::Streaming),
-    Distinct(distinct::Distinct),
-    Grouped(grouped::Grouped),
-    Sorted(Box<sorted::Sorted>),
+    Distinct(distinct::Distinct<'p>),
+    Grouped(grouped::Grouped<'p>),
+    Sorted(Box<sorted::Sorted<'p>>),
 }
 
 impl<'p> Run<'p> {
     /// Begins a page; `carry` is what the page before ended with.
     pub fn start(program: &'p Program, cx: &Context<'p>, room: Room, carry: Option<&Carry>) -> Result<Self> {
         let earlier =
-            program.earlier.iter().map(|stage| StageRun::start(stage, Room::UNLIMITED, None, false));
+            program.earlier.iter().map(|stage| StageRun::start(stage, cx, Room::UNLIMITED, None, false));
         let earlier = earlier.collect::<Result<Vec<_>>>()?;
         let replay = !earlier.is_empty();
-        let last = StageRun::start(&program.last, room, carry, replay)?;
-        Ok(Self { cx: *cx, room, earlier, last })
+        let last = StageRun::start(&program.last, cx, room, carry, replay)?;
+        Ok(Self { cx: *cx, room, earlier, last, held: cx.holds_nothing() })
     }
 
     /// Gives one item to the program. Results that are certain go to `out` at once.
     pub fn feed(&mut self, row: &Row<'_>, out: &mut Rows) -> Result<Flow> {
+        let mut out = Out { room: self.room, rows: out, held: &mut self.held };
         let Some((first, rest)) = self.earlier.split_first_mut() else {
-            return self.last.feed(row, &self.cx, self.room, out);
+            return self.last.feed(row, &self.cx, &mut out);
         };
-        let mut rows = Rows::default();
-        let flow = first.feed(row, &self.cx, Room::UNLIMITED, &mut rows)?;
-        let later = pass_on(rest, &mut self.last, &self.cx, self.room, rows, out)?;
+        let (mut rows, mut held) = (Rows::default(), self.cx.holds_nothing());
+        let mut between = Out { room: Room::UNLIMITED, rows: &mut rows, held: &mut held };
+        let flow = first.feed(row, &self.cx, &mut between)?;
+        let later = pass_on(rest, &mut self.last, &self.cx, &rows, &mut out)?;
         Ok(if later == Flow::More { flow } else { later })
     }
 
@@ -124,7 +152,8 @@ impl<'p> Run<'p> {
     pub fn end_ties(&mut self, out: &mut Rows) -> Result<Flow> {
         match &mut self.last.state {
             State::Sorted(state) if self.earlier.is_empty() => {
-                Ok(state.end_ties(&self.last.stage.level, self.room, out))
+                let mut out = Out { room: self.room, rows: out, held: &mut self.held };
+                state.end_ties(&self.last.stage.level, &mut out)
             }
             _ => Ok(Flow::More),
         }
@@ -156,13 +185,14 @@ impl<'p> Run<'p> {
 
     /// Ends the page: blocking programs answer now.
     pub fn finish(mut self, out: &mut Rows) -> Result<PageEnd> {
+        let mut out = Out { room: self.room, rows: out, held: &mut self.held };
         while !self.earlier.is_empty() {
             let first = self.earlier.remove(0);
-            let mut rows = Rows::default();
-            first.finish(&self.cx, Room::UNLIMITED, &mut rows)?;
-            pass_on(&mut self.earlier, &mut self.last, &self.cx, self.room, rows, out)?;
+            let (mut rows, mut held) = (Rows::default(), self.cx.holds_nothing());
+            first.finish(&self.cx, &mut Out { room: Room::UNLIMITED, rows: &mut rows, held: &mut held })?;
+            pass_on(&mut self.earlier, &mut self.last, &self.cx, &rows, &mut out)?;
         }
-        self.last.finish(&self.cx, self.room, out)
+        self.last.finish(&self.cx, &mut out)
     }
 }
 
@@ -171,20 +201,20 @@ fn pass_on(
     stages: &mut [StageRun<'_>],
     last: &mut StageRun<'_>,
     cx: &Context<'_>,
-    room: Room,
-    rows: Rows,
-    out: &mut Rows,
+    rows: &Rows,
+    out: &mut Out<'_, '_>,
 ) -> Result<Flow> {
     for json in rows.iter() {
         let doc = orrery_doc::json::parse(json, orrery_doc::MAX_DEPTH)
             .map_err(|_| QueryError::LimitExceeded("A subquery makes rows that are nested too deeply."))?;
         let row = Row::plain(doc.as_ref());
         let flow = match stages.split_first_mut() {
-            None => last.feed(&row, cx, room, out)?,
+            None => last.feed(&row, cx, out)?,
             Some((first, rest)) => {
-                let mut rows = Rows::default();
-                let flow = first.feed(&row, cx, Room::UNLIMITED, &mut rows)?;
-                let later = pass_on(rest, last, cx, room, rows, out)?;
+                let (mut rows, mut held) = (Rows::default(), cx.holds_nothing());
+                let mut between = Out { room: Room::UNLIMITED, rows: &mut rows, held: &mut held };
+                let flow = first.feed(&row, cx, &mut between)?;
+                let later = pass_on(rest, last, cx, &rows, out)?;
                 if later == Flow::More { flow } else { later }
             }
         };
@@ -197,14 +227,20 @@ fn pass_on(
 
 impl<'p> StageRun<'p> {
     /// `replay`: the level is fed from its first row on every page, though it streams.
-    fn start(stage: &'p Stage, room: Room, carry: Option<&Carry>, replay: bool) -> Result<Self> {
+    fn start(
+        stage: &'p Stage,
+        cx: &Context<'p>,
+        room: Room,
+        carry: Option<&Carry>,
+        replay: bool,
+    ) -> Result<Self> {
         let level = &stage.level;
         let state = if let Some(grouping) = &level.grouping {
-            State::Grouped(grouped::Grouped::new(grouping, emitted(carry)?))
+            State::Grouped(grouped::Grouped::new(grouping, cx, emitted(carry)?))
         } else if !level.order_by.is_empty() {
-            State::Sorted(Box::new(sorted::Sorted::new(level, room, carry)?))
+            State::Sorted(Box::new(sorted::Sorted::new(level, cx, room, carry)?))
         } else if level.distinct {
-            State::Distinct(distinct::Distinct::new(emitted(carry)?))
+            State::Distinct(distinct::Distinct::new(cx, emitted(carry)?))
         } else if replay {
             State::Streaming(streaming::Streaming::replayed(emitted(carry)?))
         } else {
@@ -213,27 +249,27 @@ impl<'p> StageRun<'p> {
         Ok(Self { stage, state })
     }
 
-    fn feed(&mut self, row: &Row<'_>, cx: &Context<'_>, room: Room, out: &mut Rows) -> Result<Flow> {
+    fn feed(&mut self, row: &Row<'_>, cx: &Context<'_>, out: &mut Out<'_, '_>) -> Result<Flow> {
         let level = &self.stage.level;
         let mut env = Env::new(self.stage.slots, cx, Some(row));
         match &mut self.state {
-            State::Streaming(state) => state.feed(level, &mut env, room, out),
-            State::Distinct(state) => state.feed(level, &mut env, room, out),
+            State::Streaming(state) => state.feed(level, &mut env, out),
+            State::Distinct(state) => state.feed(level, &mut env, out),
             State::Grouped(state) => state.feed(level, &mut env),
             State::Sorted(state) => state.feed(level, &mut env, row.place),
         }
     }
 
-    fn finish(self, cx: &Context<'_>, room: Room, out: &mut Rows) -> Result<PageEnd> {
+    fn finish(self, cx: &Context<'_>, out: &mut Out<'_, '_>) -> Result<PageEnd> {
         let level = &self.stage.level;
         match self.state {
             State::Streaming(state) => Ok(state.finish(level)),
             State::Distinct(state) => Ok(state.finish(level)),
             State::Grouped(state) => {
                 let mut env = Env::new(self.stage.slots, cx, None);
-                state.finish(level, &mut env, room, out)
+                state.finish(level, &mut env, out)
             }
-            State::Sorted(state) => state.finish(level, room, out),
+            State::Sorted(state) => state.finish(level, out),
         }
     }
 }
@@ -307,8 +343,8 @@ fn mismatch() -> QueryError {
     QueryError::InvalidContinuation("The continuation belongs to another query.")
 }
 
-fn canonical(value: &Val<'_>) -> Box<[u8]> {
+fn canonical(value: &Val<'_>, most: usize) -> Result<Box<[u8]>> {
     let mut key = Vec::new();
-    value.write_canonical(&mut key);
-    key.into()
+    value.write_canonical_within(&mut key, most)?;
+    Ok(key.into())
 }

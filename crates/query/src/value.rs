@@ -12,6 +12,7 @@ use orrery_doc::{ArrayRef, DocBuilder, ObjectRef, Value};
 use crate::error::{QueryError, Result};
 use crate::limits;
 use crate::row::Row;
+use crate::steward::Held;
 
 #[derive(Clone)]
 pub enum Val<'a> {
@@ -269,11 +270,11 @@ impl<'a> Val<'a> {
         self.write_json_to(out, out.len() + limits::ROW_BYTES);
     }
 
-    /// Appends the value as a row of an answer, unless it is too long.
-    pub(crate) fn write_row(&self, out: &mut Vec<u8>) -> Result<()> {
+    /// Appends the value as a row of an answer, unless it has more than `most` bytes.
+    pub(crate) fn write_row(&self, out: &mut Vec<u8>, most: usize) -> Result<()> {
         let start = out.len();
-        self.write_json(out);
-        if out.len() - start > limits::ROW_BYTES {
+        self.write_json_to(out, start + most);
+        if out.len() - start > most {
             out.truncate(start);
             return Err(QueryError::LimitExceeded("A row of the answer is too long."));
         }
@@ -349,6 +350,16 @@ impl<'a> Val<'a> {
         self.write_canonical_to(out, out.len() + limits::ROW_BYTES);
     }
 
+    /// The same, unless there are more than `most` bytes to compare.
+    pub(crate) fn write_canonical_within(&self, out: &mut Vec<u8>, most: usize) -> Result<()> {
+        let start = out.len();
+        self.write_canonical_to(out, start + most);
+        if out.len() - start > most {
+            return Err(QueryError::LimitExceeded("A value of the query is too long to be compared."));
+        }
+        Ok(())
+    }
+
     fn write_canonical_to(&self, out: &mut Vec<u8>, end: usize) {
         if out.len() > end {
             return;
@@ -386,21 +397,55 @@ impl<'a> Val<'a> {
     /// A copy to keep beyond the row that it comes from, unless it is longer than a row may be: a value
     /// can name one part of an item many times, and a copy has them all.
     pub(crate) fn keep(&self) -> Result<Val<'static>> {
-        Ok(self.keep_counted()?.0)
+        let too_long = QueryError::LimitExceeded("A value of the query is too long to be kept.");
+        self.copy(&mut { limits::ROW_BYTES }).ok_or(too_long)
     }
 
-    /// The same, and about how many bytes the copy holds.
-    pub(crate) fn keep_counted(&self) -> Result<(Val<'static>, usize)> {
+    /// The same, if it may be held.
+    pub(crate) fn keep_in(&self, held: &mut Held<'_>) -> Result<Val<'static>> {
+        held.add(self.weight()?)?;
+        self.keep()
+    }
+
+    /// About how many bytes a copy holds.
+    pub(crate) fn weight(&self) -> Result<usize> {
         let mut left = limits::ROW_BYTES;
         let too_long = QueryError::LimitExceeded("A value of the query is too long to be kept.");
-        let copy = self.copy(&mut left).ok_or(too_long)?;
-        Ok((copy, limits::ROW_BYTES - left))
+        self.weigh(&mut left).ok_or(too_long)?;
+        Ok(limits::ROW_BYTES - left)
+    }
+
+    fn weigh(&self, left: &mut usize) -> Option<()> {
+        *left = left.checked_sub(self.own_bytes())?;
+        match self {
+            Val::Array(list) => list.iter().try_for_each(|item| item.weigh(left)),
+            Val::Object(fields) => {
+                let mut whole = Some(());
+                fields.for_each(|name, value| {
+                    whole = whole.and_then(|()| {
+                        *left = left.checked_sub(name_bytes(name))?;
+                        value.weigh(left)
+                    });
+                });
+                whole
+            }
+            _ => Some(()),
+        }
+    }
+
+    /// What a copy holds without its parts.
+    fn own_bytes(&self) -> usize {
+        let apart = match self {
+            Val::Str(text) => text.as_str().len() + limits::ALLOCATION_BYTES,
+            Val::Array(_) | Val::Object(_) => limits::ALLOCATION_BYTES,
+            _ => 0,
+        };
+        size_of::<Val<'_>>() + apart
     }
 
     /// Copies as long as there are bytes left.
     fn copy(&self, left: &mut usize) -> Option<Val<'static>> {
-        let size = size_of::<Val<'_>>() + self.as_str().map_or(0, str::len);
-        *left = left.checked_sub(size)?;
+        *left = left.checked_sub(self.own_bytes())?;
         Some(match self {
             Val::Undefined => Val::Undefined,
             Val::Null => Val::Null,
@@ -413,7 +458,7 @@ impl<'a> Val<'a> {
                 let mut owned = Vec::new();
                 let mut whole = true;
                 fields.for_each(|name, value| {
-                    let room = left.checked_sub(size_of::<Text<'_>>() + name.len()).filter(|_| whole);
+                    let room = left.checked_sub(name_bytes(name)).filter(|_| whole);
                     let copy = room.and_then(|room| {
                         *left = room;
                         value.copy(left)
@@ -425,6 +470,11 @@ impl<'a> Val<'a> {
             }
         })
     }
+}
+
+/// What a copy holds for the name of a field.
+fn name_bytes(name: &str) -> usize {
+    size_of::<Text<'_>>() + name.len() + limits::ALLOCATION_BYTES
 }
 
 /// Up to so many fields, comparing all names with all is faster than hashing them.

@@ -22,6 +22,20 @@ pub(crate) fn expand<'a, 'x>(
     expand_from(level, &level.sources, env, visit)
 }
 
+/// The same for a visitor that keeps nothing of what is made for a row.
+pub(crate) fn expand_and_forget<'a, 'x>(
+    level: &'a Level,
+    env: &mut Env<'a, 'x>,
+    visit: &mut dyn FnMut(&mut Env<'a, 'x>) -> Visit,
+) -> Visit {
+    expand(level, env, &mut |env| {
+        let live = env.live.bytes();
+        let flow = visit(env)?;
+        env.live.cut_to(live);
+        Ok(flow)
+    })
+}
+
 fn expand_from<'a, 'x>(
     level: &'a Level,
     sources: &'a [SourceNode],
@@ -31,7 +45,13 @@ fn expand_from<'a, 'x>(
     let Some((source, rest)) = sources.split_first() else {
         env.step()?;
         let passes = match &level.filter {
-            Some(filter) => filter.eval(env)?.is_true(),
+            Some(filter) => {
+                // Nothing of what a filter makes outlives it.
+                let live = env.live.bytes();
+                let passes = filter.eval(env)?.is_true();
+                env.live.cut_to(live);
+                passes
+            }
             None => true,
         };
         return if passes { visit(env) } else { Ok(ControlFlow::Continue(())) };
@@ -88,8 +108,7 @@ pub(crate) fn rows_of<'a>(level: &'a Level, env: &mut Env<'a, '_>, most: usize) 
         ordered(level, env)?
     };
     if level.distinct && level.grouping.is_none() && !level.order_by.is_empty() {
-        let mut seen = HashSet::new();
-        rows.retain(|row| seen.insert(canonical(row)));
+        drop_doubles(&mut rows, env)?;
     }
     rows.drain(..offset.min(rows.len()));
     rows.truncate(wanted);
@@ -104,10 +123,10 @@ fn unordered<'a>(level: &'a Level, env: &mut Env<'a, '_>, most: usize) -> Result
     }
     let _ = expand(level, env, &mut |env| {
         let value = level.select.eval(env)?;
-        if value.is_undefined() || (level.distinct && !seen.insert(canonical(&value))) {
+        if value.is_undefined() || (level.distinct && !is_new(&mut seen, &value, env)?) {
             return Ok(ControlFlow::Continue(()));
         }
-        push(&mut rows, value)?;
+        push(&mut rows, value, env)?;
         Ok(if rows.len() >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     Ok(rows)
@@ -123,7 +142,8 @@ fn ordered<'a>(level: &'a Level, env: &mut Env<'a, '_>) -> Result<Vec<Val<'a>>> 
                 keys.push(node.eval(env)?);
             }
             env.sorts(&keys)?;
-            push(&mut rows, (keys, value))?;
+            env.live.add(size_of_val(keys.as_slice()) + limits::ALLOCATION_BYTES)?;
+            push(&mut rows, (keys, value), env)?;
         }
         Ok(ControlFlow::Continue(()))
     })?;
@@ -133,7 +153,7 @@ fn ordered<'a>(level: &'a Level, env: &mut Env<'a, '_>) -> Result<Vec<Val<'a>>> 
 
 fn grouped<'a>(level: &'a Level, env: &mut Env<'a, '_>) -> Result<Vec<Val<'a>>> {
     let Some(grouping) = &level.grouping else { return Ok(Vec::new()) };
-    let mut groups = Groups::new(grouping);
+    let mut groups = Groups::new(grouping, env.cx);
     let _ = expand(level, env, &mut |env| {
         groups.add(grouping, env)?;
         Ok(ControlFlow::Continue(()))
@@ -147,16 +167,41 @@ fn grouped<'a>(level: &'a Level, env: &mut Env<'a, '_>) -> Result<Vec<Val<'a>>> 
     rows
 }
 
-fn push<T>(rows: &mut Vec<T>, row: T) -> Result<()> {
+fn push<T>(rows: &mut Vec<T>, row: T, env: &mut Env<'_, '_>) -> Result<()> {
     if rows.len() >= limits::ARRAY_ITEMS {
         return Err(QueryError::LimitExceeded("A subquery returns too many rows."));
     }
+    // Lists double when they grow.
+    env.live.add(2 * size_of::<T>())?;
     rows.push(row);
     Ok(())
 }
 
-fn canonical(value: &Val<'_>) -> Box<[u8]> {
-    let mut key = Vec::new();
-    value.write_canonical(&mut key);
-    key.into()
+/// Leaves the first of equal rows.
+pub(crate) fn drop_doubles(rows: &mut Vec<Val<'_>>, env: &mut Env<'_, '_>) -> Result<()> {
+    let mut seen = HashSet::new();
+    let mut failure = None;
+    rows.retain(|row| {
+        let is_new = is_new(&mut seen, row, env);
+        is_new.unwrap_or_else(|error| {
+            failure = Some(error);
+            false
+        })
+    });
+    failure.map_or(Ok(()), Err)
 }
+
+/// Whether no equal row was met before.
+fn is_new(seen: &mut HashSet<Box<[u8]>>, row: &Val<'_>, env: &mut Env<'_, '_>) -> Result<bool> {
+    let mut key = Vec::new();
+    row.write_canonical_within(&mut key, env.cx.row_bytes_max())?;
+    if seen.contains(key.as_slice()) {
+        return Ok(false);
+    }
+    env.live.add(key.len() + SEEN_BYTES)?;
+    seen.insert(key.into());
+    Ok(true)
+}
+
+/// What a row takes in a set of rows, besides its bytes.
+pub(crate) const SEEN_BYTES: usize = 2 * size_of::<Box<[u8]>>() + limits::ALLOCATION_BYTES;

@@ -3,22 +3,27 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::error::{QueryError, Result};
-use crate::eval::Env;
+use crate::eval::{Context, Env, SEEN_BYTES};
 use crate::limits;
 use crate::program::{AggregateKind, Grouping};
+use crate::steward::Held;
 use crate::value::{Kind, Val};
 
 /// The groups of one level. Without keys there is exactly one, even over no rows.
-pub(crate) struct Groups {
+pub(crate) struct Groups<'x> {
     /// The place of each group, by its keys in canonical form.
     places: HashMap<Box<[u8]>, usize>,
     groups: Vec<Group>,
-    bytes: usize,
+    held: Held<'x>,
     /// The group of the last row.
     last: usize,
     /// The keys of the row at hand; kept so that a row of a known group costs no allocation.
     key: Vec<u8>,
 }
+
+/// What a group takes besides its keys and states: its places in the list and the table, which double when they grow.
+const GROUP_BYTES: usize =
+    2 * (size_of::<Group>() + size_of::<(Box<[u8]>, usize)>()) + 3 * limits::ALLOCATION_BYTES;
 
 struct Group {
     keys: Vec<Val<'static>>,
@@ -28,27 +33,29 @@ struct Group {
 /// The keys and the aggregates of one group.
 pub(crate) type GroupResult = (Vec<Val<'static>>, Vec<Val<'static>>);
 
-impl Groups {
-    pub fn new(grouping: &Grouping) -> Self {
+impl<'x> Groups<'x> {
+    pub fn new(grouping: &Grouping, cx: &Context<'x>) -> Self {
         let groups = match grouping.keys.is_empty() {
             true => vec![Group::new(grouping, Vec::new())],
             false => Vec::new(),
         };
-        Self { places: HashMap::new(), groups, bytes: 0, last: 0, key: Vec::new() }
+        Self { places: HashMap::new(), groups, held: cx.holds_nothing(), last: 0, key: Vec::new() }
     }
 
     /// Counts the row that is bound in `env`.
     pub fn add<'a>(&mut self, grouping: &'a Grouping, env: &mut Env<'a, '_>) -> Result<()> {
         let place = if grouping.keys.is_empty() { 0 } else { self.place(grouping, env)? };
         self.last = place;
+        let live = env.live.bytes();
         let group = &mut self.groups[place];
         for (state, aggregate) in group.states.iter_mut().zip(&grouping.aggregates) {
             let value = aggregate.argument.eval(env)?;
             let mut read = value.as_str().map_or(0, str::len);
-            self.bytes = self.bytes.saturating_add_signed(state.add(&value, &mut read)?);
+            state.add(&value, &mut read, &mut self.held)?;
             env.worked(1 + (read / limits::WORK_BYTES) as u64)?;
+            env.live.cut_to(live);
         }
-        if self.bytes > limits::RUN_BYTES {
+        if self.held.bytes() > limits::RUN_BYTES {
             return Err(QueryError::LimitExceeded("The aggregates of the query need too much memory."));
         }
         Ok(())
@@ -57,24 +64,28 @@ impl Groups {
     /// Finds the group of a row, or makes it.
     fn place<'a>(&mut self, grouping: &'a Grouping, env: &mut Env<'a, '_>) -> Result<usize> {
         self.key.clear();
-        let random = env.random;
+        let (random, live) = (env.random, env.live.bytes());
+        let capacity = self.key.capacity();
         for node in &grouping.keys {
-            node.eval(env)?.write_canonical(&mut self.key);
+            node.eval(env)?.write_canonical_within(&mut self.key, env.cx.row_bytes_max())?;
             self.key.push(0);
+            env.live.cut_to(live);
         }
+        self.held.add(self.key.capacity() - capacity)?;
         env.worked((self.key.len() / limits::WORK_BYTES) as u64)?;
         if let Some(&place) = self.places.get(self.key.as_slice()) {
             return Ok(place);
         }
         let states = grouping.aggregates.len() * size_of::<Accumulator>();
-        self.bytes += self.key.len() * 2 + grouping.keys.len() * size_of::<Val<'_>>() + states + 64;
-        if self.groups.len() >= limits::GROUPS || self.bytes > limits::RUN_BYTES {
+        self.held.add(self.key.len() + states + GROUP_BYTES)?;
+        if self.groups.len() >= limits::GROUPS || self.held.bytes() > limits::RUN_BYTES {
             return Err(QueryError::LimitExceeded("GROUP BY meets too many groups."));
         }
         // The keys are evaluated once more, and must meet the same chance.
         env.random = random;
-        let keys = grouping.keys.iter().map(|node| node.eval(env)?.keep());
+        let keys = grouping.keys.iter().map(|node| node.eval(env)?.keep_in(&mut self.held));
         let keys = keys.collect::<Result<Vec<_>>>()?;
+        env.live.cut_to(live);
         let place = self.groups.len();
         self.groups.push(Group::new(grouping, keys));
         self.places.insert(self.key.as_slice().into(), place);
@@ -96,7 +107,7 @@ impl Groups {
             match state {
                 Accumulator::Count(known) => *known = known.saturating_add(count),
                 other => {
-                    other.add(extreme, &mut 0)?;
+                    other.add(extreme, &mut 0, &mut self.held)?;
                 }
             }
         }
@@ -104,16 +115,15 @@ impl Groups {
     }
 
     /// All groups, ordered by their keys.
-    pub fn into_results(self) -> Vec<GroupResult> {
+    pub fn into_results(self) -> (Vec<GroupResult>, Held<'x>) {
         let mut groups = self.groups;
         groups.sort_by(|a, b| {
             let pairs = a.keys.iter().zip(&b.keys);
             pairs.map(|(a, b)| a.order(b)).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
         });
-        groups
-            .into_iter()
-            .map(|group| (group.keys, group.states.into_iter().map(Accumulator::result).collect()))
-            .collect()
+        let results =
+            groups.into_iter().map(|group| (group.keys, group.states.into_iter().map(Accumulator::result)));
+        (results.map(|(keys, states)| (keys, states.collect())).collect(), self.held)
     }
 }
 
@@ -166,11 +176,10 @@ impl Accumulator {
         }
     }
 
-    /// Adds a value and says how many more bytes are held for it, or fewer if it took the place of another.
-    /// `read` grows by what had to be read of the value besides its own text.
-    fn add(&mut self, value: &Val<'_>, read: &mut usize) -> Result<isize> {
+    /// Adds a value. `read` grows by what had to be read of the value besides its own text.
+    fn add(&mut self, value: &Val<'_>, read: &mut usize, held: &mut Held<'_>) -> Result<()> {
         if value.is_undefined() {
-            return Ok(0);
+            return Ok(());
         }
         match self {
             Self::Count(count) => *count += 1,
@@ -181,21 +190,23 @@ impl Accumulator {
                 *count += 1;
             }
             Self::Min { best, spoilt } => {
-                return Ok(keep(best, spoilt, value, |new, old| new.order(old).is_lt()));
+                return keep(best, spoilt, value, held, |new, old| new.order(old).is_lt());
             }
             Self::Max { best, spoilt } => {
-                return Ok(keep(best, spoilt, value, |new, old| new.order(old).is_gt()));
+                return keep(best, spoilt, value, held, |new, old| new.order(old).is_gt());
             }
-            Self::List(items) => return hold(items, value),
+            Self::List(items) => return hold(items, value, held),
             Self::Set(items, seen) => {
-                let key = super::canonical(value);
+                let key = super::canonical(value, limits::ROW_BYTES)?;
                 *read += key.len();
-                if seen.insert(key) {
-                    return hold(items, value);
+                if !seen.contains(&key) {
+                    held.add(key.len() + SEEN_BYTES)?;
+                    seen.insert(key);
+                    return hold(items, value, held);
                 }
             }
         }
-        Ok(0)
+        Ok(())
     }
 
     fn result(self) -> Val<'static> {
@@ -227,35 +238,40 @@ impl Sum {
     }
 }
 
-/// Keeps the better value and says how many more bytes that takes.
+/// Keeps the better value.
 fn keep(
     best: &mut Option<Val<'static>>,
     spoilt: &mut bool,
     value: &Val<'_>,
+    held: &mut Held<'_>,
     better: fn(&Val<'_>, &Val<'_>) -> bool,
-) -> isize {
-    let length = |value: &Val<'_>| value.as_str().map_or(0, str::len) as isize;
-    let held = best.as_ref().map_or(0, length);
+) -> Result<()> {
+    let length = |value: &Val<'_>| value.as_str().map_or(0, str::len);
+    let before = best.as_ref().map_or(0, length);
     if matches!(value.kind(), Kind::Array | Kind::Object) {
         // The answer is known, so nothing needs to be held for it.
         *spoilt = true;
         *best = None;
-        return -held;
+        held.cut_to(held.bytes().saturating_sub(before));
+        return Ok(());
     }
     if *spoilt || best.as_ref().is_some_and(|old| !better(value, old)) {
-        return 0;
+        return Ok(());
     }
+    held.cut_to(held.bytes().saturating_sub(before));
+    held.add(length(value))?;
     *best = Some(value.to_owned_val());
-    length(value) - held
+    Ok(())
 }
 
-fn hold(items: &mut Vec<Val<'static>>, value: &Val<'_>) -> Result<isize> {
+fn hold(items: &mut Vec<Val<'static>>, value: &Val<'_>, held: &mut Held<'_>) -> Result<()> {
     if items.len() >= limits::ARRAY_ITEMS {
         return Err(QueryError::LimitExceeded("An aggregate makes a list that is too long."));
     }
-    let bytes = super::canonical(value).len() * 2 + 32;
-    items.push(value.keep()?);
-    Ok(bytes as isize)
+    // Lists double when they grow.
+    held.add(size_of::<Val<'_>>())?;
+    items.push(value.keep_in(held)?);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -265,14 +281,14 @@ mod tests {
     #[test]
     fn what_an_extreme_holds_is_counted_once() {
         let mut state = Accumulator::new(AggregateKind::Max);
-        let mut held = 0;
+        let mut held = Context::at(0, 0).holds_nothing();
         for (text, expected) in [("a", 1), ("b-long", 6), ("a-longer", 6), ("c", 1), ("d-long", 6)] {
-            held += state.add(&Val::text(text), &mut 0).unwrap();
-            assert_eq!(held, expected, "{text}");
+            state.add(&Val::text(text), &mut 0, &mut held).unwrap();
+            assert_eq!(held.bytes(), expected, "{text}");
         }
-        held += state.add(&Val::array(Vec::new()), &mut 0).unwrap();
-        held += state.add(&Val::text("e"), &mut 0).unwrap();
-        assert_eq!(held, 0, "the answer is undefined for good");
+        state.add(&Val::array(Vec::new()), &mut 0, &mut held).unwrap();
+        state.add(&Val::text("e"), &mut 0, &mut held).unwrap();
+        assert_eq!(held.bytes(), 0, "the answer is undefined for good");
         assert!(state.result().is_undefined());
     }
 }

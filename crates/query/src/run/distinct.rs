@@ -3,17 +3,18 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use super::{Carry, Flow, PageEnd, Room, Rows};
+use super::{Carry, Flow, Out, PageEnd};
 use crate::error::{QueryError, Result};
-use crate::eval::{Env, expand};
+use crate::eval::{Context, Env, SEEN_BYTES, expand_and_forget};
 use crate::limits;
 use crate::program::Level;
+use crate::steward::Held;
 
-pub(super) struct Distinct {
+pub(super) struct Distinct<'x> {
     seen: HashSet<Box<[u8]>>,
     /// The row at hand in canonical form; kept so that a row seen before costs no allocation.
     key: Vec<u8>,
-    seen_bytes: usize,
+    held: Held<'x>,
     /// Rows that earlier pages answered.
     emitted_before: u64,
     /// Rows that this page answered.
@@ -21,27 +22,28 @@ pub(super) struct Distinct {
     full: bool,
 }
 
-impl Distinct {
-    pub fn new(emitted_before: u64) -> Self {
+impl<'x> Distinct<'x> {
+    pub fn new(cx: &Context<'x>, emitted_before: u64) -> Self {
         let (seen, key) = (HashSet::new(), Vec::new());
-        Self { seen, key, seen_bytes: 0, emitted_before, emitted: 0, full: false }
+        Self { seen, key, held: cx.holds_nothing(), emitted_before, emitted: 0, full: false }
     }
 
     pub fn feed<'a>(
         &mut self,
         level: &'a Level,
         env: &mut Env<'a, '_>,
-        room: Room,
-        out: &mut Rows,
+        out: &mut Out<'_, '_>,
     ) -> Result<Flow> {
         let mut flow = Flow::More;
-        let _ = expand(level, env, &mut |env| {
+        let _ = expand_and_forget(level, env, &mut |env| {
             let value = level.select.eval(env)?;
             if value.is_undefined() {
                 return Ok(ControlFlow::Continue(()));
             }
             self.key.clear();
-            value.write_canonical(&mut self.key);
+            let capacity = self.key.capacity();
+            value.write_canonical_within(&mut self.key, env.cx.row_bytes_max())?;
+            self.held.add(self.key.capacity() - capacity)?;
             env.worked((self.key.len() / limits::WORK_BYTES) as u64)?;
             if self.seen.contains(self.key.as_slice()) {
                 return Ok(ControlFlow::Continue(()));
@@ -53,16 +55,16 @@ impl Distinct {
                     flow = Flow::Done;
                     return Ok(ControlFlow::Break(()));
                 }
-                if room.is_full(out) {
+                if out.is_full() {
                     self.full = true;
                     flow = Flow::Full;
                     return Ok(ControlFlow::Break(()));
                 }
-                out.push(&value)?;
+                out.push(&value, env.cx)?;
                 self.emitted += 1;
             }
-            self.seen_bytes += self.key.len();
-            if self.seen_bytes > limits::RUN_BYTES {
+            self.held.add(self.key.len() + SEEN_BYTES)?;
+            if self.held.bytes() > limits::RUN_BYTES {
                 return Err(QueryError::LimitExceeded("DISTINCT meets too many different rows."));
             }
             self.seen.insert(self.key.as_slice().into());

@@ -1,29 +1,29 @@
 //! GROUP BY and aggregates: one pass over all rows, results in the order of the group keys.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use super::{Carry, Flow, Groups, PageEnd, Room, Rows, canonical};
+use super::{Carry, Flow, Groups, Out, PageEnd};
 use crate::ast::Direction;
 use crate::error::Result;
-use crate::eval::{Env, expand};
+use crate::eval::{Context, Env, drop_doubles, expand_and_forget};
+use crate::limits;
 use crate::program::{Grouping, Level};
 use crate::value::Val;
 
-pub(super) struct Grouped {
-    groups: Groups,
+pub(super) struct Grouped<'x> {
+    groups: Groups<'x>,
     emitted_before: u64,
 }
 
-impl Grouped {
-    pub fn new(grouping: &Grouping, emitted_before: u64) -> Self {
-        Self { groups: Groups::new(grouping), emitted_before }
+impl<'x> Grouped<'x> {
+    pub fn new(grouping: &Grouping, cx: &Context<'x>, emitted_before: u64) -> Self {
+        Self { groups: Groups::new(grouping, cx), emitted_before }
     }
 
     pub fn feed<'a>(&mut self, level: &'a Level, env: &mut Env<'a, '_>) -> Result<Flow> {
         let Some(grouping) = &level.grouping else { return Ok(Flow::Done) };
-        let _ = expand(level, env, &mut |env| {
+        let _ = expand_and_forget(level, env, &mut |env| {
             self.groups.add(grouping, env)?;
             Ok(ControlFlow::Continue(()))
         })?;
@@ -43,8 +43,7 @@ impl Grouped {
         self,
         level: &'a Level,
         env: &mut Env<'a, '_>,
-        room: Room,
-        out: &mut Rows,
+        out: &mut Out<'_, '_>,
     ) -> Result<PageEnd> {
         let rows = self.groups.results(level, env)?;
         let first = level.offset.saturating_add(self.emitted_before);
@@ -57,21 +56,22 @@ impl Grouped {
             if place >= last {
                 break;
             }
-            if room.is_full(out) {
+            if out.is_full() {
                 return Ok(PageEnd::Continue(Carry::Emitted(emitted)));
             }
-            out.push(row)?;
+            out.push(row, env.cx)?;
             emitted += 1;
         }
         Ok(PageEnd::Done)
     }
 }
 
-impl Groups {
+impl Groups<'_> {
     /// The result rows of all groups, ordered and without duplicates where the query asks for it.
     pub(crate) fn results<'a>(self, level: &'a Level, env: &mut Env<'a, '_>) -> Result<Vec<Val<'a>>> {
         let mut rows = Vec::new();
-        for (keys, aggregates) in self.into_results() {
+        let (results, _held) = self.into_results();
+        for (keys, aggregates) in results {
             env.group_keys = keys;
             env.aggregates = aggregates;
             let value = level.select.eval(env)?;
@@ -82,13 +82,15 @@ impl Groups {
             for (node, _) in &level.order_by {
                 order.push(node.eval(env)?);
             }
+            // The row, its order and the list of both, which doubles when it grows.
+            let row_bytes = 2 * size_of::<(Vec<Val<'_>>, Val<'_>)>() + limits::ALLOCATION_BYTES;
+            env.live.add(size_of_val(order.as_slice()) + row_bytes)?;
             rows.push((order, value));
         }
         rows.sort_by(|(a, _), (b, _)| compare(level, a, b));
         let mut rows: Vec<Val<'a>> = rows.into_iter().map(|(_, value)| value).collect();
         if level.distinct {
-            let mut seen = HashSet::new();
-            rows.retain(|row| seen.insert(canonical(row)));
+            drop_doubles(&mut rows, env)?;
         }
         Ok(rows)
     }

@@ -1,6 +1,7 @@
 //! Result rows as JSON text, one after the other in one buffer.
 
 use crate::error::Result;
+use crate::eval::Context;
 use crate::value::Val;
 
 /// The most that is reserved for rows to come.
@@ -44,11 +45,16 @@ impl Rows {
         }
     }
 
-    pub(crate) fn push(&mut self, value: &Val<'_>) -> Result<()> {
-        value.write_row(&mut self.bytes)?;
+    pub(crate) fn push(&mut self, value: &Val<'_>, cx: &Context<'_>) -> Result<()> {
+        value.write_row(&mut self.bytes, cx.row_bytes_max())?;
         self.ends.push(self.bytes.len());
         self.make_room();
         Ok(())
+    }
+
+    /// What the rows take in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + size_of::<usize>() * self.ends.capacity()
     }
 
     /// A page that has a second row mostly has many.

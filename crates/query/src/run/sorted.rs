@@ -12,17 +12,18 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::{ControlFlow, Range};
 
-use super::{Carry, Flow, PageEnd, Room, Rows, canonical, grouped, mismatch};
+use super::{Carry, Flow, Out, PageEnd, Room, canonical, grouped, mismatch};
 use crate::ast::Direction;
 use crate::compile::Program;
 use crate::error::{QueryError, Result};
-use crate::eval::{Context, Env, expand};
+use crate::eval::{Context, Env, SEEN_BYTES, expand, expand_and_forget};
 use crate::limits;
 use crate::program::Level;
 use crate::row::Row;
+use crate::steward::Held;
 use crate::value::Val;
 
-pub(super) struct Sorted {
+pub(super) struct Sorted<'x> {
     /// Where the page before ended.
     after: Option<Position>,
     /// Rows that earlier pages answered.
@@ -31,8 +32,11 @@ pub(super) struct Sorted {
     rows: Vec<SortedRow>,
     /// Their JSON, and that of rows which have been cut off.
     text: Vec<u8>,
-    /// Bytes that the rows need without those cut off.
+    /// The JSON of the row at hand.
+    row: Vec<u8>,
+    /// Bytes that the rows need without those cut off, and what is told of them.
     bytes: usize,
+    held: Held<'x>,
     /// The most rows worth keeping: those to pass over, those to answer, and one to know of more.
     most: usize,
     /// Rows behind this one have no chance any more.
@@ -41,7 +45,7 @@ pub(super) struct Sorted {
     seen: HashSet<Box<[u8]>>,
     /// The keys of the row at hand, in canonical form.
     key: Vec<u8>,
-    seen_bytes: usize,
+    seen_held: Held<'x>,
     fed: u64,
     /// Rows still to be passed over.
     skip: usize,
@@ -71,8 +75,8 @@ struct SortedRow {
     bytes: usize,
 }
 
-impl Sorted {
-    pub fn new(level: &Level, room: Room, carry: Option<&Carry>) -> Result<Self> {
+impl<'x> Sorted<'x> {
+    pub fn new(level: &Level, cx: &Context<'x>, room: Room, carry: Option<&Carry>) -> Result<Self> {
         let (after, taken) = match carry {
             None => (None, 0),
             Some(Carry::Sorted { after, taken }) if after.keys.len() == level.order_by.len() => {
@@ -91,12 +95,14 @@ impl Sorted {
             taken,
             rows,
             text: Vec::new(),
+            row: Vec::new(),
             bytes: 0,
+            held: cx.holds_nothing(),
             most,
             worst,
             seen,
             key: Vec::new(),
-            seen_bytes: 0,
+            seen_held: cx.holds_nothing(),
             fed: 0,
             skip,
             last,
@@ -113,7 +119,7 @@ impl Sorted {
         let place = if place.is_empty() { &fed[..] } else { place };
         let mut row_of_item = 0;
         let mut keys: Vec<Val<'a>> = Vec::with_capacity(level.order_by.len());
-        let _ = expand(level, env, &mut |env| {
+        let _ = expand_and_forget(level, env, &mut |env| {
             row_of_item += 1;
             keys.clear();
             for (node, _) in &level.order_by {
@@ -127,27 +133,28 @@ impl Sorted {
             if !wanted && !remembers {
                 return Ok(ControlFlow::Continue(()));
             }
-            if level.keys_are_rows && self.is_held(&keys) {
+            if level.keys_are_rows && self.is_held(&keys, env)? {
                 return Ok(ControlFlow::Continue(()));
             }
             let value = level.select.eval(env)?;
             if value.is_undefined() || (remembers && !self.is_new(&value, env)?) || !wanted {
                 return Ok(ControlFlow::Continue(()));
             }
-            let start = self.text.len();
-            value.write_row(&mut self.text)?;
-            let json = start..self.text.len();
-            let mut bytes = json.len() + place.len() + ROW_OVERHEAD;
+            self.row.clear();
+            value.write_row(&mut self.row, env.cx.row_bytes_max())?;
+            // The text doubles when it grows.
+            let mut bytes = 2 * self.row.len() + place.len() + ROW_OVERHEAD;
             // Keys that are the row are held once more, to know the row again.
-            bytes += if level.keys_are_rows { self.key.len() } else { 0 };
-            let mut kept = Vec::with_capacity(keys.len());
+            bytes += if level.keys_are_rows { self.key.len() + SEEN_BYTES } else { 0 };
             for key in &keys {
-                let (key, held) = key.keep_counted()?;
-                bytes += held;
-                kept.push(key);
+                bytes += key.weight()?;
             }
+            self.make_room(level, bytes)?;
+            let kept = keys.iter().map(Val::keep).collect::<Result<Vec<_>>>()?;
             let position = Position { keys: kept, place: place.to_vec(), row_of_item };
-            self.push(level, SortedRow { position, json, bytes })?;
+            let start = self.text.len();
+            self.text.extend_from_slice(&self.row);
+            self.push(SortedRow { position, json: start..self.text.len(), bytes });
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(Flow::More)
@@ -169,41 +176,49 @@ impl Sorted {
     }
 
     /// Whether a row with these keys, which are the row, is held already; if not, it is from now on.
-    fn is_held(&mut self, keys: &[Val<'_>]) -> bool {
+    fn is_held(&mut self, keys: &[Val<'_>], env: &Env<'_, '_>) -> Result<bool> {
         self.key.clear();
-        keys.iter().for_each(|key| key.write_canonical(&mut self.key));
+        for key in keys {
+            key.write_canonical_within(&mut self.key, env.cx.row_bytes_max())?;
+        }
         if self.seen.contains(self.key.as_slice()) {
-            return true;
+            return Ok(true);
         }
         self.seen.insert(self.key.as_slice().into());
-        false
+        Ok(false)
     }
 
     /// Whether no equal row was met before.
     fn is_new(&mut self, value: &Val<'_>, env: &mut Env<'_, '_>) -> Result<bool> {
-        let key = canonical(value);
+        let key = canonical(value, env.cx.row_bytes_max())?;
         let length = key.len();
         env.worked((length / limits::WORK_BYTES) as u64)?;
         let is_new = self.seen.insert(key);
-        self.seen_bytes += if is_new { length } else { 0 };
-        if self.seen_bytes > limits::RUN_BYTES {
+        self.seen_held.add(if is_new { length + SEEN_BYTES } else { 0 })?;
+        if self.seen_held.bytes() > limits::RUN_BYTES {
             return Err(QueryError::LimitExceeded("DISTINCT meets too many different rows."));
         }
         Ok(is_new)
     }
 
-    fn push(&mut self, level: &Level, row: SortedRow) -> Result<()> {
-        self.bytes += row.bytes;
-        self.rows.push(row);
-        if self.rows.len() > self.most.saturating_mul(2).saturating_add(64) || self.bytes > limits::RUN_BYTES
-        {
-            self.cut(level);
-            self.drop_text();
+    /// Sees to it that a row of so many bytes may be held, if need be by letting go of rows that have no chance.
+    fn make_room(&mut self, level: &Level, bytes: usize) -> Result<()> {
+        let too_many = self.rows.len() > self.most.saturating_mul(2).saturating_add(64);
+        let fits = self.bytes + bytes <= limits::RUN_BYTES && self.held.set(self.bytes + bytes).is_ok();
+        if !too_many && fits {
+            return Ok(());
         }
-        if self.bytes > limits::RUN_BYTES {
+        self.cut(level);
+        self.drop_text();
+        if self.bytes + bytes > limits::RUN_BYTES {
             return Err(QueryError::LimitExceeded("ORDER BY needs too much memory; use a smaller page."));
         }
-        Ok(())
+        self.held.set(self.bytes + bytes)
+    }
+
+    fn push(&mut self, row: SortedRow) {
+        self.bytes += row.bytes;
+        self.rows.push(row);
     }
 
     fn cut(&mut self, level: &Level) {
@@ -234,9 +249,9 @@ impl Sorted {
     }
 
     /// Answers the rows held so far: all that follow come behind them.
-    pub fn end_ties(&mut self, level: &Level, room: Room, out: &mut Rows) -> Flow {
+    pub fn end_ties(&mut self, level: &Level, out: &mut Out<'_, '_>) -> Result<Flow> {
         if self.flow != Flow::More {
-            return self.flow;
+            return Ok(self.flow);
         }
         self.cut(level);
         self.worst = None;
@@ -253,11 +268,11 @@ impl Sorted {
             if self.taken >= limit {
                 break;
             }
-            if room.is_full(out) {
+            if out.is_full() {
                 self.flow = Flow::Full;
                 break;
             }
-            out.push_json(&self.text[row.json]);
+            out.push_json(&self.text[row.json])?;
             self.taken += 1;
             self.last = Some(row.position);
         }
@@ -265,11 +280,11 @@ impl Sorted {
         if self.taken >= limit {
             self.flow = Flow::Done;
         }
-        self.flow
+        Ok(self.flow)
     }
 
-    pub fn finish(mut self, level: &Level, room: Room, out: &mut Rows) -> Result<PageEnd> {
-        match (self.end_ties(level, room, out), self.last.or(self.after)) {
+    pub fn finish(mut self, level: &Level, out: &mut Out<'_, '_>) -> Result<PageEnd> {
+        match (self.end_ties(level, out)?, self.last.or(self.after)) {
             (Flow::Full, Some(after)) => Ok(PageEnd::Continue(Carry::Sorted { after, taken: self.taken })),
             _ => Ok(PageEnd::Done),
         }

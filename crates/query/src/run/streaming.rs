@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use super::{Carry, Flow, PageEnd, Room, Rows, mismatch};
+use super::{Carry, Flow, Out, PageEnd, mismatch};
 use crate::error::Result;
-use crate::eval::{Env, expand};
+use crate::eval::{Env, expand_and_forget};
 use crate::program::Level;
 
 pub(super) struct Streaming {
@@ -45,8 +45,7 @@ impl Streaming {
         &mut self,
         level: &'a Level,
         env: &mut Env<'a, '_>,
-        room: Room,
-        out: &mut Rows,
+        out: &mut Out<'_, '_>,
     ) -> Result<Flow> {
         if level.limit.is_some_and(|limit| self.taken >= limit) {
             return Ok(Flow::Done);
@@ -54,7 +53,7 @@ impl Streaming {
         let already_done = std::mem::take(&mut self.done_of_item);
         let mut seen = 0;
         let mut flow = Flow::More;
-        let _ = expand(level, env, &mut |env| {
+        let _ = expand_and_forget(level, env, &mut |env| {
             let value = level.select.eval(env)?;
             if value.is_undefined() {
                 return Ok(ControlFlow::Continue(()));
@@ -69,12 +68,12 @@ impl Streaming {
             }
             if let Some(replay) = self.replay.as_mut().filter(|replay| replay.answered > 0) {
                 replay.answered -= 1;
-            } else if room.is_full(out) {
+            } else if out.is_full() {
                 self.done_of_item = seen - 1;
                 flow = Flow::Full;
                 return Ok(ControlFlow::Break(()));
             } else {
-                out.push(&value)?;
+                out.push(&value, env.cx)?;
             }
             self.taken += 1;
             if level.limit.is_some_and(|limit| self.taken >= limit) {

@@ -26,13 +26,13 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let ground = Ground::new(&settings.server)?;
     let mut site = ground.start()?;
     site.create_database()?;
-    let field = Field { database: DATABASE.into(), container: "source".into(), items: settings.items };
+    let field = Field { database: DATABASE.into(), container: "source".into(), items: settings.items() };
     create(&site, "source", &["/pk"])?;
     create(&site, "target", &["/city"])?;
     let began = Instant::now();
     field.load(site.port(), LOADERS);
-    let rate = settings.items as f64 / began.elapsed().as_secs_f64();
-    report.add(Line::new(SECTION, format!("loaded {} items", settings.items)).figure("/s", rate));
+    let rate = settings.items() as f64 / began.elapsed().as_secs_f64();
+    report.add(Line::new(SECTION, format!("loaded {} items", settings.items())).figure("/s", rate));
     let name = |container: &str| json!({"database": DATABASE, "container": container});
     let copy = json!({"kind": "copy", "source": name("source"), "target": name("target"), "rate": RATE});
     let model = watch(&ground, &mut site, &field, copy, &Model::new(), ("copy", true), report)?;

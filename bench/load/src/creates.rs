@@ -38,7 +38,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let programs = postgres::find(settings.postgres.as_deref());
     let peer = programs.map(|programs| Postgres::start(&programs, CLIENTS)).transpose()?;
     let (mut sides, mut created, mut inserted) = (Sides::default(), 0, 0);
-    for _ in 0..settings.rounds {
+    for _ in 0..settings.rounds() {
         let count = create(settings, &site, &container, created, &mut sides)?;
         let group_size = sides.group_sizes.last().map_or(1, |size| size.round().max(1.0) as u64);
         let prepared = engine.prepare(created, count, group_size)?;
@@ -49,7 +49,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             inserted += insert(settings, peer, inserted, &mut sides)?;
         }
     }
-    for _ in 0..settings.rounds {
+    for _ in 0..settings.rounds() {
         read(settings, &site, &container, created, &mut sides)?;
         if let Some(peer) = &peer {
             let outcome = peer.measure(Work::Select(inserted), settings.round())?;

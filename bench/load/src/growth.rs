@@ -40,7 +40,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     site.create_container("growth", 1)?;
     site.stop();
     let (mut items, mut created, mut base) = (0, 0, None);
-    for size in SIZES.into_iter().chain([settings.items]).filter(|size| *size <= settings.items) {
+    for size in SIZES.into_iter().chain([settings.items()]).filter(|size| *size <= settings.items()) {
         if size <= items {
             continue;
         }
@@ -86,12 +86,12 @@ fn measure(
         .measure(warming, RandomReads::new(container, items, 0).at_most(WARMING_READS_MAX.min(2 * items)))?
         .outcome
         .requests;
-    for _ in 0..settings.rounds {
+    for _ in 0..settings.rounds() {
         let measured = site.measure(plan, RandomReads::new(container, items, turn))?;
         turn += measured.outcome.requests;
         reads.add(&measured);
     }
-    for _ in 0..settings.rounds {
+    for _ in 0..settings.rounds() {
         let measured = site.measure(plan, Creates::new(container, *created, u64::MAX))?;
         *created += measured.outcome.requests;
         creates.add(&measured);

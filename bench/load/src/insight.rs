@@ -28,7 +28,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     sites.iter().for_each(|site| site.rest());
     let mut rounds = [Rounds::default(), Rounds::default()];
     let time = settings.round() / 2;
-    for turn in 0..settings.rounds * TURNS {
+    for turn in 0..settings.rounds() * TURNS {
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for side in order {
             let container = &containers[side];

@@ -46,6 +46,13 @@ pub fn median(figures: &[f64]) -> f64 {
     }
 }
 
+/// The figures that a quarter and three quarters of all stay below.
+pub fn quartiles(figures: &[f64]) -> [f64; 2] {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    [1, 3].map(|quarter| sorted.get(sorted.len() * quarter / 4).copied().unwrap_or(0.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +67,6 @@ mod tests {
         assert_eq!(Latency::default().quantile_ms(0.5), 0.0);
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0]), 2.5);
+        assert_eq!(quartiles(&[5.0, 1.0, 4.0, 2.0, 3.0, 6.0, 8.0, 7.0]), [3.0, 7.0]);
     }
 }

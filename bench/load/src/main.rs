@@ -5,6 +5,7 @@
 //! to read. Everything runs on loopback, in processes and folders that the run itself makes and ends.
 
 mod bare;
+mod before;
 mod copy;
 mod creates;
 mod engine;
@@ -27,6 +28,7 @@ mod site;
 mod splits;
 mod start;
 
+use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
@@ -36,23 +38,36 @@ use crate::machine::Busy;
 use crate::report::Report;
 use crate::settings::{Role, Section, Settings};
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     let settings = Settings::parse();
     if let Some(Role::Bare) = settings.role {
-        return bare::serve();
+        return bare::serve().map(|()| ExitCode::SUCCESS);
     }
     ensure!(settings.server.exists(), "{} is not there; run `make build`", settings.server.display());
     println!("{} processors; the load runs on them too", machine::cores());
     let mut report = Report::default();
-    let (began, before) = (Instant::now(), Busy::now());
-    for (section, run) in SECTIONS {
-        if settings.wants(section) {
-            run(&settings, &mut report)?;
+    let (began, busy) = (Instant::now(), Busy::now());
+    let name = match &settings.before {
+        Some(older) => {
+            before::run(&settings, older, &mut report)?;
+            "before.json"
         }
-    }
-    let others =
-        Busy::now().others_since(&before) / (began.elapsed().as_secs_f64() * machine::cores() as f64);
-    report.finish(&settings.out, others)
+        None => {
+            for (section, run) in SECTIONS {
+                if settings.wants(section) {
+                    run(&settings, &mut report)?;
+                }
+            }
+            "bench.json"
+        }
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    let others = Busy::now().others_since(&busy) / (seconds * machine::cores() as f64);
+    println!("\nthe run took {:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0);
+    let has_held = report.finish(&settings.out.join(name), others)?;
+    // Limits against peers are for people to weigh; a build that falls behind the one before it is a failure.
+    let is_failure = settings.before.is_some() && !has_held;
+    Ok(if is_failure { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 type Run = fn(&Settings, &mut Report) -> Result<()>;

@@ -23,7 +23,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let mut reads = [Rounds::default(), Rounds::default()];
     let mut creates = [Rounds::default(), Rounds::default()];
     let (mut created, mut synced) = ([0, 0], [0.0, 0.0]);
-    for _ in 0..settings.rounds {
+    for _ in 0..settings.rounds() {
         for (side, container) in [&one, &four].into_iter().enumerate() {
             let plan = Plan { address: container.address, connections: CLIENTS, time: settings.round() };
             reads[side].add(&site.measure(plan, Reads::of_loaded(container, ITEMS, ITEMS))?);

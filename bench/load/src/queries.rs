@@ -18,11 +18,12 @@ use crate::requests::{Container, Reads};
 use crate::rounds::Rounds;
 use crate::settings::Settings;
 use crate::site::{Ground, Site};
-use light::Kind;
+pub(crate) use heavy::HEAVY;
+pub(crate) use light::Kind;
 
 pub(crate) const SECTION: &str = "Queries, 1 KiB items in 4 partitions, default indexing";
 const GROWTH: &str = "Growth of indexed queries";
-const PARTITIONS: u32 = 4;
+pub(crate) const PARTITIONS: u32 = 4;
 const CLIENTS: usize = 16;
 const SIZES: [u64; 2] = [10_000, 100_000];
 /// Reads signed beforehand.
@@ -47,18 +48,19 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     site.create_container("queries", PARTITIONS)?;
     site.stop();
     let (mut items, mut growth) = (0, Growth::default());
-    let sizes = SIZES.into_iter().filter(|size| *size < settings.query_items).chain([settings.query_items]);
+    let sizes =
+        SIZES.into_iter().filter(|size| *size < settings.query_items()).chain([settings.query_items()]);
     for size in sizes {
         fill(&ground, items, size, report)?;
         items = size;
         let site = ground.start()?;
         let target = Target::new(&site, items)?;
-        let peer = match size == settings.query_items {
+        let peer = match size == settings.query_items() {
             true => start_peer(settings, items, report)?,
             false => None,
         };
         growth.measure(settings, report, &target, peer.as_ref())?;
-        if size == settings.query_items {
+        if size == settings.query_items() {
             heavy::run(settings, report, &target, peer.as_ref())?;
         }
         site.stop();
@@ -67,7 +69,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
 }
 
 impl<'s> Target<'s> {
-    fn new(site: &'s Site, items: u64) -> Result<Target<'s>> {
+    pub(crate) fn new(site: &'s Site, items: u64) -> Result<Target<'s>> {
         let container = site.container("queries");
         let ranges = site.range_ids("queries")?;
         Ok(Target { site, container, ranges, items })
@@ -123,10 +125,10 @@ impl Growth {
         let mut theirs: Vec<Rounds> = Kind::ALL.iter().map(|_| Rounds::default()).collect();
         let points = Reads::of_loaded(&target.container, target.items, READS);
         warm_up(settings, target, peer)?;
-        for _ in 0..settings.rounds {
+        for _ in 0..settings.rounds() {
             reads.add(&target.site.measure(target.plan(settings), points.clone())?);
             for (place, kind) in Kind::ALL.into_iter().enumerate() {
-                ours[place].add(&kind.measure(settings, target)?);
+                ours[place].add(&kind.measure(settings.round(), target, kind.source(target))?);
                 if let Some(peer) = peer {
                     theirs[place].add(&kind.measure_peer(settings, peer, target.items)?);
                 }
@@ -134,7 +136,7 @@ impl Growth {
         }
         let costs = ours.iter().map(|rounds| (rounds.rate(), rounds.server_micros())).collect();
         let base = self.base.get_or_insert((target.items, costs)).clone();
-        if peer.is_some() || target.items == settings.query_items {
+        if peer.is_some() || target.items == settings.query_items() {
             show(report, target, &mut reads, &mut ours, peer.map(|_| theirs.as_mut_slice()))?;
         }
         grown(report, target.items, &base, &ours);
@@ -147,7 +149,7 @@ impl Growth {
 fn warm_up(settings: &Settings, target: &Target<'_>, peer: Option<&Postgres>) -> Result<()> {
     target.site.rest();
     for kind in Kind::ALL {
-        kind.measure(settings, target)?;
+        kind.measure(settings.round(), target, kind.source(target))?;
         if let Some(peer) = peer {
             kind.measure_peer(settings, peer, target.items)?;
         }

@@ -30,7 +30,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     for connections in [16, 64] {
         let plan = |address: SocketAddr| Plan { address, connections, time: settings.round() };
         let (mut ours, mut theirs) = (Rounds::default(), Rounds::default());
-        for _ in 0..settings.rounds {
+        for _ in 0..settings.rounds() {
             theirs.add(&site::measure(bare.id(), plan(bare.address), reads.clone())?);
             ours.add(&site.measure(plan(container.address), reads.clone())?);
         }

@@ -32,6 +32,11 @@ struct Ratio {
 pub enum Wanted {
     AtLeast(f64),
     AtMost(f64),
+    /// At least this share, or what the older build is of itself: the noise of the run excuses nothing more.
+    Kept {
+        least: f64,
+        itself: f64,
+    },
 }
 
 impl Wanted {
@@ -39,6 +44,29 @@ impl Wanted {
         match self {
             Wanted::AtLeast(limit) => value >= limit,
             Wanted::AtMost(limit) => value <= limit,
+            Wanted::Kept { least, itself } => value >= least || value >= itself,
+        }
+    }
+
+    /// What was wanted, with whether it came.
+    fn show(self, value: f64) -> String {
+        let verdict = if self.holds(value) { "yes" } else { "NO" };
+        match self {
+            Wanted::AtLeast(least) => format!("(at least {least}: {verdict})"),
+            Wanted::AtMost(most) => format!("(at most {most}: {verdict})"),
+            Wanted::Kept { least, itself } => {
+                format!("(itself {itself:.3}; at least {least} or that: {verdict})")
+            }
+        }
+    }
+}
+
+impl Ratio {
+    /// Builds are compared to the third digit.
+    fn value(&self) -> String {
+        match self.wanted {
+            Some(Wanted::Kept { .. }) => format!("{:.3}", self.value),
+            _ => format!("{:.2}", self.value),
         }
     }
 }
@@ -70,16 +98,10 @@ impl Line {
         for (name, value) in &self.figures {
             out.push_str(&format!("  {} {name}", number(*value)));
         }
-        for Ratio { to, value, wanted } in &self.ratios {
-            out.push_str(&format!("\n      = {value:.2} of {to}"));
-            match wanted {
-                None => {}
-                Some(limit @ Wanted::AtLeast(least)) => {
-                    out.push_str(&format!(" (at least {least}: {})", verdict(limit.holds(*value))));
-                }
-                Some(limit @ Wanted::AtMost(most)) => {
-                    out.push_str(&format!(" (at most {most}: {})", verdict(limit.holds(*value))));
-                }
+        for ratio in &self.ratios {
+            out.push_str(&format!("\n      = {} of {}", ratio.value(), ratio.to));
+            if let Some(wanted) = ratio.wanted {
+                out.push_str(&format!(" {}", wanted.show(ratio.value)));
             }
         }
         if let Some(note) = &self.note {
@@ -113,24 +135,17 @@ impl Report {
         self.lines.push(line);
     }
 
-    /// Writes everything as JSON, and says which limits were missed.
-    pub fn finish(&self, folder: &Path, others: f64) -> Result<()> {
-        let missed: Vec<String> = self
-            .lines
-            .iter()
-            .flat_map(|line| line.ratios.iter().map(move |ratio| (line, ratio)))
-            .filter(|(_, ratio)| ratio.wanted.is_some_and(|wanted| !wanted.holds(ratio.value)))
-            .map(|(line, ratio)| {
-                format!("{}, {}: {:.2} of {}", line.section, line.what, ratio.value, ratio.to)
-            })
-            .collect();
+    /// Writes everything as JSON, and says which limits were missed; whether all of them held.
+    pub fn finish(&self, path: &Path, others: f64) -> Result<bool> {
+        let missed = self.missed();
         println!("\nother programs used {:.0} % of the processors during the run", others * 100.0);
         match missed.is_empty() {
             true => println!("all limits held"),
             false => println!("missed:\n  {}", missed.join("\n  ")),
         }
-        fs::create_dir_all(folder)?;
-        let path = folder.join("bench.json");
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
         let lines: Vec<Value> = self.lines.iter().map(Line::json).collect();
         let whole = json!({
             "cores": machine::cores(),
@@ -138,14 +153,22 @@ impl Report {
             "lines": lines,
             "missed": missed,
         });
-        fs::write(&path, serde_json::to_string_pretty(&whole)? + "\n")?;
+        fs::write(path, serde_json::to_string_pretty(&whole)? + "\n")?;
         println!("figures as JSON: {}", path.display());
-        Ok(())
+        Ok(missed.is_empty())
     }
-}
 
-fn verdict(holds: bool) -> &'static str {
-    if holds { "yes" } else { "NO" }
+    /// The lines that fell short of what is wanted, by name.
+    fn missed(&self) -> Vec<String> {
+        let ratios = self.lines.iter().flat_map(|line| line.ratios.iter().map(move |ratio| (line, ratio)));
+        ratios
+            .filter_map(|(line, ratio)| {
+                let wanted = ratio.wanted.filter(|wanted| !wanted.holds(ratio.value))?;
+                let (section, what, shown) = (line.section, &line.what, wanted.show(ratio.value));
+                Some(format!("{section}, {what}: {} of {} {shown}", ratio.value(), ratio.to))
+            })
+            .collect()
+    }
 }
 
 /// Three or four digits are all that a figure is worth.
@@ -154,5 +177,43 @@ fn number(value: f64) -> String {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_falls_short_when_it_is_worse_than_the_limit_and_than_the_noise() {
+        for (value, itself, holds) in [
+            (1.0, 1.0, true),
+            (0.97, 1.0, true),
+            (0.969, 1.0, false),
+            // A run in which the older build is that much worse than itself shows nothing.
+            (0.95, 0.94, true),
+            (0.95, 0.95, true),
+            (0.95, 0.96, false),
+            (0.5, 0.969, false),
+            (1.2, 1.3, true),
+            // What could not be measured is not good enough.
+            (f64::NAN, 1.0, false),
+            (0.0, f64::NAN, false),
+        ] {
+            let wanted = Wanted::Kept { least: 0.97, itself };
+            assert_eq!(wanted.holds(value), holds, "{value} beside {itself}");
+        }
+    }
+
+    #[test]
+    fn lines_that_fall_short_are_named() {
+        let mut report = Report::default();
+        for (what, value) in [("good", 0.99), ("bad", 0.91)] {
+            let wanted = Wanted::Kept { least: 0.97, itself: 1.004 };
+            report.add(Line::new("section", what).ratio("the older build, by time", value, wanted));
+        }
+        report.add(Line::new("section", "not wanted").ratio("a peer", 0.1, None));
+        let bad = "section, bad: 0.910 of the older build, by time (itself 1.004; at least 0.97 or that: NO)";
+        assert_eq!(report.missed(), [bad]);
     }
 }

@@ -18,9 +18,9 @@ use crate::rounds::Rounds;
 use crate::settings::Settings;
 use crate::site::{DATABASE, Ground, Site};
 
-const SECTION: &str = "Scripts, one physical partition";
-const NAME: &str = "scripts";
-const CLIENTS: usize = 8;
+pub const SECTION: &str = "Scripts, one physical partition";
+pub const NAME: &str = "scripts";
+pub const CLIENTS: usize = 8;
 /// Items of one procedure, and of the batch it is held against.
 const ITEMS_PER_CALL: u64 = 100;
 /// Items that functions filter, and that are read beside a busy script.
@@ -45,6 +45,16 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     site.stop();
     let site = ground.start()?;
     let container = site.container(NAME);
+    create_scripts(&site)?;
+    site.rest();
+    beside(settings, report, &site, &container)?;
+    calls(settings, report, &site, &container)?;
+    filters(settings, report, &site)?;
+    site.stop();
+    Ok(())
+}
+
+pub fn create_scripts(site: &Site) -> Result<()> {
     for (kind, id, body) in [
         ("sprocs", "make", MAKE),
         ("sprocs", "empty", EMPTY),
@@ -56,11 +66,6 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         let reply = site.client().send("POST", &path, &[], body.as_bytes())?;
         ensure!(reply.status == 201, "no script: {}", String::from_utf8_lossy(&reply.body));
     }
-    site.rest();
-    beside(settings, report, &site, &container)?;
-    calls(settings, report, &site, &container)?;
-    filters(settings, report, &site)?;
-    site.stop();
     Ok(())
 }
 
@@ -68,10 +73,10 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
 fn calls(settings: &Settings, report: &mut Report, site: &Site, container: &Container) -> Result<()> {
     let plan = Plan { address: container.address, connections: CLIENTS, time: settings.round() };
     let (mut procedures, mut batches, mut empty) = (Rounds::default(), Rounds::default(), Rounds::default());
-    for round in 0..settings.rounds as u64 {
-        batches.add(&site.measure(plan, Posts::new(container, Kind::Batch, 2 * round))?);
-        procedures.add(&site.measure(plan, Posts::new(container, Kind::Make, 2 * round + 1))?);
-        empty.add(&site.measure(plan, Posts::new(container, Kind::Empty, round))?);
+    for round in 0..settings.rounds() as u64 {
+        batches.add(&site.measure(plan, Posts::new(container, PostsOf::Batch, 2 * round))?);
+        procedures.add(&site.measure(plan, Posts::new(container, PostsOf::Make, 2 * round + 1))?);
+        empty.add(&site.measure(plan, Posts::new(container, PostsOf::Empty, round))?);
     }
     let ratio = procedures.ratio_to(&batches);
     report.add(batches.line(SECTION, format!("batches of {ITEMS_PER_CALL} small items, {CLIENTS} clients")));
@@ -100,7 +105,7 @@ fn filters(settings: &Settings, report: &mut Report, site: &Site) -> Result<()> 
         Ok(began.elapsed().as_secs_f64())
     };
     let (mut by_function, mut plain) = (Vec::new(), Vec::new());
-    for _ in 0..settings.rounds {
+    for _ in 0..settings.rounds() {
         plain.push(count("c.age + 0 >= 45")?);
         by_function.push(count("udf.isOld(c.age)")?);
     }
@@ -120,7 +125,7 @@ fn beside(settings: &Settings, report: &mut Report, site: &Site, container: &Con
     let plan = Plan { address: container.address, connections: READERS, time: settings.round() };
     let reads = Reads::of_loaded(container, ITEMS, ITEMS);
     let (mut idle, mut busy) = (Rounds::default(), Rounds::default());
-    for _ in 0..settings.rounds {
+    for _ in 0..settings.rounds() {
         idle.add(&site.measure(plan, reads.clone())?);
         let done = Arc::new(AtomicBool::new(false));
         let caller = call_busy(site, &done);
@@ -151,28 +156,29 @@ fn call_busy(site: &Site, done: &Arc<AtomicBool>) -> thread::JoinHandle<Result<(
     })
 }
 
+/// What a post does.
 #[derive(Clone, Copy)]
-enum Kind {
+pub enum PostsOf {
     Batch,
     Make,
     Empty,
 }
 
 /// Calls and batches, each in a logical partition of its own.
-struct Posts {
+pub struct Posts {
     head: Vec<u8>,
-    kind: Kind,
+    kind: PostsOf,
     round: u64,
     next: u64,
     body: String,
 }
 
 impl Posts {
-    fn new(container: &Container, kind: Kind, round: u64) -> Posts {
+    pub fn new(container: &Container, kind: PostsOf, round: u64) -> Posts {
         let below = match kind {
-            Kind::Batch => "docs",
-            Kind::Make => "sprocs/make",
-            Kind::Empty => "sprocs/empty",
+            PostsOf::Batch => "docs",
+            PostsOf::Make => "sprocs/make",
+            PostsOf::Empty => "sprocs/empty",
         };
         let path = format!("/dbs/{DATABASE}/colls/{NAME}/{below}");
         let (signer, mut head) = (Signer::new(EMULATOR_KEY), Vec::new());
@@ -185,7 +191,7 @@ impl Posts {
             signer.date(),
         )
         .expect("writing to memory does not fail");
-        if matches!(kind, Kind::Batch) {
+        if matches!(kind, PostsOf::Batch) {
             head.extend_from_slice(
                 b"x-ms-cosmos-is-batch-request: True\r\nx-ms-cosmos-batch-atomic: True\r\nprefer: return=minimal\r\n",
             );
@@ -197,11 +203,11 @@ impl Posts {
         use std::fmt::Write as _;
         self.body.clear();
         match self.kind {
-            Kind::Empty => self.body.push_str("[]"),
-            Kind::Make => {
+            PostsOf::Empty => self.body.push_str("[]"),
+            PostsOf::Make => {
                 write!(self.body, "[\"{key}\",{ITEMS_PER_CALL}]").expect("writing to memory does not fail");
             }
-            Kind::Batch => {
+            PostsOf::Batch => {
                 for number in 1..=ITEMS_PER_CALL {
                     self.body.push(if number == 1 { '[' } else { ',' });
                     write!(

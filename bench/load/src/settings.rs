@@ -13,12 +13,15 @@ pub struct Settings {
     /// The sections to run; all when none is named.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub only: Vec<Section>,
-    /// Items to grow the database to in the last section.
-    #[arg(long, default_value_t = 1_000_000)]
-    pub items: u64,
-    /// Items that queries run over.
-    #[arg(long, default_value_t = 1_000_000)]
-    pub query_items: u64,
+    /// Another build of the server. Every section then runs both in turns, and the older one against itself.
+    #[arg(long, value_name = "BINARY")]
+    pub before: Option<PathBuf>,
+    /// Items to grow the database to; a million, or 200,000 with --before.
+    #[arg(long)]
+    items: Option<u64>,
+    /// Items that queries run over; a million, or 100,000 with --before.
+    #[arg(long)]
+    query_items: Option<u64>,
     /// Containers of the larger start.
     #[arg(long, default_value_t = 200)]
     pub containers: u32,
@@ -26,12 +29,12 @@ pub struct Settings {
     #[arg(long, default_value_t = 1.0)]
     pub split_gib: f64,
 
-    /// Seconds of each round of load.
-    #[arg(long, default_value_t = 4.0)]
-    pub seconds: f64,
-    /// Rounds of each side of a comparison.
-    #[arg(long, default_value_t = 3)]
-    pub rounds: usize,
+    /// Seconds of each round of load; 4, or a half with --before.
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Rounds of each side of a comparison; 3, or 24 (at least 9) with --before.
+    #[arg(long)]
+    rounds: Option<usize>,
     /// The server's binary.
     #[arg(long, env = "ORRERY_BIN", default_value = "target/release/orrery")]
     pub server: PathBuf,
@@ -70,6 +73,23 @@ impl Settings {
     }
 
     pub fn round(&self) -> Duration {
-        Duration::from_secs_f64(self.seconds)
+        Duration::from_secs_f64(self.seconds.unwrap_or_else(|| self.usually(4.0, 0.5)))
+    }
+
+    pub fn rounds(&self) -> usize {
+        self.rounds.unwrap_or_else(|| self.usually(3, 24))
+    }
+
+    pub fn items(&self) -> u64 {
+        self.items.unwrap_or_else(|| self.usually(1_000_000, 200_000))
+    }
+
+    pub fn query_items(&self) -> u64 {
+        self.query_items.unwrap_or_else(|| self.usually(1_000_000, 100_000))
+    }
+
+    /// Two builds are compared in many short turns rather than in a few long ones.
+    fn usually<T>(&self, alone: T, with_another: T) -> T {
+        if self.before.is_some() { with_another } else { alone }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::load::{self, Outcome, Plan, Source};
-use crate::machine;
+use crate::machine::{self, Threads};
 use crate::requests::{Batches, Container};
 
 pub const DATABASE: &str = "bench";
@@ -198,9 +198,9 @@ impl Site {
 
 /// Runs a load against a process and looks at what it used.
 pub fn measure(process: u32, plan: Plan, source: impl Source + 'static) -> Result<Measured> {
-    let before = machine::processor_seconds(process);
+    let before = Threads::of(process);
     let outcome = load::run(plan, source)?;
-    let used = machine::processor_seconds(process) - before;
+    let used = before.seconds_since();
     let server_micros = used * 1e6 / outcome.requests.max(1) as f64;
     Ok(Measured { outcome, server_micros })
 }

@@ -14,8 +14,8 @@ use crate::postgres::Postgres;
 use crate::report::{Line, Report, Wanted};
 use crate::settings::Settings;
 
-struct Heavy {
-    name: &'static str,
+pub struct Heavy {
+    pub name: &'static str,
     query: &'static str,
     peer: &'static str,
     /// Whether the figure of interest is how fast items are looked at.
@@ -23,7 +23,7 @@ struct Heavy {
 }
 
 /// The queries as partitions get them: rewritten where clients merge.
-const HEAVY: [Heavy; 3] = [
+pub const HEAVY: [Heavy; 3] = [
     Heavy {
         name: "COUNT over all",
         query: "SELECT VALUE [{\"item\": COUNT(1)}] FROM c",
@@ -60,8 +60,8 @@ pub fn run(
 ) -> Result<()> {
     for heavy in &HEAVY {
         let (mut ours, mut theirs) = (Times::default(), Times::default());
-        for _ in 0..settings.rounds {
-            sweep(target, heavy.query, &mut ours)?;
+        for _ in 0..settings.rounds() {
+            sweep(target, heavy, &mut ours)?;
             if let Some(peer) = peer {
                 theirs.elapsed.push(peer.time_statement(heavy.peer)?.as_secs_f64());
             }
@@ -93,18 +93,27 @@ fn show(report: &mut Report, heavy: &Heavy, target: &Target<'_>, ours: &Times, t
     report.add(line);
 }
 
-/// Asks all ranges at once and waits for the last of them.
-fn sweep(target: &Target<'_>, query: &str, times: &mut Times) -> Result<()> {
+impl Heavy {
+    /// Asks all ranges at once and waits for the last of them.
+    pub fn ask(&self, target: &Target<'_>) -> Result<()> {
+        thread::scope(|scope| {
+            let asked: Vec<_> = target
+                .ranges
+                .iter()
+                .map(|range| scope.spawn(move || drain(target, self.query, range)))
+                .collect();
+            for answer in asked {
+                answer.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn sweep(target: &Target<'_>, heavy: &Heavy, times: &mut Times) -> Result<()> {
     let processor = machine::processor_seconds(target.site.id());
     let began = Instant::now();
-    thread::scope(|scope| {
-        let asked: Vec<_> =
-            target.ranges.iter().map(|range| scope.spawn(move || drain(target, query, range))).collect();
-        for answer in asked {
-            answer.join().map_err(|_| anyhow::anyhow!("a client panicked"))??;
-        }
-        anyhow::Ok(())
-    })?;
+    heavy.ask(target)?;
     times.elapsed.push(began.elapsed().as_secs_f64());
     times.processor.push(machine::processor_seconds(target.site.id()) - processor);
     Ok(())

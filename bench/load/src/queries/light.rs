@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use orrery_testkit::{Client, EMULATOR_KEY, Signer};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{CLIENTS, Target};
 use crate::item;
-use crate::load::Source;
+use crate::load::{Plan, Source};
 use crate::postgres::Postgres;
 use crate::settings::Settings;
 use crate::site::Measured;
@@ -83,11 +84,16 @@ impl Kind {
         }
     }
 
-    pub fn measure(self, settings: &Settings, target: &Target<'_>) -> Result<Measured> {
+    /// Its requests, made beforehand.
+    pub fn source(self, target: &Target<'_>) -> Asked {
+        Asked { requests: Rc::new(self.requests(target)), turn: 0 }
+    }
+
+    pub fn measure(self, time: Duration, target: &Target<'_>, asked: Asked) -> Result<Measured> {
         let is_one = self.is_lookup() || self.is_merged_by_server;
         let parts = if is_one { 1 } else { target.ranges.len() as u64 };
-        let source = Asked { requests: Rc::new(self.requests(target)), turn: 0 };
-        let mut measured = target.site.measure(target.plan(settings), source)?;
+        let plan = Plan { address: target.container.address, connections: CLIENTS, time };
+        let mut measured = target.site.measure(plan, asked)?;
         measured.outcome.requests /= parts;
         measured.server_micros *= parts as f64;
         Ok(measured)
@@ -205,7 +211,8 @@ pub fn loaded_for_a_page(target: &Target<'_>) -> Result<f64> {
 }
 
 /// Requests made beforehand, sent in their order, so that the parts of one query stay together.
-struct Asked {
+#[derive(Clone)]
+pub struct Asked {
     requests: Rc<Vec<Vec<u8>>>,
     turn: usize,
 }

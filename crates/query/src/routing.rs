@@ -207,7 +207,7 @@ impl Analysis<'_> {
     fn call(&self, expr: &Expr, name: &str, arguments: &[Expr], alias: &str) -> Keys {
         let path = |i: usize| arguments.get(i).and_then(|argument| self.path(argument, alias));
         match name.to_ascii_uppercase().as_str() {
-            "IS_BOOL" => path(0).map_or(Keys::All, |path| {
+            "IS_BOOL" | "IS_BOOLEAN" => path(0).map_or(Keys::All, |path| {
                 let yes = self.point(path, KeyComponent::Bool(true));
                 yes.or(self.point(path, KeyComponent::Bool(false)))
             }),

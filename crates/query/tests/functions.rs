@@ -138,6 +138,7 @@ const NAMES: &[(&str, usize)] = &[
     ("YEAR", 1),
     ("IS_ARRAY", 1),
     ("IS_BOOL", 1),
+    ("IS_BOOLEAN", 1),
     ("IS_DEFINED", 1),
     ("IS_FINITE_NUMBER", 1),
     ("IS_INTEGER", 1),

@@ -325,7 +325,7 @@ impl<'i> Analysis<'i> {
         let span = match name {
             "IS_DEFINED" => Span::defined(),
             "IS_NULL" => Span::of_kind(Kind::Null),
-            "IS_BOOL" => Span::of_kind(Kind::Bool),
+            "IS_BOOL" | "IS_BOOLEAN" => Span::of_kind(Kind::Bool),
             "IS_NUMBER" | "IS_INTEGER" | "IS_FINITE_NUMBER" => Span::of_kind(Kind::Number),
             "IS_STRING" => Span::of_kind(Kind::String),
             "IS_ARRAY" => Span::of_kind(Kind::Array),

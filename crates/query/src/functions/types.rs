@@ -3,9 +3,10 @@
 use super::{Function, function};
 use crate::value::{Kind, Val};
 
-pub(super) static FUNCTIONS: [Function; 10] = [
+pub(super) static FUNCTIONS: [Function; 11] = [
     function("IS_ARRAY", 1, 1, |args| Some(Val::Bool(args.get(0).kind() == Kind::Array))),
     function("IS_BOOL", 1, 1, |args| Some(Val::Bool(args.get(0).kind() == Kind::Bool))),
+    function("IS_BOOLEAN", 1, 1, |args| Some(Val::Bool(args.get(0).kind() == Kind::Bool))),
     function("IS_DEFINED", 1, 1, |args| Some(Val::Bool(args.get(0).kind() != Kind::Undefined))),
     function("IS_FINITE_NUMBER", 1, 1, |args| Some(Val::Bool(args.num(0).is_some_and(f64::is_finite)))),
     function("IS_INTEGER", 1, 1, |args| Some(Val::Bool(args.int(0).is_some()))),

@@ -42,7 +42,6 @@ fn canonical_text_has_every_operator_in_parentheses() {
     check("SELECT VALUE [1.5, 1e3, .25, 'a\\u00e9\\n']", "SELECT VALUE [1.5, 1000, 0.25, \"aé\\n\"]");
     check("SELECT VALUE x FROM (c) JOIN x IN (c.y['z'][0])", "SELECT VALUE x FROM c JOIN x IN c.y[\"z\"][0]");
     check("SELECT VALUE x FROM x IN ((SELECT c.y))", "SELECT VALUE x FROM x IN (SELECT c.y)");
-    check("SELECT TOP @n c.x y FROM c", &syntax_error(18, 19, "y"));
     check("SELECT * FROM c -- all of it\nWHERE /* only */ c.x", "SELECT * FROM c WHERE c.x");
 }
 
@@ -51,6 +50,24 @@ fn syntax_error(start: u32, end: u32, near: &str) -> String {
         "{{\"errors\":[{{\"severity\":\"Error\",\"location\":{{\"start\":{start},\"end\":{end}}},\
          \"code\":\"SC1001\",\"message\":\"Syntax error, incorrect syntax near '{near}'.\"}}]}}"
     )
+}
+
+#[test]
+fn aliases_need_no_as() {
+    check("SELECT c.id x FROM c", "SELECT c.id AS x FROM c");
+    check("SELECT TOP @n c.x y, c.z FROM c", "SELECT TOP @n c.x AS y, c.z FROM c");
+    check("SELECT COUNT(1) count, MAX(c.n) AS n FROM c", "SELECT COUNT(1) AS count, MAX(c.n) AS n FROM c");
+    check("SELECT c.a + 1 left, c['b'] last FROM c", "SELECT (c.a + 1) AS left, c[\"b\"] AS last FROM c");
+    check("SELECT VALUE c.id x FROM c", "SELECT VALUE c.id FROM c");
+    check("SELECT DISTINCT VALUE c.id AS x FROM c", "SELECT DISTINCT VALUE c.id FROM c");
+    check(
+        "SELECT ARRAY(SELECT VALUE t.x y FROM t IN c.l) l FROM c",
+        "SELECT ARRAY(SELECT VALUE t.x FROM t IN c.l) AS l FROM c",
+    );
+    check("SELECT c.x y z FROM c", &syntax_error(13, 14, "z"));
+    check("SELECT c.x from FROM c", &syntax_error(16, 20, "FROM"));
+    check("SELECT * y FROM c", &syntax_error(9, 10, "y"));
+    check("SELECT VALUE c.x AS FROM c", &syntax_error(20, 24, "FROM"));
 }
 
 #[test]

@@ -42,7 +42,10 @@ impl Parser<'_> {
         let spec = if self.take_symbol(Symbol::Star) {
             SelectSpec::Star(token.span)
         } else if self.take_keyword(Keyword::Value) {
-            SelectSpec::Value(Box::new(self.expression()?))
+            let value = self.expression()?;
+            // The row has no name to give, but clients write one.
+            self.alias()?;
+            SelectSpec::Value(Box::new(value))
         } else {
             let mut items = vec![self.select_item()?];
             while self.take_symbol(Symbol::Comma) {
@@ -55,8 +58,14 @@ impl Parser<'_> {
 
     fn select_item(&mut self) -> Result<SelectItem> {
         let expr = self.expression()?;
-        let alias = if self.take_keyword(Keyword::As) { Some(self.name()?) } else { None };
+        let alias = self.alias()?;
         Ok(SelectItem { expr, alias })
+    }
+
+    /// A name behind an expression, with AS or without.
+    fn alias(&mut self) -> Result<Option<String>> {
+        let is_there = self.take_keyword(Keyword::As) || lexer::is_name(self.token().kind);
+        is_there.then(|| self.name()).transpose()
     }
 
     fn count(&mut self, counted: Counted) -> Result<Count> {

@@ -279,3 +279,26 @@ fn ranges_of_hierarchical_keys_are_apart() {
     assert_eq!(many.len(), 2);
     assert!(many.contains(&whole[0]) && many.contains(&other[0]));
 }
+
+#[test]
+fn lists_and_sets_need_no_leave_of_the_client() {
+    // .NET carries them out and does not say so.
+    let features = Features::from_header("Aggregate, GroupBy, NonValueAggregate");
+    let def = definition(&["/pk"], PartitionKeyKind::Hash);
+    for text in [
+        "SELECT VALUE MAKELIST(c.x) FROM c",
+        "SELECT VALUE MAKESET(c.x) FROM c",
+        "SELECT c.g, MAKELIST(c.x) AS l FROM c GROUP BY c.g",
+    ] {
+        let plan = describe(text, &Parameters::new(), &def, &features);
+        assert!(plan.is_ok(), "{text}: {plan:?}");
+    }
+}
+
+#[test]
+fn is_boolean_is_is_bool() {
+    let text = "SELECT VALUE [IS_BOOLEAN(true), IS_BOOLEAN(false), is_boolean(1), IS_BOOLEAN(undefined)]";
+    let program = orrery_query::compile(text, &Parameters::new()).unwrap();
+    let rows = program.run_all([], &orrery_query::Context::at(0, 0)).unwrap();
+    assert_eq!(rows.iter().next(), Some(&b"[true,true,false,false]"[..]));
+}

@@ -40,12 +40,11 @@ impl Features {
 fn needed(info: &QueryInfo) -> Vec<&'static str> {
     let kinds =
         || info.aggregates.iter().copied().chain(info.group_by_aliases.iter().filter_map(|(_, kind)| *kind));
-    let listed = kinds().any(|kind| matches!(kind, AggregateKind::MakeList | AggregateKind::MakeSet));
+    // Lists and sets are not asked about: .NET carries them out and does not say so.
     [
         ("Aggregate", !info.aggregates.is_empty()),
         ("NonValueAggregate", info.group_by_expressions.is_empty() && !info.group_by_aliases.is_empty()),
         ("CountIf", kinds().any(|kind| kind == AggregateKind::CountIf)),
-        ("ListAndSetAggregate", listed),
         ("DCount", info.distinct_count.is_some()),
         ("Distinct", info.distinct != DistinctType::None),
         ("GroupBy", !info.group_by_expressions.is_empty()),

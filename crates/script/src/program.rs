@@ -1,7 +1,8 @@
 //! One script, checked.
 //!
-//! Scripts are stored as the text of one function: a declaration, an expression or an arrow. Some have helpers
-//! beside it or a semicolon behind it; then the first function declared at the top is the script.
+//! Scripts are stored as the text of one function: a declaration, an expression or an arrow. Some have semicolons and
+//! comments behind it, which are left out. Some have helpers beside it; then the first function declared at the top is
+//! the script.
 
 use crate::engine::{Engine, evaluate, own_frames};
 use crate::{Limits, ScriptError};
@@ -23,15 +24,7 @@ impl Program {
         }
         let file = file_name(id);
         let engine = Engine::new(limits)?;
-        let expression = format!("({source}\n)");
-        let text = match check(&engine, &file, &expression) {
-            Ok(()) => expression,
-            Err(first) => {
-                check(&engine, &file, &format!("(function(){{{source}\n}})")).map_err(|_| first.clone())?;
-                let name = first_declared(source).ok_or(ScriptError::NotAFunction)?;
-                format!("(function(){{{source}\n;return {name};}})()")
-            }
-        };
+        let text = function_text(&engine, &file, source)?;
         Ok(Program { file, text, source_bytes: source.len() })
     }
 
@@ -46,6 +39,20 @@ impl Program {
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
+}
+
+/// The text whose value is the function that the source has.
+fn function_text(engine: &Engine, file: &str, source: &str) -> Result<String, ScriptError> {
+    let expression = |end: usize| format!("({}\n)", &source[..end]);
+    let whole = expression(source.len());
+    let Err(first) = check(engine, file, &whole) else { return Ok(whole) };
+    let mut shorter = ends(source).map(expression);
+    if let Some(text) = shorter.find(|text| check(engine, file, text).is_ok()) {
+        return Ok(text);
+    }
+    check(engine, file, &format!("(function(){{{source}\n}})")).map_err(|_| first)?;
+    let name = first_declared(source).ok_or(ScriptError::NotAFunction)?;
+    Ok(format!("(function(){{{source}\n;return {name};}})()"))
 }
 
 fn file_name(id: &str) -> String {
@@ -75,6 +82,36 @@ fn check(engine: &Engine, file: &str, text: &str) -> Result<(), ScriptError> {
         }
         Err(ScriptError::Syntax(message))
     })
+}
+
+/// Where the function may end, if nothing but semicolons and comments stands behind it. Only the engine can tell a
+/// bracket in a comment from one of the function, so it is asked about the last few.
+fn ends(source: &str) -> impl Iterator<Item = usize> {
+    let is_trivia =
+        |end: &usize| *end < source.len() && trivia_length(&source[*end..]) == source.len() - *end;
+    let brackets = source.rmatch_indices(['}', ')']).map(|(at, _)| at + 1);
+    // An arrow may end in anything.
+    let semicolons = source.rmatch_indices(';').map(|(at, _)| at);
+    brackets.take(ENDS_TRIED).chain(semicolons.take(ENDS_TRIED)).filter(is_trivia)
+}
+
+/// How many ends of a function are tried, of each kind.
+const ENDS_TRIED: usize = 16;
+
+/// The length of the spaces, comments and semicolons that the text begins with.
+fn trivia_length(text: &str) -> usize {
+    let mut at = 0;
+    while let Some(next) = text[at..].chars().next() {
+        let rest = &text[at..];
+        at += match next {
+            _ if rest.starts_with("//") => until(rest, "\n"),
+            _ if rest.starts_with("/*") => 2 + until(&rest[2..], "*/"),
+            ';' => 1,
+            space if space.is_whitespace() => space.len_utf8(),
+            _ => break,
+        };
+    }
+    at
 }
 
 /// The name of the first function declared outside of all brackets, strings and comments.
@@ -168,6 +205,13 @@ mod tests {
             "(function () { })",
             "// said before\nfunction f() { } // said after",
             "function f() { };",
+            "function () { };",
+            "function () { } ; ; // said after",
+            "/* before; */ function () { return '};' } /* between */ ;\n\n// } after\n/* the end; */\n",
+            "function () { return /[\"';]/.test('a') };  ",
+            "() => 1; // one",
+            "async x => { await x };",
+            "(function () { });",
             "function f() { return g() } function g() { }",
             "'use strict'; const two = 2; function f() { return two }",
         ] {

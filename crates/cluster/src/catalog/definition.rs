@@ -237,7 +237,7 @@ fn key_paths(key: &Object, kind: PartitionKeyKind) -> Result<Vec<Path>> {
 fn key_version(key: &mut Object, kind: PartitionKeyKind) -> Result<PartitionKeyVersion> {
     let version = match key.get("version") {
         None | Some(Value::Null) => None,
-        Some(value) => Some(value.as_u64().filter(|version| matches!(version, 1 | 2)).ok_or_else(|| {
+        Some(value) => Some(version_number(value).ok_or_else(|| {
             Error::invalid(format!(
                 "The 'version' value '{value}' specified in the partition key definition is invalid."
             ))
@@ -252,12 +252,28 @@ fn key_version(key: &mut Object, kind: PartitionKeyKind) -> Result<PartitionKeyV
             key.insert(String::from("version"), Value::from(2));
             Ok(PartitionKeyVersion::V2)
         }
-        (_, Some(2)) => Ok(PartitionKeyVersion::V2),
-        (_, Some(_)) => Ok(PartitionKeyVersion::V1),
+        (_, Some(2)) => {
+            key.insert(String::from("version"), Value::from(2));
+            Ok(PartitionKeyVersion::V2)
+        }
+        (_, Some(_)) => {
+            key.insert(String::from("version"), Value::from(1));
+            Ok(PartitionKeyVersion::V1)
+        }
         (_, None) => {
             key.remove("version");
             Ok(PartitionKeyVersion::V1)
         }
+    }
+}
+
+/// Java gives versions their names.
+fn version_number(value: &Value) -> Option<u64> {
+    match value.as_str() {
+        Some(name) if name.eq_ignore_ascii_case("V1") => Some(1),
+        Some(name) if name.eq_ignore_ascii_case("V2") => Some(2),
+        Some(_) => None,
+        None => value.as_u64().filter(|version| matches!(version, 1 | 2)),
     }
 }
 

@@ -59,9 +59,13 @@ async fn create(call: &Call<'_>, database: &Arc<Database>, body: &[u8]) -> Resul
     let definition = ContainerDefinition::parse(&doc)?;
     let throughput = throughput::requested(call)?;
     let container = call.db.create_container(database.resource.rid, definition, throughput).await?;
-    Ok(written(call, &container, StatusCode::CREATED)
+    let reply = written(call, &container, StatusCode::CREATED)
         .header(names::COLLECTION_PARTITION_INDEX, HeaderValue::from_static("0"))
-        .header(names::COLLECTION_SERVICE_INDEX, HeaderValue::from_static("0")))
+        .header(names::COLLECTION_SERVICE_INDEX, HeaderValue::from_static("0"));
+    let catalog = call.db.catalog();
+    let has_offer = |target| catalog.offer_of(target).is_some();
+    let shares = has_offer(database.resource.rid) && !has_offer(container.resource.rid);
+    Ok(if shares { reply.header(names::SHARE_THROUGHPUT, HeaderValue::from_static("true")) } else { reply })
 }
 
 async fn replace(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {

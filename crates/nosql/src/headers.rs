@@ -486,6 +486,7 @@ pub(crate) mod names {
         RETRY_AFTER_MS = "x-ms-retry-after-ms";
         SCHEMA_VERSION = "x-ms-schemaversion";
         SCRIPT_LOG_RESULTS = "x-ms-documentdb-script-log-results";
+        SHARE_THROUGHPUT = "x-ms-share-throughput";
         SERVICE_VERSION = "x-ms-serviceversion";
         SESSION_TOKEN = "x-ms-session-token";
         SUBSTATUS = "x-ms-substatus";

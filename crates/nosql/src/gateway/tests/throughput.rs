@@ -246,3 +246,19 @@ impl Server {
         db.replace_throughput_settings(rid, settings).await.expect("settings are accepted");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_shares_throughput_says_so_when_it_is_made() {
+    let server = Server::start(false);
+    const SHARED: &str = "x-ms-share-throughput";
+    let throughput = ("x-ms-offer-throughput", "20000");
+    server.send("POST", "/dbs", &[throughput], &json!({"id": "shared"})).await.expect(201);
+    server.post("/dbs", json!({"id": "alone"})).await.expect(201);
+    let shares = server.post("/dbs/shared/colls", super::container("a")).await.expect(201);
+    assert_eq!(shares.header(SHARED), "true");
+    let own = ("x-ms-offer-throughput", "400");
+    let owns = server.send("POST", "/dbs/shared/colls", &[own], &super::container("b")).await.expect(201);
+    assert_eq!(owns.header(SHARED), "");
+    let alone = server.post("/dbs/alone/colls", super::container("a")).await.expect(201);
+    assert_eq!(alone.header(SHARED), "");
+}

@@ -96,7 +96,7 @@ pub(crate) struct RequestHeaders<'a> {
     pub explain_charge: bool,
 }
 
-/// `x-ms-max-item-count`: -1 or none leaves the choice to the server.
+/// `x-ms-max-item-count`: -1, 0 or none leaves the choice to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MaxItemCount {
     #[default]
@@ -330,7 +330,8 @@ impl<'a> RequestHeaders<'a> {
             "offer-throughput" => keep(&mut self.offer_throughput, name, raw),
             "max-item-count" => {
                 self.max_item_count = match number::<i64>(name, raw)? {
-                    -1 => MaxItemCount::Server,
+                    // No page can be empty and be followed by others, so nothing is asked for.
+                    -1 | 0 => MaxItemCount::Server,
                     count @ 1.. => MaxItemCount::AtMost(u32::try_from(count).unwrap_or(u32::MAX)),
                     _ => return Err(invalid(name, text(name, raw)?)),
                 };

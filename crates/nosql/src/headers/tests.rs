@@ -46,12 +46,12 @@ fn types_that_name_queries_are_read_in_any_case() {
 }
 
 #[test]
-fn page_sizes_are_minus_one_or_positive() {
+fn page_sizes_are_positive_or_left_to_the_server() {
     for (value, expected) in [
         ("-1", Some(MaxItemCount::Server)),
+        ("0", Some(MaxItemCount::Server)),
         ("1", Some(MaxItemCount::AtMost(1))),
         ("99999999999", Some(MaxItemCount::AtMost(u32::MAX))),
-        ("0", None),
         ("-2", None),
         ("ten", None),
         ("1.5", None),

@@ -83,12 +83,22 @@ fn start(headers: &RequestHeaders<'_>) -> Result<ChangesFrom, Refusal> {
             Refusal::bad_request("The continuation of the change feed in If-None-Match is invalid.")
         }),
         (None, Some(time)) => {
-            let time = httpdate::parse_http_date(time)
-                .map_err(|_| Refusal::bad_request("The time in If-Modified-Since is invalid."))?;
+            let time = parse_time(time)
+                .ok_or_else(|| Refusal::bad_request("The time in If-Modified-Since is invalid."))?;
             let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             Ok(ChangesFrom::Time(since.as_secs() * TICKS_PER_SECOND))
         }
         (None, None) => Ok(ChangesFrom::Beginning),
+    }
+}
+
+/// A time as HTTP writes it. Go names the zone by its other name.
+fn parse_time(text: &str) -> Option<std::time::SystemTime> {
+    let text = text.trim();
+    let utc = ["UTC", "+0000"].into_iter().find_map(|zone| text.strip_suffix(zone));
+    match utc {
+        Some(time) => httpdate::parse_http_date(&format!("{time}GMT")).ok(),
+        None => httpdate::parse_http_date(text).ok(),
     }
 }
 
@@ -177,6 +187,10 @@ mod tests {
             (RequestHeaders { if_none_match: Some("\"12.3\""), ..none() }, Some(inside)),
             (RequestHeaders { if_none_match: etag, if_modified_since: time, ..none() }, Some(after)),
             (RequestHeaders { if_modified_since: time, ..none() }, Some(ChangesFrom::Time(100_000_000))),
+            (
+                RequestHeaders { if_modified_since: Some("Thu, 01 Jan 1970 00:00:10 UTC"), ..none() },
+                Some(ChangesFrom::Time(100_000_000)),
+            ),
             (RequestHeaders { if_none_match: Some("x"), ..none() }, None),
             (RequestHeaders { if_none_match: Some("-1"), ..none() }, None),
             (RequestHeaders { if_none_match: Some("1.70000"), ..none() }, None),

@@ -19,6 +19,7 @@ mod value;
 pub use builder::DocBuilder;
 pub use epk::{Epk, EpkRange, boundaries, boundary_between, divide, epk, prefix_range};
 pub use format::{Doc, DocRef, FormatError};
+pub use murmur3::murmur3_128;
 pub use partition_key::{
     KeyComponent, PartitionKey, PartitionKeyDef, PartitionKeyError, PartitionKeyKind, PartitionKeyVersion,
 };

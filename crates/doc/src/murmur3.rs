@@ -1,5 +1,5 @@
 //! MurmurHash3 in the two variants that place partition keys: 32 bits for version 1 keys and 128 bits
-//! (the variant for 64-bit machines) for version 2. Both with seed 0.
+//! (the variant for 64-bit machines) for version 2, both with seed 0. The latter also hashes values, with seeds.
 
 pub(crate) fn x86_32(data: &[u8]) -> u32 {
     const C1: u32 = 0xcc9e_2d51;
@@ -25,14 +25,23 @@ pub(crate) fn x86_32(data: &[u8]) -> u32 {
     hash ^ hash >> 16
 }
 
+/// The hash of 128 bits, the first half in the low bits, as is that of the seed.
+pub fn murmur3_128(data: &[u8], seed: u128) -> u128 {
+    let (h1, h2) = x64_128_from(data, seed as u64, (seed >> 64) as u64);
+    u128::from(h2) << 64 | u128::from(h1)
+}
+
 /// The two halves, first half first.
 pub(crate) fn x64_128(data: &[u8]) -> (u64, u64) {
+    x64_128_from(data, 0, 0)
+}
+
+fn x64_128_from(data: &[u8], mut h1: u64, mut h2: u64) -> (u64, u64) {
     const C1: u64 = 0x87c3_7b91_1142_53d5;
     const C2: u64 = 0x4cf5_ad43_2745_937f;
     let scramble1 = |k: u64| k.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2);
     let scramble2 = |k: u64| k.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1);
 
-    let (mut h1, mut h2) = (0u64, 0u64);
     let (blocks, tail) = data.as_chunks::<16>();
     for block in blocks {
         let (k1, k2) = halves(block);

@@ -21,6 +21,7 @@ mod program;
 mod routing;
 mod row;
 mod run;
+mod sort_key;
 mod steward;
 mod token;
 mod value;

@@ -137,7 +137,13 @@ fn extreme(visit: &mut Visit<'_>, run: &mut dyn Feed, filter: &Proposal, end: &E
     }
     let (scalars, containers) = split(&ranges);
     let backward = end.direction == Direction::Descending;
-    feed_first(visit, run, reader.ordered(path_hash, &[false], &containers, None, false))?;
+    // One array or object is enough to make the answer undefined.
+    let mut containers = reader.ordered(path_hash, &[false], &containers, None, false);
+    if let Some(entry) = visit.tally.looking_up(|| containers.next_entry()).map_err(stored)? {
+        let item = visit.tally.loading(|| visit.view.loader().load(entry.place())).map_err(stored)?;
+        visit.tally.loaded(&item);
+        run.feed_extreme(&item)?;
+    }
     feed_first(visit, run, reader.ordered(path_hash, &[false], &scalars, None, backward))?;
     visit.count_entries(&reader);
     visit.note.method = Method::Extreme;

@@ -228,8 +228,8 @@ fn bound_token(token: Option<String>, limit_kb: Option<u32>) -> Result<Option<St
         None if token.len() <= CONTINUATION_BYTES_MAX => Ok(Some(token)),
         None => Err(Refusal::bad_request(format!(
             "The continuation token of this page would have {} bytes, more than the {CONTINUATION_BYTES_MAX} that \
-             clients accept, because the query orders by large arrays or objects. Ask for larger pages or order by \
-             something shorter.",
+             clients accept, because of what the query orders by. Ask for larger pages or order by something \
+             shorter.",
             token.len()
         ))),
     }

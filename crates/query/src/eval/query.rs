@@ -8,6 +8,7 @@ use crate::error::{QueryError, Result};
 use crate::limits;
 use crate::program::{CollectionNode, Level, SourceNode};
 use crate::run::{Groups, compare};
+use crate::sort_key::sort_key;
 use crate::value::Val;
 
 /// What a visitor of rows says after each row.
@@ -139,7 +140,7 @@ fn ordered<'a>(level: &'a Level, env: &mut Env<'a, '_>) -> Result<Vec<Val<'a>>> 
         if !value.is_undefined() {
             let mut keys = Vec::with_capacity(level.order_by.len());
             for (node, _) in &level.order_by {
-                keys.push(node.eval(env)?);
+                keys.push(sort_key(node.eval(env)?));
             }
             env.sorts(&keys)?;
             env.live.add(size_of_val(keys.as_slice()) + limits::ALLOCATION_BYTES)?;

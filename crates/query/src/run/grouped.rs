@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::eval::{Context, Env, drop_doubles, expand_and_forget};
 use crate::limits;
 use crate::program::{Grouping, Level};
+use crate::sort_key::sort_key;
 use crate::value::Val;
 
 pub(super) struct Grouped<'x> {
@@ -80,7 +81,7 @@ impl Groups<'_> {
             }
             let mut order = Vec::with_capacity(level.order_by.len());
             for (node, _) in &level.order_by {
-                order.push(node.eval(env)?);
+                order.push(sort_key(node.eval(env)?));
             }
             // The row, its order and the list of both, which doubles when it grows.
             let row_bytes = 2 * size_of::<(Vec<Val<'_>>, Val<'_>)>() + limits::ALLOCATION_BYTES;

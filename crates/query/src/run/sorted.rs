@@ -20,6 +20,7 @@ use crate::eval::{Context, Env, SEEN_BYTES, expand, expand_and_forget};
 use crate::limits;
 use crate::program::Level;
 use crate::row::Row;
+use crate::sort_key::sort_key;
 use crate::steward::Held;
 use crate::value::Val;
 
@@ -123,7 +124,7 @@ impl<'x> Sorted<'x> {
             row_of_item += 1;
             keys.clear();
             for (node, _) in &level.order_by {
-                keys.push(node.eval(env)?);
+                keys.push(sort_key(node.eval(env)?));
             }
             env.sorts(&keys)?;
             // Most rows of most pages end here: nothing of them is copied, and SELECT is not asked.
@@ -332,7 +333,7 @@ impl Program {
             if number < row_of_item {
                 return Ok(ControlFlow::Continue(()));
             }
-            let keys = level.order_by.iter().map(|(node, _)| node.eval(env)?.keep());
+            let keys = level.order_by.iter().map(|(node, _)| sort_key(node.eval(env)?).keep());
             found = Some(keys.collect::<Result<Vec<_>>>()?);
             Ok(ControlFlow::Break(()))
         })?;

@@ -6,6 +6,7 @@ use super::reader::{HEAD_BYTES, IndexReader, no_term};
 use super::term::{TermLength, measure};
 use super::{OpResult, TermRange};
 use crate::engine::Keys;
+use crate::indexing::term_len;
 use crate::keys;
 use crate::view::damaged;
 
@@ -29,17 +30,38 @@ pub struct OrderedCursor<'r> {
 pub struct OrderedEntry {
     key: Bytes,
     terms: TermLength,
+    /// How many bytes of the terms say where the entry comes in the order of values.
+    run_bytes: usize,
+}
+
+/// The first bytes of the terms of arrays and objects.
+const CONTAINERS: std::ops::Range<u8> = 0x70..0x90;
+
+/// How many bytes of the terms are in the order of values. Arrays are ordered by their hash, and objects too, but their
+/// terms begin with what is in them: of such a term only the type counts, and what follows it does not.
+fn ordered_bytes(terms: &[u8], parts: &[bool]) -> Option<usize> {
+    let mut length = 0;
+    for &turned in parts {
+        let Some(&first) = terms.get(length) else { break };
+        if CONTAINERS.contains(&if turned { !first } else { first }) {
+            return Some(length + 1);
+        }
+        // Most indexes have one part, whose length is known.
+        length += if parts.len() == 1 { terms.len() } else { term_len(&terms[length..], turned)?.0 };
+    }
+    Some(length)
 }
 
 impl OrderedEntry {
-    /// The bytes of the term, or of all terms of a composite entry. Entries with the same make a run.
+    /// The bytes of the term, or of all terms of a composite entry. Entries with the same make a run. All arrays are one
+    /// run, and all objects.
     pub fn run(&self) -> &[u8] {
-        &self.key[HEAD_BYTES..HEAD_BYTES + self.terms.bytes]
+        &self.key[HEAD_BYTES..HEAD_BYTES + self.run_bytes]
     }
 
     /// Whether different values may share this run.
     pub fn is_cut(&self) -> bool {
-        self.terms.cut
+        self.terms.cut || self.run_bytes < self.terms.bytes
     }
 
     pub fn place(&self) -> &[u8] {
@@ -100,7 +122,8 @@ impl<'r> OrderedCursor<'r> {
             };
             self.reader.touched(1);
             let terms = measure(&key[HEAD_BYTES..], &self.parts).ok_or_else(no_term)?;
-            let entry = OrderedEntry { key, terms };
+            let run_bytes = ordered_bytes(&key[HEAD_BYTES..HEAD_BYTES + terms.bytes], &self.parts);
+            let entry = OrderedEntry { key, terms, run_bytes: run_bytes.ok_or_else(no_term)? };
             if self.reader.scope().contains(entry.place()) {
                 self.missed = 0;
                 return Ok(Some(entry));

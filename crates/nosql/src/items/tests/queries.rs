@@ -161,12 +161,9 @@ async fn tokens_keep_within_what_the_client_asks_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_no_header_can_carry_is_refused() {
+async fn tokens_of_large_arrays_are_short() {
     let world = long_values(|text| format!("[\"{text}\"]")).await;
     let text = "SELECT VALUE c.id FROM c ORDER BY c.long";
-    let refused = world.query(&[(KEY, "[1]"), (COUNT, "1")], text).await;
-    assert_eq!(refused.status, 400);
-    assert!(refused.body.contains("orders by large arrays or objects"), "{}", refused.body);
     let whole = world.query(&[(KEY, "[1]")], text).await;
     assert!(whole.body.contains("[\"0\",\"1\",\"2\"]"), "{}", whole.body);
 }

@@ -1,15 +1,30 @@
 //! A query as clients send it: `{"query":"SELECT ...","parameters":[{"name":"@a","value":1}]}`.
+//!
+//! A client that goes on with an ORDER BY over many partitions adds a `resumeFilter`: which rows it has already. What
+//! else a body may say is not known, and could be about the rows as well: it is refused, by its name.
 
+use orrery_cluster::Rid;
 use orrery_cluster::limits::JSON_DEPTH_MAX;
-use orrery_doc::{Value, json};
-use orrery_query::Parameters;
+use orrery_doc::{Doc, Value, json};
+use orrery_query::{Parameters, ResumePoint};
 
 use crate::errors::Refusal;
 
 pub(crate) struct QuerySpec {
     pub text: String,
     pub parameters: Parameters,
+    pub resume: Option<ResumeFilter>,
 }
+
+/// `{"value": [...], "rid": "...", "exclude": false}`
+pub(crate) struct ResumeFilter {
+    body: Doc,
+}
+
+/// What a query body may have. How .NET's LINQ writes its queries says nothing to us.
+const MEMBERS: [&str; 4] = ["query", "parameters", RESUME, "clientQLCompatibilityLevel"];
+const RESUME: &str = "resumeFilter";
+const RESUME_MEMBERS: [&str; 3] = ["value", "rid", "exclude"];
 
 impl QuerySpec {
     /// Old clients send the text alone, as one JSON string.
@@ -21,11 +36,59 @@ impl QuerySpec {
             Value::Str(text) => text,
             root => root.get("query").as_str().unwrap_or_default(),
         };
+        check_members(doc.root(), &MEMBERS, "the query request")?;
         if text.trim().is_empty() {
             return Err(Refusal::bad_request("The query request has no query text."));
         }
         let parameters = Parameters::from_value(doc.root().get("parameters"))?;
-        Ok(QuerySpec { text: text.to_owned(), parameters })
+        let text = text.to_owned();
+        let resume = match doc.root().get(RESUME) {
+            Value::Undefined | Value::Null => None,
+            _ => Some(ResumeFilter { body: doc }),
+        };
+        Ok(QuerySpec { text, parameters, resume })
+    }
+}
+
+impl ResumeFilter {
+    /// The point of the order that the filter names, in a container that has this RID.
+    pub fn point(&self, container: Rid) -> Result<ResumePoint, Refusal> {
+        let filter = self.body.root().get(RESUME);
+        let wrong = |reason: &str| {
+            Refusal::bad_request(format!("The resume filter of the query is invalid: {reason}."))
+        };
+        if filter.as_object().is_none() {
+            return Err(wrong("it must be an object"));
+        }
+        check_members(filter, &RESUME_MEMBERS, "the resume filter of the query")?;
+        let exclude = match filter.get("exclude") {
+            Value::Undefined | Value::Null => false,
+            Value::Bool(exclude) => exclude,
+            _ => return Err(wrong("'exclude' must be true or false")),
+        };
+        let place = match filter.get("rid") {
+            Value::Undefined | Value::Null => None,
+            Value::Str(text) => {
+                let rid = Rid::parse(text).filter(|rid| rid.container_part() == Some(container));
+                let number = rid.and_then(|rid| rid.child_number());
+                Some(number.ok_or_else(|| wrong("'rid' must be that of an item of the container"))?)
+            }
+            _ => return Err(wrong("'rid' must be a text")),
+        };
+        let place = place.map(|number| number.to_be_bytes().to_vec());
+        Ok(ResumePoint::new(filter.get("value"), place, exclude)?)
+    }
+}
+
+/// What is not understood must not be passed over: it could be about which rows are wanted.
+fn check_members(value: Value<'_>, known: &[&str], what: &str) -> Result<(), Refusal> {
+    let Some(object) = value.as_object() else { return Ok(()) };
+    match object.iter().find(|(name, _)| !known.contains(name)) {
+        Some((name, _)) => {
+            let shown: String = name.chars().take(64).collect();
+            Err(Refusal::bad_request(format!("The member '{shown}' of {what} is not supported.")))
+        }
+        None => Ok(()),
     }
 }
 

@@ -31,6 +31,9 @@ pub(crate) fn serve(
         None => 0,
     };
     let spec = QuerySpec::parse(body)?;
+    if spec.resume.is_some() {
+        return Err(Refusal::unsupported("A resume filter in a query over resources other than items"));
+    }
     let program = compile(&spec.text, &spec.parameters)?;
     let docs: Vec<Doc> = resources
         .map(|text| json::parse(&text, limits::JSON_DEPTH_MAX + 1).expect("a rendered resource is JSON"))

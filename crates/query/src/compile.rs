@@ -15,6 +15,7 @@ use crate::limits;
 use crate::parameters::Parameters;
 use crate::parse;
 use crate::program::Level;
+use crate::run::ResumePoint;
 use grouping::GroupScope;
 
 pub use computed::{ComputedProperties, ComputedProperty};
@@ -32,6 +33,8 @@ pub struct Program {
     query: Query,
     parameters: Parameters,
     user_functions: Vec<String>,
+    /// Where the client wants the order to begin.
+    pub(crate) resume: Option<ResumePoint>,
 }
 
 /// One level with the number of slots that it and its subqueries need.
@@ -144,7 +147,8 @@ fn compile_tree(
         distinct::order_by_value(&mut last.level);
     }
     stages.reverse();
-    Ok(Program { earlier: stages, last, query, parameters: parameters.clone(), user_functions })
+    let parameters = parameters.clone();
+    Ok(Program { earlier: stages, last, query, parameters, user_functions, resume: None })
 }
 
 struct Compiler<'q> {

@@ -24,6 +24,7 @@ mod aggregate;
 mod carry;
 mod distinct;
 mod grouped;
+mod resume;
 mod rows;
 mod sorted;
 mod streaming;
@@ -38,6 +39,7 @@ use crate::value::Val;
 pub(crate) use aggregate::Groups;
 pub use carry::{Carry, Position};
 pub(crate) use grouped::compare;
+pub use resume::ResumePoint;
 pub use rows::Rows;
 
 /// How much may go into one page.

@@ -87,7 +87,7 @@ impl Db {
         let functions = self.functions_of(container, program)?;
         let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);
         let request = Request { container, scope, program, page, carry: carry.as_ref(), functions };
-        let carry = self.complete(request, &walk)?;
+        let carry = program.resumed(self.complete(request, &walk)?);
         let request = Request { carry: carry.as_ref(), ..request };
         let mut visit = Visit::new(request, &range, &moment, &walk)?;
         visit.resumed = resumed;

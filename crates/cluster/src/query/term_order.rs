@@ -191,8 +191,10 @@ impl Order {
     pub fn of(visit: &Visit<'_>) -> Option<Order> {
         let access = visit.note.access.as_ref()?;
         let order = access.order.as_ref().filter(|_| visit.request.program.can_be_presorted())?;
-        // The first of a run may be expired, and then another has to stand for it.
-        let one_per_run = access.one_per_term && !visit.may_hold_expired;
+        // The first of a run may be expired, or before the item that the client begins with: then another has to stand
+        // for it.
+        let is_named = matches!(visit.request.carry, Some(Carry::From(_)));
+        let one_per_run = access.one_per_term && !visit.may_hold_expired && !is_named;
         Some(Order { one_per_run, ..Order::new(visit, order, &access.order_terms) })
     }
 
@@ -251,18 +253,33 @@ impl Order {
 
     /// The run that holds the last row of the page before.
     pub fn run_of(&self, keys: &[Val<'_>]) -> Vec<u8> {
+        self.whole_run_of(keys).0
+    }
+
+    /// The same, and whether all of its rows have these keys.
+    fn whole_run_of(&self, keys: &[Val<'_>]) -> (Vec<u8>, bool) {
         let mut run = self.prefix.clone();
         for (key, turned) in keys.iter().zip(&self.parts[self.fixed..]) {
             let start = run.len();
-            let complete = encode_val(key, &mut run);
+            let mut is_whole = encode_val(key, &mut run);
+            if matches!(key, Val::Array(_) | Val::Object(_)) {
+                // All of a type are one run.
+                run.truncate(start + 1);
+                is_whole = false;
+            }
             if *turned {
                 run[start..].iter_mut().for_each(|byte| *byte = !*byte);
             }
-            if !complete {
-                break;
+            if !is_whole {
+                return (run, false);
             }
         }
-        run
+        (run, true)
+    }
+
+    /// Whether the first key is in descending order.
+    fn is_descending(&self) -> bool {
+        self.parts[self.fixed] != self.backward
     }
 
     /// The ranges behind a run.
@@ -344,8 +361,14 @@ impl<'r> Walk<'r> {
         order: &Order,
         after: Option<&Position>,
     ) -> Result<Next> {
-        let first = after.map(|after| order.run_of(&after.keys));
+        let first = after.map(|after| order.whole_run_of(&after.keys));
         let mut ranges = order.ranges.clone();
+        if let (Some(after), Some((run, true))) = (after, &first)
+            && after.is_behind_ties(order.is_descending())
+        {
+            ranges = order.ranges_behind(run);
+        }
+        let first = first.map(|(run, _)| run);
         let mut from = first.clone();
         loop {
             let long = match self.feed_pass(visit, sink, order, &ranges, from.take().as_deref())? {
@@ -431,9 +454,8 @@ impl<'r> Walk<'r> {
         terms: &[u8],
         from: Option<u64>,
     ) -> Result<Next> {
-        let descending = order.parts[order.fixed] != order.backward;
         let reader = self.reader;
-        let mut rids = reader.rids(from, descending);
+        let mut rids = reader.rids(from, order.is_descending());
         while let Some(entry) = rids.next_entry().map_err(stored)? {
             if reader.has(order.path_hash, terms, entry.place()).map_err(stored)? {
                 let item = visit.tally.loading(|| self.loader.load(entry.place())).map_err(stored)?;
@@ -498,7 +520,7 @@ impl<'r> Walk<'r> {
 /// The last row of the page before.
 pub(super) fn last_row<'a>(visit: &Visit<'a>) -> Option<&'a Position> {
     match visit.request.carry {
-        Some(Carry::Sorted { after, .. }) => Some(after),
+        Some(Carry::Sorted { after, .. } | Carry::From(after)) => Some(after),
         _ => None,
     }
 }

@@ -40,7 +40,10 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let started = Instant::now();
     let spec = QuerySpec::parse(body)?;
     let computed = computed_properties(container)?;
-    let program = at_length(body, || compile_with(&spec.text, &spec.parameters, &computed))?;
+    let mut program = at_length(body, || compile_with(&spec.text, &spec.parameters, &computed))?;
+    if let Some(filter) = &spec.resume {
+        program.resume_at(filter.point(container.resource.rid)?)?;
+    }
     let compile_time = started.elapsed();
     let options = options::page(call.headers, call.db.account().consistency)?;
     let mut container = container.clone();

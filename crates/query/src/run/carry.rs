@@ -21,6 +21,8 @@ pub enum Carry {
     Emitted(u64),
     /// The last row that is out, and how many are.
     Sorted { after: Position, taken: u64 },
+    /// Nothing is out, but the client wants no row up to here.
+    From(Position),
     /// The same in few bytes: the first so many of the keys are whole, the next is a string of which only the
     /// beginning is there, and the others are left out. See [`Carry::shortened`].
     Cut { after: Position, whole: usize, taken: u64 },
@@ -30,6 +32,7 @@ const STREAMING: u8 = 1;
 const EMITTED: u8 = 2;
 const SORTED: u8 = 3;
 const CUT: u8 = 4;
+const FROM: u8 = 5;
 
 /// More order keys than any query has.
 const MOST_KEYS: u64 = 1_000;
@@ -49,6 +52,10 @@ impl Carry {
             Self::Sorted { after, taken } => {
                 out.push(SORTED);
                 put_position(after, *taken, &mut out);
+            }
+            Self::From(point) => {
+                out.push(FROM);
+                put_position(point, 0, &mut out);
             }
             Self::Cut { after, whole, taken } => {
                 out.push(CUT);
@@ -146,6 +153,7 @@ impl<'b> Reader<'b> {
                 let (after, taken) = self.position()?;
                 Carry::Sorted { after, taken }
             }
+            FROM => Carry::From(self.position()?.0),
             CUT => {
                 let whole = usize::try_from(self.number()?).ok()?;
                 let (after, taken) = self.position()?;

@@ -25,8 +25,10 @@ use crate::steward::Held;
 use crate::value::Val;
 
 pub(super) struct Sorted<'x> {
-    /// Where the page before ended.
+    /// Where the page before ended, or where the client wants to begin.
     after: Option<Position>,
+    /// The client named it: it need not be a row that is out.
+    is_named: bool,
     /// Rows that earlier pages answered.
     taken: u64,
     /// Rows of this page, more than it can hold until they are cut back.
@@ -78,14 +80,15 @@ struct SortedRow {
 
 impl<'x> Sorted<'x> {
     pub fn new(level: &Level, cx: &Context<'x>, room: Room, carry: Option<&Carry>) -> Result<Self> {
-        let (after, taken) = match carry {
-            None => (None, 0),
-            Some(Carry::Sorted { after, taken }) if after.keys.len() == level.order_by.len() => {
-                (Some(after.clone()), *taken)
-            }
+        let fits = |after: &Position| after.keys.len() == level.order_by.len();
+        let (after, taken, is_named) = match carry {
+            None => (None, 0, false),
+            Some(Carry::From(point)) if fits(point) => (Some(point.clone()), 0, true),
+            Some(Carry::Sorted { after, taken }) if fits(after) => (Some(after.clone()), *taken, false),
             Some(_) => return Err(mismatch()),
         };
-        let skip = if after.is_some() { 0 } else { usize::try_from(level.offset).unwrap_or(usize::MAX) };
+        let is_first = after.is_none() || is_named;
+        let skip = if is_first { usize::try_from(level.offset).unwrap_or(usize::MAX) } else { 0 };
         let left = level.limit.map_or(u64::MAX, |limit| limit.saturating_sub(taken));
         let wanted = room.rows.saturating_add(1).min(usize::try_from(left).unwrap_or(usize::MAX));
         let most = skip.saturating_add(wanted);
@@ -93,6 +96,7 @@ impl<'x> Sorted<'x> {
         let (worst, last, flow) = (None, None, Flow::More);
         Ok(Self {
             after,
+            is_named,
             taken,
             rows,
             text: Vec::new(),
@@ -168,12 +172,13 @@ impl<'x> Sorted<'x> {
             true => grouped::compare(level, here.keys, &other.keys),
             false => here.compare(level, &other.place()),
         };
-        let out = match level.keys_are_rows {
-            true => self.last.as_ref().or(self.after.as_ref()),
-            false => self.after.as_ref(),
+        let is_behind = match (&self.last, &self.after) {
+            (Some(last), _) if level.keys_are_rows => compare(last).is_gt(),
+            (_, Some(point)) if self.is_named => here.compare(level, &point.place()).is_gt(),
+            (_, Some(after)) => compare(after).is_gt(),
+            (_, None) => true,
         };
-        out.is_none_or(|out| compare(out).is_gt())
-            && self.worst.as_ref().is_none_or(|worst| compare(worst).is_lt())
+        is_behind && self.worst.as_ref().is_none_or(|worst| compare(worst).is_lt())
     }
 
     /// Whether a row with these keys, which are the row, is held already; if not, it is from now on.
@@ -377,6 +382,11 @@ struct Place<'k, 'a> {
 impl Position {
     fn place(&self) -> Place<'_, 'static> {
         Place { keys: &self.keys, place: &self.place, row_of_item: self.row_of_item }
+    }
+
+    /// Whether it comes behind the other in the order of the query.
+    pub(super) fn is_behind(&self, other: &Position, level: &Level) -> bool {
+        self.place().compare(level, &other.place()).is_gt()
     }
 }
 

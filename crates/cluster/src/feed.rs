@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use orrery_doc::{Epk, EpkRange, prefix_range};
 use orrery_store::index::key_at;
+use orrery_store::limits::LOOK_AHEAD_ITEMS_MAX;
 use orrery_store::{Item, Meter, OpError, Position, Scan, View};
 
 use crate::catalog::Container;
@@ -20,6 +21,9 @@ use crate::ru;
 
 /// Behind the place of an item that comes again.
 const AGAIN: &str = "*";
+
+/// Partitions without items that are passed after one page.
+const EMPTY_RANGES_PASSED_MAX: usize = 64;
 
 /// The clock is asked once in so many items.
 const ITEMS_PER_CLOCK_CHECK: u32 = 16;
@@ -52,6 +56,8 @@ impl Db {
                 return Ok(FeedPage { items: vec![], continuation: None, receipt });
             };
             let mut found = self.feed_page(container, range, &mut walk, page, &mut limits)?;
+            self.pass_empty(container, &mut walk)?;
+            found.continuation = walk.continuation();
             passed.merge(std::mem::take(&mut found.receipt.charge));
             if !found.items.is_empty() || found.continuation.is_none() || limits.are_over() {
                 found.receipt.charge = passed;
@@ -70,20 +76,55 @@ impl Db {
     ) -> Result<FeedPage> {
         let lsn = self.admit(container, range, page)?;
         let mut items = Vec::new();
+        let mut ahead = 0;
         let meter = self.walk_range(range, walk, |item| match item {
+            // Something follows the full page.
+            Some(_) if limits.is_full() => Step::StopAhead,
             Some(item) => {
                 let step = limits.take(u64::from(item.header.json_bytes));
                 items.push(item);
-                step
+                if limits.is_full() { Step::Continue } else { step }
             }
-            None if limits.is_late() => Step::StopAfter,
-            None => Step::Continue,
+            None => {
+                ahead += usize::from(limits.is_full());
+                let ends = ahead >= LOOK_AHEAD_ITEMS_MAX || limits.is_late();
+                if ends { Step::StopAfter } else { Step::Continue }
+            }
         })?;
         let charge = ru::feed(&meter, page.consistency);
         self.pay(container, range, &charge);
         range.insight.scanned(charge.total());
         let served = Some(Served { range_id: range.id, lsn, item_lsn: None });
         Ok(FeedPage { items, continuation: walk.continuation(), receipt: Receipt { charge, served } })
+    }
+
+    /// Leaves out partitions at whose beginning the walk stands and that hold nothing, so that the page before is known
+    /// to be the last if nothing else follows.
+    pub(crate) fn pass_empty(&self, container: &Container, walk: &mut Walk) -> Result<()> {
+        for _ in 0..EMPTY_RANGES_PASSED_MAX {
+            let Some(range) = walk.range(container).filter(|_| walk.is_between_ranges()) else { break };
+            if self.has_items(range, &walk.epk)? {
+                break;
+            }
+            walk.move_on(range, Step::Continue, None);
+        }
+        Ok(())
+    }
+
+    /// Whether the range has an item in this part of the key space, as far as a short look tells.
+    fn has_items(&self, range: &Range, epk: &EpkRange) -> Result<bool> {
+        let lsn = range.partition.lsn();
+        let snapshot = self.inner.committer.snapshot_owned();
+        range.check_kept()?;
+        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
+        let (mut expired, mut found) = (0, false);
+        let scanned = view.scan_stored(&epk.intersection(range.epk()), None, |_, item| {
+            expired += usize::from(view.is_over(&item));
+            found = !view.is_over(&item) || expired >= LOOK_AHEAD_ITEMS_MAX;
+            if found { Scan::Stop } else { Scan::Continue }
+        });
+        scanned.map_err(|error| Error::from(ErrorKind::Op { place: 0, error }))?;
+        Ok(found)
     }
 
     /// Visits the items of one range from where the walk stands, and moves the walk on. An expired item is shown as
@@ -103,14 +144,16 @@ impl Db {
         let epk = walk.epk.intersection(range.epk());
         let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
         let scanned = view.scan_stored(&epk, walk.after.as_ref(), |place, item| {
-            meter.items_scanned += 1;
-            meter.bytes_scanned += u64::from(item.header.json_bytes);
+            let bytes = u64::from(item.header.json_bytes);
             end = visit(Some(item).filter(|item| !view.is_over(item)));
-            if end == Step::Continue {
-                return Scan::Continue;
+            if end == Step::StopAhead {
+                return Scan::Stop;
             }
+            meter.items_scanned += 1;
+            meter.bytes_scanned += bytes;
+            last.clear();
             last.extend_from_slice(place);
-            Scan::Stop
+            if end == Step::Continue { Scan::Continue } else { Scan::Stop }
         });
         let refuse = |error| Error::from(ErrorKind::Op { place: 0, error });
         scanned.map_err(refuse)?;
@@ -176,7 +219,7 @@ impl Walk {
         match end {
             Step::Continue => self.leave(range),
             Step::Finish => self.finish(),
-            Step::StopAfter | Step::StopBefore => self.stop_at(last),
+            Step::StopAfter | Step::StopBefore | Step::StopAhead => self.stop_at(last),
         }
     }
 
@@ -195,6 +238,11 @@ impl Walk {
         self.after = last
             .or(self.after.take())
             .or_else(|| Some(Position { epk: self.epk.min.clone(), id: String::new() }));
+    }
+
+    /// Whether nothing of the range that comes next was seen yet.
+    fn is_between_ranges(&self) -> bool {
+        self.only.is_none() && self.after.as_ref().is_some_and(|after| after.id.is_empty())
     }
 
     /// Nothing more is wanted.
@@ -245,6 +293,8 @@ pub(crate) enum Step {
     StopAfter,
     /// The page is full; this item comes again, because not all of its rows are out.
     StopBefore,
+    /// The page was full before this item, which is known to be wanted next; go on behind the one before it.
+    StopAhead,
     /// No further item is wanted.
     Finish,
 }
@@ -276,8 +326,12 @@ impl PageLimits {
     pub fn take(&mut self, bytes: u64) -> Step {
         self.items_left = self.items_left.saturating_sub(1);
         self.bytes_left -= bytes as i64;
-        let full = self.items_left == 0 || self.bytes_left <= 0;
-        if full || self.is_late() { Step::StopAfter } else { Step::Continue }
+        if self.is_full() || self.is_late() { Step::StopAfter } else { Step::Continue }
+    }
+
+    /// Whether the page has no room for another item.
+    fn is_full(&self) -> bool {
+        self.items_left == 0 || self.bytes_left <= 0
     }
 
     /// Whether nothing more may be looked for.

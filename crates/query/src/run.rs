@@ -29,6 +29,7 @@ mod rows;
 mod sorted;
 mod streaming;
 
+use crate::ast::{Binding, Collection, Query, SelectSpec, Source};
 use crate::compile::{Program, Stage};
 use crate::error::{QueryError, Result};
 use crate::eval::{Context, Env};
@@ -288,6 +289,18 @@ impl Program {
     /// Whether a page can be answered from few items, and each of them in no time: such a page is not worth a thread.
     pub fn is_light(&self) -> bool {
         (!self.is_blocking() || self.can_be_presorted()) && self.last.level.is_light()
+    }
+
+    /// Whether each item has at least one row, whatever is in it.
+    pub fn answers_every_item(&self) -> bool {
+        let Query { select, from: Some(from), filter: None, .. } = self.query() else { return false };
+        let [Source { collection: Collection::Path { steps, .. }, binding, .. }] = from.sources.as_slice()
+        else {
+            return false;
+        };
+        // An object is there even if none of its members is.
+        let is_there = matches!(select.spec, SelectSpec::Star(_) | SelectSpec::List(_));
+        steps.is_empty() && !matches!(binding, Binding::Each(_)) && is_there && !self.is_blocking()
     }
 
     /// Whether a query without FROM stands alone.

@@ -73,6 +73,8 @@ pub const INDEX_MERGED_MAX: usize = 64;
 /// Items, and about how many bytes of them, that a query fetches on a thread that other requests wait for.
 pub const QUERY_ITEMS_AT_ONCE: usize = 128;
 pub const QUERY_BYTES_AT_ONCE: u64 = 256 * 1024;
+/// Items that a full page looks at to know whether anything follows.
+pub const LOOK_AHEAD_ITEMS_MAX: usize = 1_024;
 /// Partitions whose index orders one query merges, and items with equal values that it then fetches at once.
 pub const ORDERS_MERGED_MAX: usize = 64;
 pub const ORDER_RUN_MERGED_MAX: usize = 256;

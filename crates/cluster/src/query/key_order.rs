@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use orrery_query::{Flow, Proposal};
 use orrery_store::index::{IndexReader, PlaceCursor, key_at, place_of};
-use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
+use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, LOOK_AHEAD_ITEMS_MAX};
 use orrery_store::{Item, OpError, Position, Scan};
 
 use super::at_length;
 use super::choose::Chosen;
 use super::note::Method;
 use super::page::Feed;
-use super::visit::{Visit, stored};
+use super::visit::{Request, Visit, stored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{PageLimits, Step};
 use crate::request::PageOptions;
@@ -28,7 +28,7 @@ pub(super) struct End {
 
 /// Feeds the items of the extent to the program until it has enough.
 pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<End> {
-    let mut keeper = Keeper::new(visit.request.page, visit.request.program.is_blocking());
+    let mut keeper = Keeper::new(visit.request);
     // The item whose rows did not fit comes first, also if no index names it any more: the program has to know which
     // item it is that some rows are out of.
     if let Some((key, item)) = visit.resumed.take()
@@ -125,21 +125,33 @@ fn scan(visit: &mut Visit<'_>, run: &mut dyn Feed, keeper: &mut Keeper) -> Resul
 }
 
 /// Decides after each item whether the page goes on, and remembers the last one.
+///
+/// A page that is full may be the last one, and clients take it for that only if no continuation comes with it. So the
+/// next items are looked at until one has a row; that row is the next page's. It is a look at a few items only: if none
+/// of them has a row, there is a continuation, and perhaps an empty page. Nothing of it is done twice, because the next
+/// page goes on behind them.
 struct Keeper {
     limits: PageLimits,
     blocking: bool,
+    /// Every item has a row, so that it need not be asked.
+    all_have_rows: bool,
+    /// Items that were looked at when the page was full.
+    ahead: usize,
     step: Step,
     last: Vec<u8>,
     failure: Option<Error>,
 }
 
 impl Keeper {
-    fn new(page: &PageOptions, blocking: bool) -> Keeper {
+    fn new(request: Request<'_>) -> Keeper {
+        let (page, blocking) = (request.page, request.program.is_blocking());
         // A blocking program has to see everything before it can answer, so it gets more time, but not any.
         let time_max = if blocking { BLOCKING_QUERY_TIME_MAX } else { page.time_max };
         Keeper {
             limits: PageLimits::within(page, time_max),
             blocking,
+            all_have_rows: request.program.answers_every_item(),
+            ahead: 0,
             step: Step::Continue,
             last: Vec::new(),
             failure: None,
@@ -151,21 +163,37 @@ impl Keeper {
         if !visit.view.is_over(item) {
             return self.take(visit, run, place, item);
         }
+        let was_full = self.is_full(visit.request.page, run);
         visit.tally.loaded(item);
-        self.go_on(visit, run, place, Ok(Flow::More))
+        self.go_on(place, was_full, Ok(Flow::More))
     }
 
     fn take(&mut self, visit: &mut Visit<'_>, run: &mut dyn Feed, place: &[u8], item: &Item) -> Scan {
+        let was_full = self.is_full(visit.request.page, run);
+        if was_full && self.all_have_rows {
+            return self.stop_ahead();
+        }
         let fed = visit.feed(run, item);
-        self.go_on(visit, run, place, fed)
+        self.go_on(place, was_full, fed)
     }
 
-    fn go_on(&mut self, visit: &Visit<'_>, run: &dyn Feed, place: &[u8], fed: Result<Flow>) -> Scan {
+    fn is_full(&self, page: &PageOptions, run: &dyn Feed) -> bool {
+        !self.blocking && run.is_full(page)
+    }
+
+    /// The item at hand is the next page's.
+    fn stop_ahead(&mut self) -> Scan {
+        self.step = Step::StopAhead;
+        Scan::Stop
+    }
+
+    fn go_on(&mut self, place: &[u8], was_full: bool, fed: Result<Flow>) -> Scan {
+        self.ahead += usize::from(was_full);
         self.step = match fed {
             Ok(Flow::Done) => Step::Finish,
+            Ok(Flow::Full) if was_full => return self.stop_ahead(),
             Ok(Flow::Full) => Step::StopBefore,
-            // A full page ends at once. To learn whether anything follows could cost more than the page did.
-            Ok(Flow::More) if !self.blocking && run.is_full(visit.request.page) => Step::StopAfter,
+            Ok(Flow::More) if self.ahead >= LOOK_AHEAD_ITEMS_MAX => Step::StopAfter,
             Ok(Flow::More) if !self.limits.is_late() => Step::Continue,
             Ok(Flow::More) if self.blocking => {
                 self.failure = Some(ErrorKind::TimedOut.into());
@@ -186,7 +214,7 @@ impl Keeper {
         if let Some(error) = self.failure {
             return Err(error);
         }
-        let stops = matches!(self.step, Step::StopAfter | Step::StopBefore);
+        let stops = matches!(self.step, Step::StopAfter | Step::StopBefore | Step::StopAhead);
         let last = match stops && !self.last.is_empty() {
             true => Some(key_at(&self.last).ok_or_else(|| stored(OpError::Damaged("a stored key".into())))?),
             false => None,

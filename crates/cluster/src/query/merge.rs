@@ -81,6 +81,7 @@ impl Db {
         let (rows, carry) = ordered.map_or_else(|| run.finish(), Ok)?;
         merged.meter.bytes_returned = rows.byte_len() as u64;
         merged.receipt.charge.lines.extend(ru::returned(&merged.meter, page.consistency).lines);
+        self.pass_empty(container, &mut walk)?;
         merged.continuation = token::write(program, &walk, carry);
         merged.rows = rows;
         Ok(merged)

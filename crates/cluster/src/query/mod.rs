@@ -95,6 +95,7 @@ impl Db {
         visit.tally.meter.bytes_returned = rows.byte_len() as u64;
         let mut page = QueryPage { rows, ..QueryPage::default() };
         self.settle(request, &range, lsn, visit.into_work(), &mut page);
+        self.pass_empty(container, &mut walk)?;
         page.continuation = token::write(program, &walk, carry);
         Ok(page)
     }

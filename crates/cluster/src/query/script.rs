@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use orrery_query::{Flow, Program, Rows, UserFunctions};
+use orrery_store::limits::LOOK_AHEAD_ITEMS_MAX;
 use orrery_store::{Item, ItemKey, Meter, Position, Scan, Target, Workbench};
 
 use super::page::{Feed, PageRun};
@@ -108,13 +109,24 @@ struct Reader<'a> {
     meter: Meter,
     step: Step,
     last: Option<Position>,
+    /// Items that were looked at when the page was full.
+    ahead: usize,
 }
 
 impl<'a> Reader<'a> {
     fn new(request: Request<'a>, own: &'a BTreeMap<ItemKey, Option<&'a Item>>) -> Result<Reader<'a>> {
         let run = request.start()?;
         let limits = PageLimits::new(request.page);
-        Ok(Reader { request, own, run, limits, meter: Meter::default(), step: Step::Continue, last: None })
+        Ok(Reader {
+            request,
+            own,
+            run,
+            limits,
+            meter: Meter::default(),
+            step: Step::Continue,
+            last: None,
+            ahead: 0,
+        })
     }
 
     fn read(
@@ -174,15 +186,23 @@ impl<'a> Reader<'a> {
         self.meter.items_scanned += 1;
         self.meter.bytes_scanned += u64::from(item.header.json_bytes);
         let is_blocking = self.request.program.is_blocking();
+        let was_full = !is_blocking && self.run.is_full(self.request.page);
+        self.ahead += usize::from(was_full);
         self.step = match self.run.feed(item)? {
             Flow::Done => Step::Finish,
+            // The page ended with the item before, which was remembered when it was full.
+            Flow::Full if was_full => {
+                self.step = Step::StopAhead;
+                return Ok(Scan::Stop);
+            }
             Flow::Full => Step::StopBefore,
-            Flow::More if !is_blocking && self.run.is_full(self.request.page) => Step::StopAfter,
+            Flow::More if self.ahead >= LOOK_AHEAD_ITEMS_MAX => Step::StopAfter,
             Flow::More if !self.limits.is_late() => Step::Continue,
             Flow::More if is_blocking => return Err(ErrorKind::TimedOut.into()),
             Flow::More => Step::StopAfter,
         };
-        self.last = matches!(self.step, Step::StopAfter | Step::StopBefore).then(|| key.clone());
+        let is_full = !is_blocking && self.run.is_full(self.request.page);
+        self.last = (is_full || matches!(self.step, Step::StopAfter | Step::StopBefore)).then(|| key.clone());
         Ok(if self.step == Step::Continue { Scan::Continue } else { Scan::Stop })
     }
 }

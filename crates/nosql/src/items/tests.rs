@@ -3,6 +3,7 @@
 mod answer_room;
 mod change_feeds;
 mod hybrid_row;
+mod last_pages;
 mod lifetimes;
 mod queries;
 

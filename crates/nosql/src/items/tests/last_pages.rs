@@ -1,0 +1,125 @@
+//! A page that is exactly full and has nothing behind it is the last one.
+
+use super::*;
+
+/// So many items in each of the first so many keys.
+async fn filled(throughput: u32, keys: usize, each: usize) -> World {
+    let world = World::new(r#""partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}"#, throughput).await;
+    for key in 0..keys {
+        for n in 0..each {
+            let body = format!("{{\"id\":\"{n}\",\"pk\":{key},\"n\":{n},\"l\":[1,2]}}");
+            assert_eq!(world.create(&format!("[{key}]"), &body).await.status, 201);
+        }
+    }
+    world
+}
+
+/// How many rows each page has.
+async fn pages(world: &World, method: &Method, headers: &[(&str, &str)], body: &str) -> Vec<usize> {
+    let (mut counts, mut token) = (Vec::new(), None::<String>);
+    for _ in 0..100 {
+        let mut headers = headers.to_vec();
+        headers.extend(token.as_deref().map(|token| (CONTINUATION, token)));
+        let page = world.send(method.clone(), None, &headers, body).await;
+        assert_eq!(page.status, 200, "{}", page.body);
+        counts.push(page.count.expect("a count"));
+        token = page.continuation;
+        if token.is_none() {
+            break;
+        }
+    }
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_is_exactly_full_is_the_last_if_nothing_follows() {
+    let world = filled(400, 3, 6).await;
+    for access in ["auto", "scan", "index"] {
+        for (text, count, wanted) in [
+            ("SELECT * FROM c", "6", vec![6]),
+            ("SELECT * FROM c", "3", vec![3, 3]),
+            ("SELECT * FROM c", "4", vec![4, 2]),
+            ("SELECT * FROM c WHERE c.n < 4", "2", vec![2, 2]),
+            ("SELECT * FROM c WHERE c.n < 4", "4", vec![4]),
+            ("SELECT * FROM c WHERE c.n >= 4", "1", vec![1, 1]),
+            ("SELECT VALUE c.n FROM c WHERE c.n % 2 = 0", "3", vec![3]),
+            ("SELECT VALUE t FROM c JOIN t IN c.l", "4", vec![4, 4, 4]),
+            ("SELECT VALUE t FROM c JOIN t IN c.l", "5", vec![5, 5, 2]),
+            ("SELECT VALUE t FROM c JOIN t IN c.l WHERE t = 2", "3", vec![3, 3]),
+            ("SELECT * FROM c OFFSET 2 LIMIT 10", "2", vec![2, 2]),
+            ("SELECT * FROM c ORDER BY c.n", "3", vec![3, 3]),
+        ] {
+            let headers = [(QUERY, "True"), (KEY, "[1]"), (COUNT, count), ("x-orrery-query-access", access)];
+            let body = format!("{{\"query\":\"{text}\"}}");
+            assert_eq!(
+                pages(&world, &Method::POST, &headers, &body).await,
+                wanted,
+                "{text} by {count}, {access}"
+            );
+        }
+    }
+    let range = [(RANGE, "0"), (COUNT, "9")];
+    assert_eq!(pages(&world, &Method::GET, &range, "").await, [9, 9]);
+    assert_eq!(pages(&world, &Method::GET, &[(KEY, "[2]"), (COUNT, "6")], "").await, [6]);
+    assert_eq!(pages(&world, &Method::GET, &[(COUNT, "18")], "").await, [18]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_partitions_behind_a_full_page_need_no_page_of_their_own() {
+    // Four partitions, of which one has items.
+    let world = filled(40_000, 1, 4).await;
+    let cross = [(QUERY, "True"), (CROSS, "True"), (COUNT, "4")];
+    let counts = pages(&world, &Method::POST, &cross, r#"{"query":"SELECT * FROM c"}"#).await;
+    assert_eq!(counts.iter().rev().take_while(|count| **count == 0).count(), 0, "{counts:?}");
+    assert_eq!(pages(&world, &Method::GET, &[(COUNT, "4")], "").await, [4]);
+    assert_eq!(pages(&world, &Method::GET, &[(COUNT, "2")], "").await, [2, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_look_ahead_is_not_paid_for_where_a_key_tells() {
+    let world = filled(400, 1, 8).await;
+    let charge = |count: &'static str| {
+        let world = &world;
+        async move {
+            let headers = [(QUERY, "True"), (KEY, "[0]"), (COUNT, count)];
+            world.send(Method::POST, None, &headers, r#"{"query":"SELECT * FROM c"}"#).await.charge
+        }
+    };
+    let (four, first, eight) = (charge("4").await, charge("4").await, charge("8").await);
+    assert_eq!(four.to_bits(), first.to_bits());
+    let more = charge("9").await;
+    assert_eq!(eight.to_bits(), more.to_bits(), "the same items are read and returned");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_continuation_of_rows_may_be_counted_to_the_end() {
+    let world = filled(400, 2, 10).await;
+    for (filter, left) in [("", 7), ("WHERE c.n >= 4", 3)] {
+        let page = |text: String, more: Vec<(&'static str, String)>| {
+            let world = &world;
+            async move {
+                let mut headers = vec![(QUERY, "True"), (KEY, "[1]"), (COUNT, "3")];
+                headers.extend(more.iter().map(|(name, value)| (*name, value.as_str())));
+                world.send(Method::POST, None, &headers, &format!("{{\"query\":\"{text}\"}}")).await
+            }
+        };
+        let token = page(format!("SELECT * FROM c {filter}"), vec![]).await.continuation.expect("more");
+        let rest = vec![(CONTINUATION, token)];
+        for (select, wanted) in [("COUNT(1)", format!("[{left}]")), ("MAX(c.n)", "[9]".into())] {
+            let text = format!("SELECT VALUE {select} FROM c {filter}");
+            let counted = page(text, rest.clone()).await;
+            assert_eq!(counted.status, 200, "{}", counted.body);
+            assert!(counted.body.contains(&format!("\"Documents\":{wanted}")), "{filter} {}", counted.body);
+            assert_eq!(counted.continuation, None);
+        }
+        let grouped = page(format!("SELECT c.n FROM c {filter} GROUP BY c.n"), rest).await;
+        assert_eq!(grouped.status, 400, "{}", grouped.body);
+    }
+    let join = "{\"query\":\"SELECT VALUE t FROM c JOIN t IN c.l\"}";
+    let headers = [(QUERY, "True"), (KEY, "[1]"), (COUNT, "5")];
+    let token = world.send(Method::POST, None, &headers, join).await.continuation.expect("more");
+    let headers = [(QUERY, "True"), (KEY, "[1]"), (CONTINUATION, token.as_str())];
+    let counted = "{\"query\":\"SELECT VALUE COUNT(1) FROM c JOIN t IN c.l\"}";
+    let counted = world.send(Method::POST, None, &headers, counted).await;
+    assert!(counted.body.contains("\"Documents\":[15]"), "the half of an item: {}", counted.body);
+}

@@ -57,7 +57,7 @@ async fn execute(
 ) -> Result<Reply, Refusal> {
     check_intended(call, container)?;
     let procedure = branch.find(call.catalog, text).ok_or(Own::NotFound)?;
-    let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
+    let key = key::of_request(&container.definition.key, key::named(&container.definition, call.headers))?;
     let done = call.db.execute(container, &procedure, &key, body.to_vec(), &options(call)).await?;
     let reply = Reply::ok(done.body.unwrap_or_default()).receipt(done.receipt).in_container(container);
     Ok(with_log(call, reply, &done.log))

@@ -80,6 +80,11 @@ impl ContainerDefinition {
         geospatial(&self.body)
     }
 
+    /// Whether the container was made without a key: the server then chose one, which items need not have.
+    pub fn has_system_key(&self) -> bool {
+        self.body.root().get("partitionKey").get("systemKey").as_bool() == Some(true)
+    }
+
     /// How long items live that do not say it themselves.
     pub fn ttl(&self) -> DefaultTtl {
         match self.body.root().get("defaultTtl").as_i64() {

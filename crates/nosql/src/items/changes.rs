@@ -24,7 +24,7 @@ use crate::respond::Reply;
 /// A GET of `docs` with `A-IM`: what was written since.
 pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>, mode: &str) -> Result<Reply, Refusal> {
     let from = start(call.headers)?;
-    let scope = scope::of_request(&container.definition.key, call.headers)?;
+    let scope = scope::of_request(&container.definition, call.headers)?;
     let options = options::page(call.headers, call.db.account().consistency)?;
     let renderer = Renderer::new(container);
     let mode = mode.trim();

@@ -2,12 +2,26 @@
 //!
 //! Clients say it in a header, and documents say it again at the container's paths; the two must agree.
 //! `[{}]` is a key whose property is not there, `[null]` one whose property is null, and `[]` what clients
-//! of containers without a key of their own send, which means the same as all properties missing.
+//! of containers without a key of their own send, which means the same as all properties missing. Clients from before
+//! such containers could have a key at all send no header.
 
 use orrery_cluster::ContainerDefinition;
 use orrery_doc::{Doc, KeyComponent, PartitionKey, PartitionKeyDef, PartitionKeyError, PartitionKeyKind};
 
 use crate::errors::{Own, Refusal};
+use crate::headers::RequestHeaders;
+
+/// The first API version whose clients name the partition that items without a key are in.
+const FIRST_VERSION_WITH_KEYS: &str = "2018-12-31";
+
+/// The header that names the key.
+pub(crate) fn named<'a>(definition: &ContainerDefinition, headers: &RequestHeaders<'a>) -> Option<&'a str> {
+    let is_old = || headers.version.is_some_and(|version| version.trim() < FIRST_VERSION_WITH_KEYS);
+    match headers.partition_key {
+        None if is_old() && definition.has_system_key() => Some("[]"),
+        named => named,
+    }
+}
 
 /// The key of an operation that brings no document: read, delete, patch, batch.
 pub(crate) fn of_request(def: &PartitionKeyDef, header: Option<&str>) -> Result<PartitionKey, Refusal> {
@@ -53,13 +67,18 @@ pub(crate) fn check_document(def: &PartitionKeyDef, key: &PartitionKey, doc: &Do
 }
 
 /// The key that a query or feed is limited to: all of a key, or the first levels of a hierarchical one.
-/// An empty key limits nothing. One client writes that as `[[]]`.
-pub(crate) fn of_scope(def: &PartitionKeyDef, header: Option<&str>) -> Result<Option<PartitionKey>, Refusal> {
+/// An empty key limits nothing, unless the container has no key of its own: there it is that of the items without
+/// one. One client writes nothing as `[[]]`.
+pub(crate) fn of_scope(
+    def: &PartitionKeyDef,
+    is_system_key: bool,
+    header: Option<&str>,
+) -> Result<Option<PartitionKey>, Refusal> {
     let Some(header) = header.filter(|header| !is_empty_list(header)) else {
         return Ok(None);
     };
     let key = parse(header)?;
-    if key.is_empty() {
+    if key.is_empty() && !is_system_key {
         return Ok(None);
     }
     let is_prefix = def.kind == PartitionKeyKind::MultiHash && key.components().len() < def.paths.len();
@@ -208,7 +227,7 @@ mod tests {
     fn scopes_may_be_prefixes_or_nothing() {
         let (one, three) = (def(&["/pk"]), def(&["/a", "/b", "/c"]));
         let levels = |def: &PartitionKeyDef, header| {
-            of_scope(def, header).map(|key| key.map(|key| key.components().len())).map_err(|_| ())
+            of_scope(def, false, header).map(|key| key.map(|key| key.components().len())).map_err(|_| ())
         };
         for (def, header, wanted) in [
             (&one, None, Ok(None)),
@@ -241,13 +260,13 @@ mod tests {
     proptest! {
         #[test]
         fn no_header_panics(header in "\\PC{0,60}") {
-            let _ = of_scope(&def(&["/a", "/b"]), Some(&header));
+            let _ = of_scope(&def(&["/a", "/b"]), false, Some(&header));
             let _ = of_request(&def(&["/a"]), Some(&header));
         }
 
         #[test]
         fn near_headers_do_not_panic(header in r#"[\[\]{}",:0-9a-z\\.-]{0,40}"#) {
-            let _ = of_scope(&def(&["/a", "/b"]), Some(&header));
+            let _ = of_scope(&def(&["/a", "/b"]), true, Some(&header));
             let _ = of_request(&def(&["/a"]), Some(&header));
         }
     }

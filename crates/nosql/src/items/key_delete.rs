@@ -19,7 +19,7 @@ use crate::respond::Reply;
 pub(crate) async fn delete_key(call: &Call<'_>, address: &ContainerAddress) -> Result<Reply, Refusal> {
     let container = &address.container;
     check_intended(call, container)?;
-    let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
+    let key = key::of_request(&container.definition.key, key::named(&container.definition, call.headers))?;
     let account = call.db.account().consistency;
     let options = options::write(call.headers, account)?;
     let mut total = Receipt::default();

@@ -26,7 +26,7 @@ pub(crate) async fn run(
     target: Target,
     body: &[u8],
 ) -> Result<Reply, Refusal> {
-    let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
+    let key = key::of_request(&container.definition.key, key::named(&container.definition, call.headers))?;
     // A patch cannot be larger than the item that it makes.
     if body.len() > orrery_cluster::limits::ITEM_BYTES_MAX {
         return Err(Own::TooLarge.into());

@@ -17,7 +17,7 @@ use crate::respond::Reply;
 use crate::scripts;
 
 pub(crate) fn read(call: &Call<'_>, container: &Arc<Container>, target: &Target) -> Result<Reply, Refusal> {
-    let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
+    let key = key::of_request(&container.definition.key, key::named(&container.definition, call.headers))?;
     let options = options::read(call.headers, call.db.account().consistency)?;
     let reply = call.db.read(container, &key, target, &options)?;
     let answer = match reply.not_modified {
@@ -34,7 +34,8 @@ pub(crate) async fn create(
     body: &[u8],
 ) -> Result<Reply, Refusal> {
     let item = ItemBody::parse(body)?;
-    let key = key::of_written(&container.definition, call.headers.partition_key, &item.doc)?;
+    let key =
+        key::of_written(&container.definition, key::named(&container.definition, call.headers), &item.doc)?;
     let act = if call.headers.is_upsert { ItemAct::Upsert } else { ItemAct::Create };
     call.grant.check(act, &key)?;
     let target = Target::Id(item.id);
@@ -57,7 +58,8 @@ pub(crate) async fn replace(
     body: &[u8],
 ) -> Result<Reply, Refusal> {
     let item = ItemBody::parse(body)?;
-    let key = key::of_written(&container.definition, call.headers.partition_key, &item.doc)?;
+    let key =
+        key::of_written(&container.definition, key::named(&container.definition, call.headers), &item.doc)?;
     call.grant.check(ItemAct::Replace, &key)?;
     let old_id = match &target {
         Target::Id(id) => id.clone(),
@@ -76,7 +78,7 @@ pub(crate) async fn delete(
     container: &Arc<Container>,
     target: Target,
 ) -> Result<Reply, Refusal> {
-    let key = key::of_request(&container.definition.key, call.headers.partition_key)?;
+    let key = key::of_request(&container.definition.key, key::named(&container.definition, call.headers))?;
     let op = op(call, container, target, Action::Delete);
     write(call, container, &key, vec![op]).await
 }

@@ -3,19 +3,37 @@
 //! Clients name a partition key or the first levels of one, a physical partition by the id of its range,
 //! a part of the key space by its two ends, or a part of a physical partition by both.
 
-use orrery_cluster::Scope;
-use orrery_doc::{Epk, EpkRange, PartitionKeyDef};
+use orrery_cluster::{ContainerDefinition, Scope};
+use orrery_doc::{Epk, EpkRange, PartitionKey, PartitionKeyDef, prefix_range};
 
 use crate::errors::Refusal;
 use crate::headers::RequestHeaders;
 use crate::items::key;
 
-/// Reads the scope from headers. A key says more than a range, so it is looked at first.
-pub(crate) fn of_request(def: &PartitionKeyDef, headers: &RequestHeaders<'_>) -> Result<Scope, Refusal> {
-    let epk = epk_range(headers)?;
+/// Reads the scope from headers.
+pub(crate) fn of_request(
+    definition: &ContainerDefinition,
+    headers: &RequestHeaders<'_>,
+) -> Result<Scope, Refusal> {
+    let key = key::of_scope(&definition.key, definition.has_system_key(), key::named(definition, headers))?;
+    of_parts(&definition.key, key, headers)
+}
+
+/// A whole key says more than a range. Of the first levels of a key, which may lie in many ranges, only what is in the
+/// named one is meant.
+fn of_parts(
+    def: &PartitionKeyDef,
+    key: Option<PartitionKey>,
+    headers: &RequestHeaders<'_>,
+) -> Result<Scope, Refusal> {
+    let mut epk = epk_range(headers)?;
     let range_id = headers.range_id.map(range_id).transpose()?;
-    if let Some(key) = key::of_scope(def, headers.partition_key)? {
-        return Ok(Scope::Key(key));
+    if let Some(key) = key {
+        if key.is_full(def) || (range_id.is_none() && epk.is_none()) {
+            return Ok(Scope::Key(key));
+        }
+        let below = prefix_range(def, &key);
+        epk = Some(epk.map_or_else(|| below.clone(), |epk| epk.intersection(&below)));
     }
     Ok(match (range_id, epk) {
         (Some(range_id), epk) => Scope::Range { range_id, epk },
@@ -66,7 +84,8 @@ mod tests {
     }
 
     fn show(headers: RequestHeaders<'_>) -> String {
-        match of_request(&def(), &headers) {
+        let key = key::of_scope(&def(), false, headers.partition_key);
+        match key.and_then(|key| of_parts(&def(), key, &headers)) {
             Ok(Scope::Container) => "container".to_owned(),
             Ok(Scope::Key(key)) => format!("key {}", key.to_json()),
             Ok(Scope::Epk(epk)) => format!("epk {}..{}", epk.min.to_hex(), epk.max.to_hex()),
@@ -88,6 +107,7 @@ mod tests {
             (RequestHeaders { partition_key: Some(r#"["x"]"#), ..none() }, r#"key ["x"]"#),
             (RequestHeaders { partition_key: Some("[1,2]"), range_id: Some("0"), ..none() }, "key [1,2]"),
             (RequestHeaders { partition_key: Some("[1,2,3]"), ..none() }, "400"),
+            (RequestHeaders { partition_key: Some("[1]"), ..none() }, "key [1]"),
             (RequestHeaders { range_id: Some("3"), ..none() }, "range 3"),
             (RequestHeaders { range_id: Some("ehszALxRRgA=,3"), ..none() }, "range 3"),
             (RequestHeaders { range_id: Some("x"), ..none() }, "400"),
@@ -105,6 +125,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_prefix_and_a_range_mean_what_both_cover() {
+        let key = Some("[1]");
+        let below =
+            |headers| match of_parts(&def(), key::of_scope(&def(), false, key).expect("a key"), &headers) {
+                Ok(Scope::Range { range_id: 3, epk: Some(epk) }) | Ok(Scope::Epk(epk)) => epk,
+                other => panic!("{other:?}"),
+            };
+        let whole = prefix_range(&def(), &key::parse("[1]").expect("a key"));
+        let none = RequestHeaders::default;
+        assert_eq!(below(RequestHeaders { range_id: Some("3"), ..none() }), whole);
+        let (start_epk, end_epk) = (Some(""), Some("FF"));
+        assert_eq!(below(RequestHeaders { start_epk, end_epk, ..none() }), whole);
+        let max = whole.min.to_hex();
+        let empty = below(RequestHeaders { end_epk: Some(&max), range_id: Some("3"), ..none() });
+        assert!(empty.min >= empty.max, "{empty:?}");
+    }
+
     proptest! {
         #[test]
         fn no_header_panics(range in "\\PC{0,20}", min in "\\PC{0,20}", max in "[0-9A-Fa-f]{0,20}") {
@@ -114,7 +152,7 @@ mod tests {
                 end_epk: Some(&max),
                 ..Default::default()
             };
-            let _ = of_request(&def(), &headers);
+            let _ = of_parts(&def(), None, &headers);
         }
     }
 }

@@ -6,6 +6,8 @@ mod hybrid_row;
 mod last_pages;
 mod lifetimes;
 mod queries;
+mod resume;
+mod system_keys;
 
 use std::time::Instant;
 

@@ -17,6 +17,7 @@ const ROOT_PATH: &str = "/*";
 /// Fills in the defaults and checks the shape; which paths are well formed is checked when they are compiled.
 pub(super) fn complete(object: &mut Object) -> Result<()> {
     let has_ttl = object.contains_key("defaultTtl");
+    let is_old = object.get("partitionKey").is_some_and(|key| key["systemKey"] == true);
     let policy = child_object(object, "indexingPolicy")?;
     let mode = indexing_mode(policy)?;
     let automatic = match policy.get("automatic") {
@@ -31,7 +32,7 @@ pub(super) fn complete(object: &mut Object) -> Result<()> {
     if mode == "none" && has_ttl {
         return Err(Error::invalid("Time to live needs an index, so the indexing mode cannot be 'none'."));
     }
-    let (included, excluded) = if mode == "none" { (Vec::new(), Vec::new()) } else { paths(policy)? };
+    let (included, excluded) = if mode == "none" { (Vec::new(), Vec::new()) } else { paths(policy, is_old)? };
     composites(policy)?;
     spatials(policy)?;
     let mut out = Object::new();
@@ -85,10 +86,11 @@ fn indexing_mode(policy: &Object) -> Result<&'static str> {
     Err(Error::invalid(format!("The indexing mode '{mode}' is invalid; it is 'consistent' or 'none'.")))
 }
 
-/// Included and excluded paths with what the service adds to them.
-fn paths(policy: &Object) -> Result<(Vec<Value>, Vec<Value>)> {
-    let mut included = entries(policy, "includedPaths")?;
-    let mut excluded = entries(policy, "excludedPaths")?;
+/// Included and excluded paths with what the service adds to them. Containers from before partition keys show the kinds
+/// of index that they were made with.
+fn paths(policy: &Object, is_old: bool) -> Result<(Vec<Value>, Vec<Value>)> {
+    let mut included = entries(policy, "includedPaths", is_old)?;
+    let mut excluded = entries(policy, "excludedPaths", false)?;
     let has = |entries: &[Value], path: &str| entries.iter().any(|entry| entry["path"] == path);
     if included.is_empty() && !has(&excluded, ROOT_PATH) {
         included.push(json!({"path": ROOT_PATH}));
@@ -111,7 +113,7 @@ fn paths(policy: &Object) -> Result<(Vec<Value>, Vec<Value>)> {
     Ok((included, excluded))
 }
 
-fn entries(policy: &Object, name: &str) -> Result<Vec<Value>> {
+fn entries(policy: &Object, name: &str, keeps_kinds: bool) -> Result<Vec<Value>> {
     let given = list(policy, name)?;
     if given.len() > INDEX_PATHS_MAX {
         return Err(Error::invalid(format!(
@@ -125,7 +127,10 @@ fn entries(policy: &Object, name: &str) -> Result<Vec<Value>> {
         // The old spelling of the root, and index kinds that lost their meaning long ago.
         let path = if path == "/" { ROOT_PATH.to_owned() } else { path };
         entry.insert(String::from("path"), Value::from(path));
-        entry.shift_remove("indexes");
+        list(&entry, "indexes")?;
+        if !keeps_kinds {
+            entry.shift_remove("indexes");
+        }
         Ok(Value::Object(entry))
     };
     given.iter().map(entry).collect()

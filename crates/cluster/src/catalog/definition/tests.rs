@@ -121,6 +121,35 @@ fn a_key_without_version_is_of_version_1() {
 }
 
 #[test]
+fn versions_of_keys_have_names() {
+    for (sent, shown) in [(json!("V1"), 1), (json!("V2"), 2), (json!("v2"), 2), (json!(1), 1)] {
+        let key = completed(&with(json!({"partitionKey": {"paths": ["/a"], "version": sent}})));
+        assert_eq!(key["partitionKey"]["version"], shown, "{sent}");
+    }
+    let levels = json!({"paths": ["/a", "/b"], "kind": "MultiHash", "version": "V2"});
+    assert_eq!(completed(&with(json!({ "partitionKey": levels })))["partitionKey"]["version"], 2);
+    for version in [json!("V3"), json!("2"), json!(""), json!(1.5), json!([1])] {
+        let body = with(json!({"partitionKey": {"paths": ["/a"], "version": version}}));
+        assert!(ContainerDefinition::parse(&doc(&body)).is_err(), "{version}");
+    }
+}
+
+#[test]
+fn containers_without_a_key_show_the_index_kinds_they_were_made_with() {
+    let indexes = json!([{"dataType": "String", "precision": -1, "kind": "Range"},
+        {"dataType": "Number", "precision": -1, "kind": "Range"}]);
+    let policy = json!({"includedPaths": [{"path": "/*", "indexes": indexes}]});
+    let old = completed(&json!({"id": "c", "indexingPolicy": policy}));
+    assert_eq!(old["indexingPolicy"]["includedPaths"][0], json!({"path": "/*", "indexes": indexes}));
+    let again = completed(&old);
+    assert_eq!(again, old, "what is stored is read back");
+    let new = completed(&with(json!({"indexingPolicy": policy, "partitionKey": {"paths": ["/a"]}})));
+    assert_eq!(new["indexingPolicy"]["includedPaths"][0], json!({"path": "/*"}));
+    let wrong = json!({"id": "c", "indexingPolicy": {"includedPaths": [{"path": "/*", "indexes": 1}]}});
+    assert!(ContainerDefinition::parse(&doc(&wrong)).is_err());
+}
+
+#[test]
 fn partial_indexing_policies_are_completed() {
     let etag = json!({"path": "/\"_etag\"/?"});
     let root = json!({"path": "/*"});

@@ -104,6 +104,9 @@ pub(crate) enum MaxItemCount {
     AtMost(u32),
 }
 
+/// The only form of the change feed's entries besides bare items.
+const CHANGE_FEED_FORMAT: &str = "2021-09-15";
+
 /// In which form index metrics are wanted: the first is JSON in base64, the second plain JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum IndexMetrics {
@@ -251,6 +254,7 @@ impl<'a> RequestHeaders<'a> {
             "pre-trigger-include" => keep(&mut self.pre_triggers, name, raw),
             "post-trigger-include" => keep(&mut self.post_triggers, name, raw),
             "script-enable-logging" => flag(&mut self.script_logging, name, raw),
+            "filterby-schema-rid" => Err(changes_rows(name)),
             _ => Ok(()),
         }
     }
@@ -266,7 +270,10 @@ impl<'a> RequestHeaders<'a> {
             "correlated-activityid" => keep(&mut self.correlated_activity_id, name, raw),
             "is-batch-request" => flag(&mut self.is_batch, name, raw),
             "batch-atomic" => flag(&mut self.batch_atomic, name, raw),
-            "changefeed-wire-format-version" => keep(&mut self.change_feed_format, name, raw),
+            "changefeed-wire-format-version" => match text(name, raw)?.trim() {
+                CHANGE_FEED_FORMAT => keep(&mut self.change_feed_format, name, raw),
+                other => Err(invalid(name, other)),
+            },
             "batch-ordered" => flag(&mut self.batch_ordered, name, raw),
             "batch-continue-on-error" => flag(&mut self.batch_continue_on_error, name, raw),
             "offer-autopilot-settings" => keep(&mut self.offer_autopilot, name, raw),
@@ -328,6 +335,8 @@ impl<'a> RequestHeaders<'a> {
             "end-epk" => keep(&mut self.end_epk, name, raw),
             "read-key-type" => keep(&mut self.read_key_type, name, raw),
             "offer-throughput" => keep(&mut self.offer_throughput, name, raw),
+            "start-id" | "end-id" => Err(changes_rows(name)),
+            "enumeration-direction" => one_of(name, text(name, raw)?, &[("Forward", ())]),
             "max-item-count" => {
                 self.max_item_count = match number::<i64>(name, raw)? {
                     // No page can be empty and be followed by others, so nothing is asked for.
@@ -431,6 +440,12 @@ fn flag(slot: &mut bool, name: &str, raw: &[u8]) -> Result<(), Refusal> {
 fn text<'a>(name: &str, raw: &'a [u8]) -> Result<&'a str, Refusal> {
     std::str::from_utf8(raw)
         .map_err(|_| Refusal::bad_request(format!("The value of the header '{name}' is not valid UTF-8.")))
+}
+
+/// A header that other servers know and that says which rows are wanted, or in which order: without it the answer would
+/// be another one.
+fn changes_rows(name: &str) -> Refusal {
+    Refusal::bad_request(format!("The header '{name}' is not supported."))
 }
 
 fn invalid(name: &str, value: &str) -> Refusal {

@@ -238,6 +238,12 @@ impl ScriptHost {
             .map_err(|_| wrong("The query of the script is not JSON."))?;
         let text =
             doc.root().get("query").as_str().ok_or_else(|| wrong("The query of the script has no text."))?;
+        let members = doc.root().as_object();
+        let mut names = members.iter().flat_map(|members| members.iter()).map(|(name, _)| name);
+        if let Some(name) = names.find(|name| !matches!(*name, "query" | "parameters")) {
+            let shown: String = name.chars().take(64).collect();
+            return Err(wrong(&format!("The member '{shown}' of the query of the script is not supported.")));
+        }
         let parameters = Parameters::from_value(doc.root().get("parameters")).map_err(ErrorKind::Query)?;
         let properties = self.computed_properties().map_err(ErrorKind::Query)?;
         Ok(compile_with(text, &parameters, &properties).map_err(ErrorKind::Query)?)

@@ -239,7 +239,7 @@ impl<'p> StageRun<'p> {
     ) -> Result<Self> {
         let level = &stage.level;
         let state = if let Some(grouping) = &level.grouping {
-            State::Grouped(grouped::Grouped::new(grouping, cx, emitted(carry)?))
+            State::Grouped(grouped::Grouped::start(grouping, cx, carry)?)
         } else if !level.order_by.is_empty() {
             State::Sorted(Box::new(sorted::Sorted::new(level, cx, room, carry)?))
         } else if level.distinct {

@@ -25,7 +25,7 @@ use super::visit::{Moment, Request, Visit, Work};
 use super::{at_length, groups, key_order, merged_order, shortcut, term_order, token};
 use crate::catalog::Container;
 use crate::db::Db;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{Step, Walk};
 use crate::range::Range;
 use crate::request::{PageOptions, QueryPage, Scope};
@@ -56,6 +56,10 @@ impl Db {
         page: &PageOptions,
     ) -> Result<QueryPage> {
         let (position, mut carry) = token::read(page.continuation.as_deref())?;
+        // Here every partition is visited from its beginning.
+        if position.is_some() && program.is_blocking() {
+            return Err(Error::invalid("Invalid Continuation Token"));
+        }
         let mut walk = Walk::start(container, scope, position)?;
         let resumed = self.resume(container, &walk, &mut carry)?;
         let functions = self.functions_of(container, program)?;

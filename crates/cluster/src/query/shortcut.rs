@@ -18,7 +18,8 @@ const CONTAINERS: u8 = 0x70;
 
 /// Gives the program its answer without visiting the items, if that is possible.
 pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<bool> {
-    if visit.may_hold_expired {
+    // An index counts all items, not only those behind a place.
+    if visit.may_hold_expired || visit.extent.after.is_some() {
         return Ok(false);
     }
     let Some(access) = visit.note.access.take() else { return Ok(false) };

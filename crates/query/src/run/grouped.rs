@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-use super::{Carry, Flow, Groups, Out, PageEnd};
+use super::{Carry, Flow, Groups, Out, PageEnd, emitted};
 use crate::ast::Direction;
 use crate::error::Result;
 use crate::eval::{Context, Env, drop_doubles, expand_and_forget};
@@ -15,17 +15,30 @@ use crate::value::Val;
 pub(super) struct Grouped<'x> {
     groups: Groups<'x>,
     emitted_before: u64,
+    /// Rows of the first item that are not to be counted.
+    passed: u64,
 }
 
 impl<'x> Grouped<'x> {
-    pub fn new(grouping: &Grouping, cx: &Context<'x>, emitted_before: u64) -> Self {
-        Self { groups: Groups::new(grouping, cx), emitted_before }
+    /// Begins a page. Aggregates without groups also take what a page of rows ended with: they are about the rows
+    /// that are left, and need no further page.
+    pub fn start(grouping: &Grouping, cx: &Context<'x>, carry: Option<&Carry>) -> Result<Self> {
+        let (emitted_before, passed) = match carry {
+            Some(Carry::Streaming { done_of_item, .. }) if grouping.keys.is_empty() => (0, *done_of_item),
+            other => (emitted(other)?, 0),
+        };
+        Ok(Self { groups: Groups::new(grouping, cx), emitted_before, passed })
     }
 
     pub fn feed<'a>(&mut self, level: &'a Level, env: &mut Env<'a, '_>) -> Result<Flow> {
         let Some(grouping) = &level.grouping else { return Ok(Flow::Done) };
+        let mut passed = std::mem::take(&mut self.passed);
         let _ = expand_and_forget(level, env, &mut |env| {
-            self.groups.add(grouping, env)?;
+            if passed > 0 {
+                passed -= 1;
+            } else {
+                self.groups.add(grouping, env)?;
+            }
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(Flow::More)

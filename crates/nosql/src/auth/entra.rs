@@ -3,6 +3,10 @@
 //! The operator says which issuers and audiences are right and gives the issuers' public keys. The server fetches
 //! nothing: a database should start and answer without the network. Only RS256 is accepted, whatever a token claims
 //! about itself. In development mode signatures, issuers and audiences are not checked; emulators do the same.
+//!
+//! A claim in another form than the standard gives it is not a claim that is missing: `nbf` as a text would else be no
+//! limit at all, and of a list of issuers any one would do. Such tokens are refused in both modes, and so are those
+//! whose header names parameters that a reader must understand (`crit`), since this one understands none.
 
 use std::time::SystemTime;
 
@@ -12,9 +16,14 @@ use http::StatusCode;
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::jwk::{AlgorithmParameters, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::errors::{Own, Refusal};
+
+mod provider;
+
+/// How far the clocks of issuers may be from ours, in seconds.
+const LEEWAY: u64 = 60;
 
 /// Groups of a principal that are looked at.
 const GROUPS_MAX: usize = 256;
@@ -26,7 +35,7 @@ pub struct EntraOptions {
     pub audiences: Vec<String>,
     /// A JSON Web Key Set with the issuers' public RSA keys.
     pub keys: String,
-    /// Believe every token that is not expired.
+    /// Believe every token that is neither expired nor early.
     pub development: bool,
 }
 
@@ -62,7 +71,24 @@ struct Claims {
     oid: Option<String>,
     #[serde(default)]
     groups: Vec<String>,
-    exp: u64,
+    exp: f64,
+    #[serde(default, deserialize_with = "present")]
+    nbf: Option<f64>,
+    // Read for its type alone: the library takes lists as well.
+    #[serde(default, deserialize_with = "present")]
+    #[expect(dead_code, reason = "the value is checked by the library")]
+    iss: Option<String>,
+}
+
+/// What the header of a token says that a reader must understand.
+#[derive(Deserialize)]
+struct Critical {
+    crit: Option<serde_json::Value>,
+}
+
+/// A claim that is there has a value; null is none.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 impl Entra {
@@ -72,6 +98,8 @@ impl Entra {
         validation.set_audience(&options.audiences);
         validation.set_required_spec_claims(&["exp", "iss", "aud"]);
         validation.validate_nbf = true;
+        validation.leeway = LEEWAY;
+        provider::install();
         if options.development {
             return Ok(Entra { keys: vec![], validation, development: true });
         }
@@ -104,6 +132,9 @@ impl Entra {
 
     fn check(&self, token: &str) -> Result<Claims, Refusal> {
         let header = decode_header(token).map_err(|error| wrong(&error))?;
+        if header.crit.is_some() {
+            return Err(critical());
+        }
         // Keys without a name serve for all tokens; a token that names a key is checked with no other.
         let candidates = self.keys.iter().filter(|(name, _)| match (name, &header.kid) {
             (Some(name), Some(wanted)) => name == wanted,
@@ -124,14 +155,27 @@ impl Entra {
 fn believe(token: &str, now: SystemTime) -> Result<Claims, Refusal> {
     let malformed = || refusal(5003, "The token is not a JSON Web Token.");
     let mut parts = token.split('.');
-    let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    let (Some(header), Some(claims), Some(_), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return Err(malformed());
     };
-    let claims = URL_SAFE.decode(claims.trim_end_matches('=')).map_err(|_| malformed())?;
+    let decode = |part: &str| URL_SAFE.decode(part.trim_end_matches('='));
+    let header = decode(header).ok().and_then(|header| serde_json::from_slice::<Critical>(&header).ok());
+    if header.is_some_and(|header| header.crit.is_some()) {
+        return Err(critical());
+    }
+    let claims = decode(claims).map_err(|_| malformed())?;
     let claims: Claims = serde_json::from_slice(&claims).map_err(|_| malformed())?;
-    let seconds = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    if claims.exp <= seconds { Err(refusal(5006, EXPIRED)) } else { Ok(claims) }
+    let seconds = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    if claims.exp <= seconds {
+        return Err(refusal(5006, EXPIRED));
+    }
+    match claims.nbf {
+        Some(begin) if begin < 0.0 => Err(malformed()),
+        Some(begin) if begin > seconds + LEEWAY as f64 => Err(refusal(5005, TOO_EARLY)),
+        _ => Ok(claims),
+    }
 }
 
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(
@@ -142,6 +186,14 @@ const URL_SAFE: GeneralPurpose = GeneralPurpose::new(
 );
 
 const EXPIRED: &str = "The token is expired. Get another one and try again.";
+const TOO_EARLY: &str = "The token is not valid yet.";
+
+fn critical() -> Refusal {
+    refusal(
+        5003,
+        "The header of the token has critical parameters (crit) that this account does not understand.",
+    )
+}
 
 pub(super) fn not_configured() -> Refusal {
     refusal(5002, "Tokens of Microsoft Entra ID are not accepted by this account: no issuer is configured.")
@@ -150,7 +202,7 @@ pub(super) fn not_configured() -> Refusal {
 fn wrong(error: &Error) -> Refusal {
     let (substatus, message) = match error.kind() {
         ErrorKind::InvalidSignature => (5004, "The signature of the token is not valid."),
-        ErrorKind::ImmatureSignature => (5005, "The token is not valid yet."),
+        ErrorKind::ImmatureSignature => (5005, TOO_EARLY),
         ErrorKind::ExpiredSignature => (5006, EXPIRED),
         ErrorKind::InvalidIssuer => {
             (5007, "The token was issued by somebody whom this account does not trust.")

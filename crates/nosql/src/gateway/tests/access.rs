@@ -7,8 +7,11 @@ mod matrix;
 mod roles;
 mod tokens;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Method;
-use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use ring::rand::SystemRandom;
+use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 
 use super::*;
 use crate::auth::EntraOptions;
@@ -91,8 +94,16 @@ fn signed(key: &[u8], principal: &str, change: impl FnOnce(&mut Value)) -> Token
     let mut claims =
         json!({"iss": ISSUER, "aud": AUDIENCE, "nbf": now - 5, "exp": now + 600, "oid": principal});
     change(&mut claims);
-    let mut header = Header::new(Algorithm::RS256);
-    header.kid = Some("issuer".to_owned());
-    let token = encode(&header, &claims, &EncodingKey::from_rsa_der(key)).expect("a key that signs");
-    Token::Text(format!("type=aad&ver=1.0&sig={token}"))
+    sealed(key, &json!({"alg": "RS256", "typ": "JWT", "kid": "issuer"}), &claims.to_string())
+}
+
+/// A token of just this header and these claims.
+fn sealed(key: &[u8], header: &Value, claims: &str) -> Token {
+    let parts = [header.to_string().as_str(), claims].map(|part| URL_SAFE_NO_PAD.encode(part));
+    let message = parts.join(".");
+    let key = RsaKeyPair::from_der(key).expect("an RSA key");
+    let mut signature = vec![0; key.public().modulus_len()];
+    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message.as_bytes(), &mut signature)
+        .expect("a key that signs");
+    Token::Text(format!("type=aad&ver=1.0&sig={message}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }

@@ -104,6 +104,50 @@ async fn development_mode_believes_tokens_that_are_not_expired() {
     server.send_as(&stranger, "POST", "/dbs/d/colls/c/docs", &headers, &item).await.expect(403);
 }
 
+/// Claims in another form than the standard gives them are not claims that are missing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn claims_of_the_wrong_type_and_unknown_critical_headers_are_refused() {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
+    let wrong: [(&str, fn(&mut Value, u64)); 12] = [
+        ("nbf in the future", |claims, now| claims["nbf"] = json!(now + 3600)),
+        ("nbf as a text", |claims, now| claims["nbf"] = json!((now + 3600).to_string())),
+        ("nbf as a text of the past", |claims, now| claims["nbf"] = json!((now - 3600).to_string())),
+        ("nbf as a list", |claims, now| claims["nbf"] = json!([now + 3600])),
+        ("nbf that is null", |claims, _| claims["nbf"] = Value::Null),
+        ("nbf below zero", |claims, _| claims["nbf"] = json!(-1)),
+        ("exp as a text", |claims, now| claims["exp"] = json!((now + 3600).to_string())),
+        ("exp that is null", |claims, _| claims["exp"] = Value::Null),
+        ("no exp", |claims, _| drop(claims.as_object_mut().expect("claims").remove("exp"))),
+        ("a list of issuers", |claims, _| claims["iss"] = json!(["https://other.example", ISSUER])),
+        ("a list of one issuer", |claims, _| claims["iss"] = json!([ISSUER])),
+        ("an issuer that is a number", |claims, _| claims["iss"] = json!(1)),
+    ];
+    for development in [false, true] {
+        let server = server(development).await;
+        server.post("/roleassignments", assignment("a", "p", CONTRIBUTOR, "/")).await.expect(201);
+        server.send_as(&entra("p", |_| {}), "GET", "/dbs/d", &[], &Value::Null).await.expect(200);
+        let fraction = entra("p", |claims| claims["nbf"] = json!(now as f64 - 0.5));
+        server.send_as(&fraction, "GET", "/dbs/d", &[], &Value::Null).await.expect(200);
+        for (what, spoil) in wrong {
+            let token = entra("p", |claims| spoil(claims, now));
+            let answer = server.send_as(&token, "GET", "/dbs/d", &[], &Value::Null).await;
+            assert_eq!(answer.status, 401, "{what}, development: {development}");
+        }
+        let claims = json!({"iss": ISSUER, "aud": AUDIENCE, "exp": now + 600, "oid": "p"}).to_string();
+        for crit in [json!(["exp"]), json!(["b64"]), json!(["x-unknown"]), json!([])] {
+            let header = json!({"alg": "RS256", "kid": "issuer", "crit": crit, "b64": true, "x-unknown": 1});
+            let token = sealed(SIGNING, &header, &claims);
+            let answer = server.send_as(&token, "GET", "/dbs/d", &[], &Value::Null).await;
+            assert_eq!(answer.status, 401, "{crit}, development: {development}");
+        }
+        // Of a claim that is there twice readers take one or the other.
+        let twice = claims.replacen('{', &format!("{{\"nbf\":{},\"nbf\":1,", now + 3600), 1);
+        let token = sealed(SIGNING, &json!({"alg": "RS256", "kid": "issuer"}), &twice);
+        let answer = server.send_as(&token, "GET", "/dbs/d", &[], &Value::Null).await;
+        assert_eq!(answer.status, 401, "development: {development}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn without_an_issuer_no_token_of_entra_is_accepted() {
     let server = Server::start(false);

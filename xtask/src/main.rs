@@ -1,16 +1,25 @@
-//! House-keeping that `cargo` does not do: `cargo xtask tidy`.
+//! House-keeping that `cargo` does not do: `cargo xtask tidy`, and `cargo xtask advisories CLONE`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 mod tidy;
 
 fn main() -> ExitCode {
-    let command = std::env::args().nth(1);
-    if command.as_deref() != Some("tidy") {
-        eprintln!("usage: cargo xtask tidy");
-        return ExitCode::FAILURE;
-    }
-    match tidy::run() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
+        ["tidy"] => tidy::run(),
+        ["advisories", clone] => {
+            tidy::workspace_root().and_then(|root| tidy::advisories::refresh(&root, Path::new(clone)))
+        }
+        _ => {
+            eprintln!("usage: cargo xtask tidy");
+            eprintln!("       cargo xtask advisories CLONE    (of https://github.com/rustsec/advisory-db)");
+            return ExitCode::FAILURE;
+        }
+    };
+    match outcome {
         Ok(complaints) if complaints.is_empty() => {
             println!("tidy: nothing to complain about");
             ExitCode::SUCCESS

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+pub mod advisories;
 mod exceptions;
 mod licences;
 mod machine_paths;
 mod metadata;
 mod size;
 mod sources;
+mod unused;
 mod walls;
 mod words;
 
@@ -24,13 +26,15 @@ pub fn run() -> anyhow::Result<Vec<String>> {
     let mut complaints = Vec::new();
     complaints.extend(walls::check(&metadata));
     complaints.extend(licences::check(&metadata));
+    complaints.extend(advisories::check(&metadata, &sources));
+    complaints.extend(unused::check(&sources));
     complaints.extend(size::check(&sources));
     complaints.extend(words::check(&sources));
     complaints.extend(machine_paths::check(&sources));
     Ok(complaints)
 }
 
-fn workspace_root() -> anyhow::Result<PathBuf> {
+pub fn workspace_root() -> anyhow::Result<PathBuf> {
     let parent = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     parent.map(Path::to_owned).context("the package lies in the workspace")
 }

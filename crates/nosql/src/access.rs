@@ -18,7 +18,7 @@ use orrery_cluster::Catalog;
 use orrery_doc::PartitionKey;
 
 pub(crate) use act::Act;
-pub(crate) use permission::key_of as permission_key;
+pub(crate) use permission::{claim_of, key_of as permission_key};
 pub(crate) use roles::{check_assignment, check_definition, is_assigned};
 
 use crate::auth::Identity;

@@ -18,7 +18,6 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
 use http::Method;
-use orrery_cluster::Rid;
 use sha2::Sha256;
 
 use crate::address::rid_of_length;
@@ -38,7 +37,7 @@ type Signature = Hmac<Sha256>;
 
 pub(crate) use entra::Principal;
 pub use entra::{Entra, EntraError, EntraOptions};
-pub(crate) use resource_token::Claim;
+pub(crate) use resource_token::{Bound, Claim};
 
 /// Who a request comes from. What that one may do is for [`crate::access`] to say.
 #[derive(Debug)]
@@ -95,8 +94,8 @@ impl Keys {
     }
 
     /// The token of a permission for so many seconds from now.
-    pub(crate) fn issue(&self, permission: Rid, now: SystemTime, seconds: u64) -> String {
-        resource_token::issue(&self.tokens[0], permission, now, seconds)
+    pub(crate) fn issue(&self, claim: Claim, now: SystemTime, seconds: u64) -> String {
+        resource_token::issue(&self.tokens[0], claim, now, seconds)
     }
 }
 

@@ -55,6 +55,15 @@ impl Catalog {
         self.jobs().any(|job| job.target == container && job.kind == JobKind::Rekey && !job.state.is_over())
     }
 
+    /// The container that has taken the place of this one with another partition key, for as long as the job that did it is
+    /// remembered.
+    pub fn successor(&self, container: Rid) -> Option<Rid> {
+        let is_it = |job: &&Arc<JobRecord>| {
+            job.source == container && job.kind == JobKind::Rekey && job.state == JobState::Completed
+        };
+        self.jobs().find(is_it).map(|job| job.target)
+    }
+
     /// The key that a container had before it was given another in place.
     pub(super) fn previous_key(&self, container: Rid) -> Option<PartitionKeyDef> {
         let is_done = |job: &&Arc<JobRecord>| job.target == container && job.state == JobState::Completed;

@@ -1,20 +1,24 @@
 //! What a permission allows whoever has a token of it.
 //!
-//! A permission names a resource by its link: a container, an item, a script, or a whole database. It opens that
+//! A permission names a resource by its link: a container, an item, a script, or a whole database. Its tokens are bound to
+//! what was there under that link when they were made. It opens that
 //! resource and all below it, and beyond it only what clients must read to find their way: the account, and the
 //! definition and partitions of the container. With a partition key it opens the items of that key alone, and a
 //! request must name the key in its header, because only the header says where a feed or a query goes.
 
-use orrery_cluster::{Child, ChildKind, Rid};
+use orrery_cluster::{Catalog, Child, ChildKind, Rid};
 use orrery_doc::{PartitionKey, Value, json};
 
 use super::{Act, Asked, Grant, insufficient, is_within};
 use crate::address;
-use crate::auth::Claim;
+use crate::auth::{Bound, Claim};
 use crate::children::Branch;
 use crate::errors::Refusal;
 use crate::items;
 use crate::router::{self, Endpoint};
+
+/// The RIDs of what is in a container begin with that of the container.
+const CONTAINER_RID_BYTES: usize = 8;
 
 /// A resource in the tree of an account, found in the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +44,10 @@ pub(super) fn check(claim: Claim, asked: &Asked<'_>) -> Result<Grant, Refusal> {
     if matches!(asked.endpoint, Endpoint::Account) && asked.act.is_read() {
         return Ok(Grant::Everything);
     }
-    let held = held(asked, permission).ok_or_else(insufficient)?;
+    let held = held(asked.catalog, permission).ok_or_else(insufficient)?;
+    if !is_bound_to(claim.resource, held.rid(), asked.catalog) {
+        return Err(insufficient());
+    }
     let key = key(permission)?;
     if is_way_there(&held, asked) {
         return Ok(Grant::Everything);
@@ -58,15 +65,45 @@ pub(super) fn check(claim: Claim, asked: &Asked<'_>) -> Result<Grant, Refusal> {
     }
 }
 
+/// What a token of a permission is for: the resource that is there now under the link.
+pub(crate) fn claim_of(catalog: &Catalog, permission: &Child) -> Claim {
+    let resource = held(catalog, permission).map(|place| place.rid());
+    Claim { permission: permission.resource.rid, resource: Bound::to(resource) }
+}
+
+/// Whether a token is for this resource. A container that was given another partition key is the same to those who hold
+/// tokens for it, though its RID is another; what is below it has moved with it.
+fn is_bound_to(bound: Bound, resource: Rid, catalog: &Catalog) -> bool {
+    let (Bound(mut bytes), wanted) = (bound, Bound::to(Some(resource)));
+    while Bound(bytes) != wanted {
+        let Some(next) = catalog.successor(Rid::from_slice(&bytes[..CONTAINER_RID_BYTES])) else {
+            return false;
+        };
+        bytes[..CONTAINER_RID_BYTES].copy_from_slice(next.as_bytes());
+    }
+    true
+}
+
+impl Place {
+    /// The RID of the resource, or for an item, which is not in the catalog, of its container.
+    fn rid(&self) -> Rid {
+        match self {
+            Place::Database(rid) | Place::Container(rid) => *rid,
+            Place::Item { container, .. } => *container,
+            Place::Script { script, .. } => *script,
+        }
+    }
+}
+
 fn is_all(mode: &str) -> bool {
     mode.eq_ignore_ascii_case("All")
 }
 
 /// The resource that the permission names, when it is there and in the user's own database.
-fn held(asked: &Asked<'_>, permission: &Child) -> Option<Place> {
+fn held(catalog: &Catalog, permission: &Child) -> Option<Place> {
     let link = permission.resource.body.root().get("resource").as_str()?;
     let segments = router::link_segments(link)?;
-    let place = place(asked, &router::link_endpoint(&segments)?)?;
+    let place = place(catalog, &router::link_endpoint(&segments)?)?;
     let database = match &place {
         Place::Database(rid) => *rid,
         Place::Container(container) | Place::Item { container, .. } | Place::Script { container, .. } => {
@@ -76,8 +113,7 @@ fn held(asked: &Asked<'_>, permission: &Child) -> Option<Place> {
     (Some(database) == permission.resource.rid.database_part()).then_some(place)
 }
 
-fn place(asked: &Asked<'_>, endpoint: &Endpoint<'_>) -> Option<Place> {
-    let catalog = asked.catalog;
+fn place(catalog: &Catalog, endpoint: &Endpoint<'_>) -> Option<Place> {
     match endpoint {
         Endpoint::Database { database } => {
             address::database(catalog, database).map(|database| Place::Database(database.resource.rid))
@@ -147,7 +183,7 @@ fn covers(held: &Place, by_key: bool, asked: &Asked<'_>) -> bool {
             Place::Item { .. } | Place::Script { .. } => false,
         }
     };
-    let is_held = |endpoint: &Endpoint<'_>| place(asked, endpoint).as_ref() == Some(held);
+    let is_held = |endpoint: &Endpoint<'_>| place(asked.catalog, endpoint).as_ref() == Some(held);
     match asked.endpoint {
         Endpoint::Items { database, container }
         | Endpoint::KeyDelete { database, container }

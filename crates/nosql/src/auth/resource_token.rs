@@ -1,7 +1,9 @@
 //! Resource tokens: what the bearer of a permission shows.
 //!
-//! A token names its permission and the time it is good for, and carries a signature over both. What the permission
-//! allows is not in it: that is looked up at each request, so that replacing or deleting a permission counts at once.
+//! A token names its permission, the resource that this one opened when the token was made, and the time it is good
+//! for, and carries a signature over all of it. What the permission allows is not in it: that is looked up at each request,
+//! so that replacing or deleting a permission counts at once. The resource is there by its RID: a permission names it by
+//! a link, and under the same link something else may have been made since.
 //! The key is made from a read-write key of the account, so whoever changes that key ends the tokens made with it.
 
 use std::time::{Duration, SystemTime};
@@ -15,15 +17,32 @@ use super::{LENIENT, Signature, WRONG_SIGNATURE, not_valid_now};
 use crate::errors::{Own, Refusal};
 
 /// What the key is made for; another use of the account's keys has another text.
-const PURPOSE: &[u8] = b"orrery resource token 1";
-const FORMAT: u8 = 1;
-/// Format, permission, start and end.
-const PAYLOAD_BYTES: usize = 1 + 16 + 8 + 8;
+const PURPOSE: &[u8] = b"orrery resource token 2";
+const FORMAT: u8 = 2;
+/// Format, permission, resource, start and end.
+const PAYLOAD_BYTES: usize = 1 + RID_BYTES + RID_BYTES + 8 + 8;
+/// The longest RID; shorter ones are filled up with zeros.
+const RID_BYTES: usize = 16;
 
 /// What a token says that was signed here and is valid now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     pub permission: Rid,
+    pub resource: Bound,
+}
+
+/// The RID of the resource that a token was made for; nothing but zeros where there was none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bound(pub [u8; RID_BYTES]);
+
+impl Bound {
+    pub fn to(resource: Option<Rid>) -> Bound {
+        let mut bytes = [0; RID_BYTES];
+        if let Some(rid) = resource {
+            bytes[..rid.as_bytes().len()].copy_from_slice(rid.as_bytes());
+        }
+        Bound(bytes)
+    }
 }
 
 /// The key for tokens that belongs to a key of the account.
@@ -33,11 +52,12 @@ pub(super) fn key(account: &Signature) -> Signature {
     Signature::new_from_slice(&mac.finalize().into_bytes()).expect("a key of any length is allowed")
 }
 
-pub(super) fn issue(key: &Signature, permission: Rid, now: SystemTime, seconds: u64) -> String {
+pub(super) fn issue(key: &Signature, claim: Claim, now: SystemTime, seconds: u64) -> String {
     let start = seconds_of(now);
     let mut payload = Vec::with_capacity(PAYLOAD_BYTES);
     payload.push(FORMAT);
-    payload.extend_from_slice(permission.as_bytes());
+    payload.extend_from_slice(claim.permission.as_bytes());
+    payload.extend_from_slice(&claim.resource.0);
     payload.extend_from_slice(&start.to_be_bytes());
     payload.extend_from_slice(&start.saturating_add(seconds).to_be_bytes());
     let mut mac = key.clone();
@@ -62,12 +82,15 @@ pub(super) fn read(keys: &[Signature], text: &str, now: SystemTime) -> Result<Cl
         return Err(wrong());
     }
     let number = |from: usize| u64::from_be_bytes(payload[from..from + 8].try_into().expect("eight bytes"));
-    let (start, end) = (number(17), number(25));
+    let rid_at =
+        |from: usize| -> [u8; RID_BYTES] { payload[from..from + RID_BYTES].try_into().expect("a RID") };
+    let (permission, resource) = (rid_at(1), rid_at(1 + RID_BYTES));
+    let (start, end) = (number(PAYLOAD_BYTES - 16), number(PAYLOAD_BYTES - 8));
     if seconds_of(now) >= end {
         let time = |seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
         return Err(not_valid_now(time(start).unwrap_or(now), time(end), now));
     }
-    Ok(Claim { permission: Rid::from_slice(&payload[1..17]) })
+    Ok(Claim { permission: Rid::from_slice(&permission), resource: Bound(resource) })
 }
 
 fn seconds_of(time: SystemTime) -> u64 {
@@ -84,15 +107,13 @@ mod tests {
     const ONE: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     const TWO: &str = "HxwdHhobGBkWFxQVEhMQEQ4PDA0KCwgJBgcEBQIDAAE=";
 
-    fn permission() -> Rid {
-        Rid::from_slice(&[7; 16])
+    fn permission() -> Claim {
+        Claim { permission: Rid::from_slice(&[7; 16]), resource: Bound::to(Some(Rid::from_slice(&[9; 8]))) }
     }
 
-    fn outcome(keys: &Keys, token: &str, now: SystemTime) -> Result<Rid, u16> {
+    fn outcome(keys: &Keys, token: &str, now: SystemTime) -> Result<Claim, u16> {
         let text = token.strip_prefix("type=resource&ver=1&sig=").expect("a token");
-        read(&keys.tokens, text, now)
-            .map(|claim| claim.permission)
-            .map_err(|refusal| refusal.wire().status.as_u16())
+        read(&keys.tokens, text, now).map_err(|refusal| refusal.wire().status.as_u16())
     }
 
     #[test]
@@ -110,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_changed_token_is_no_token(place in 24usize..110, to in "[A-Za-z0-9+/]") {
+        fn a_changed_token_is_no_token(place in 24usize..130, to in "[A-Za-z0-9+/]") {
             let keys = Keys::new([ONE], []).expect("a key");
             let now = SystemTime::now();
             let mut token = keys.issue(permission(), now, 10);

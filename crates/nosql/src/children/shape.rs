@@ -90,7 +90,8 @@ pub(super) fn push_extra(call: &Call<'_>, child: &Child, out: &mut Vec<u8>) {
         ChildKind::User => push_text(out, "_permissions", "permissions/"),
         ChildKind::Permission => {
             let seconds = call.headers.expiry_seconds.unwrap_or(limits::TOKEN_SECONDS_DEFAULT);
-            let token = call.keys.load().issue(child.resource.rid, SystemTime::now(), seconds);
+            let claim = access::claim_of(call.catalog, child);
+            let token = call.keys.load().issue(claim, SystemTime::now(), seconds);
             push_text(out, "_token", &token);
         }
         _ => {}

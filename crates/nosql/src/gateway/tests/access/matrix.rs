@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::auth::{Bound, Claim};
 use crate::router::RouteKind;
 
 /// Requests that each route gets. Those behind the bar differ on items only.
@@ -310,13 +311,14 @@ async fn what_is_no_token_opens_no_route() {
     let past = SystemTime::now() - Duration::from_secs(100);
     let keys = Keys::new([KEY], []).expect("a key");
     let whole = world.server.get("/dbs/d/users/u/permissions/whole").await.expect(200);
-    let rid = orrery_cluster::Rid::parse(whole.body["_rid"].as_str().expect("a rid")).expect("a rid");
+    let permission = orrery_cluster::Rid::parse(whole.body["_rid"].as_str().expect("a rid")).expect("a rid");
+    let claim = Claim { permission, resource: Bound::to(None) };
     for (name, token, wanted) in [
         ("a key of nobody", Token::Key("AAAA"), "(401/)"),
         ("no token", Token::Text("nonsense".to_owned()), "(401/)"),
         ("the token of a deleted permission", deleted, "F"),
         ("a forged token", forged, "(401/)"),
-        ("an expired token", Token::Text(keys.issue(rid, past, 50)), "F"),
+        ("an expired token", Token::Text(keys.issue(claim, past, 50)), "F"),
         ("another issuer's signature", signed(STRANGER, "contributor", |_| {}), "(401/5004)"),
         (
             "another issuer",

@@ -181,3 +181,74 @@ async fn keys_are_told_apart_as_the_hash_tells_them_apart() {
         server.send("DELETE", "/dbs/d/users/u/permissions/key", &[], &Value::Null).await.expect(204);
     }
 }
+
+/// A container of the same name is another container, and its owner has given no one a token for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_token_does_not_open_what_was_made_anew_under_its_name() {
+    let server = server().await;
+    let script = json!({"id": "f", "body": "function () { getContext().getResponse().setBody(1); }"});
+    server.post("/dbs/d/colls/c/sprocs", script.clone()).await.expect(201);
+    let held = [
+        ("container", json!({"permissionMode": "All", "resource": "dbs/d/colls/c"}), "/dbs/d/colls/c/docs"),
+        (
+            "item",
+            json!({"permissionMode": "Read", "resource": "dbs/d/colls/c/docs/1"}),
+            "/dbs/d/colls/c/docs/1",
+        ),
+        (
+            "script",
+            json!({"permissionMode": "All", "resource": "dbs/d/colls/c/sprocs/f"}),
+            "/dbs/d/colls/c/sprocs/f",
+        ),
+    ];
+    let mut tokens = Vec::new();
+    for (id, permission, path) in &held {
+        let token = server.token(id, permission.clone()).await;
+        server.send_as(&token, "GET", path, &[MINE], &Value::Null).await.expect(200);
+        tokens.push(token);
+    }
+    let whole = server.token("whole", json!({"permissionMode": "Read", "resource": "dbs/d"})).await;
+    // A script of the same name is another one, too.
+    server.send("DELETE", "/dbs/d/colls/c/sprocs/f", &[], &Value::Null).await.expect(204);
+    server.post("/dbs/d/colls/c/sprocs", script.clone()).await.expect(201);
+    server.send_as(&tokens[2], "GET", held[2].2, &[], &Value::Null).await.expect(403);
+    server.send_as(&tokens[0], "GET", held[2].2, &[], &Value::Null).await.expect(200);
+
+    server.send("DELETE", "/dbs/d/colls/c", &[], &Value::Null).await.expect(204);
+    server.post("/dbs/d/colls", container("c")).await.expect(201);
+    server.post("/dbs/d/colls/c/sprocs", script).await.expect(201);
+    server.send("POST", "/dbs/d/colls/c/docs", &[MINE], &json!({"id": "1", "pk": "mine"})).await.expect(201);
+    for (token, (id, _, path)) in tokens.iter().zip(&held) {
+        for path in [*path, "/dbs/d/colls/c"] {
+            let answer = server.send_as(token, "GET", path, &[MINE], &Value::Null).await;
+            assert_eq!(answer.status, 403, "{id} at {path}");
+        }
+        // The permission names it still; whoever may read the permission gets a token for what is there now.
+        let shown = server.get(&format!("/dbs/d/users/u/permissions/{id}")).await.expect(200);
+        let token = Token::Text(shown.body["_token"].as_str().expect("a token").to_owned());
+        server.send_as(&token, "GET", path, &[MINE], &Value::Null).await.expect(200);
+    }
+    // The database is the same, whatever is in it.
+    server.send_as(&whole, "GET", "/dbs/d/colls/c/docs/1", &[MINE], &Value::Null).await.expect(200);
+}
+
+/// As .NET's documentation of `ResourcePartitionKey` has it: an absent key is a superset of all keys.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_item_permission_without_a_key_is_for_that_id_in_every_logical_partition() {
+    let server = server().await;
+    server
+        .send("POST", "/dbs/d/colls/c/docs", &[THEIRS], &json!({"id": "1", "pk": "theirs"}))
+        .await
+        .expect(201);
+    let resource = "dbs/d/colls/c/docs/1";
+    let any = server.token("any", json!({"permissionMode": "Read", "resource": resource})).await;
+    let one = json!({"permissionMode": "Read", "resource": resource, "resourcePartitionKey": ["mine"]});
+    let one = server.token("one", one).await;
+    for (token, key, wanted) in
+        [(&any, MINE, 200), (&any, THEIRS, 200), (&one, MINE, 200), (&one, THEIRS, 403)]
+    {
+        let path = format!("/{resource}");
+        server.send_as(token, "GET", &path, &[key], &Value::Null).await.expect(wanted);
+    }
+    server.send_as(&any, "GET", "/dbs/d/colls/c/docs/2", &[MINE], &Value::Null).await.expect(403);
+}

@@ -353,8 +353,14 @@ fn trace<'a>(
     }
 }
 
+/// The same request with a newer catalog, if there is one.
+fn with_catalog<'a>(call: &Call<'a>, newest: &'a Option<Arc<Catalog>>) -> Call<'a> {
+    Call { catalog: newest.as_deref().unwrap_or(call.catalog), ..*call }
+}
+
 /// The catalog as it is by now, when a request found its container gone because another has just taken its place.
-/// Clients do not repeat requests that their partition has left, so the gateway asks the new one.
+/// Clients do not repeat requests that their partition has left, so the gateway asks the new one. Requests that waited
+/// long, as scripts do for each other, may find that one gone as well.
 fn exchanged(
     call: &Call<'_>,
     at: &ContainerAddress,
@@ -397,19 +403,25 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
             Box::pin(containers::one(call, &at.container, body)).await
         }
         Endpoint::Items { database, container } => {
-            let at = address::owner_container(catalog, &database, &container)?;
-            let answer = Box::pin(items::feed(call, &at, body.clone())).await;
-            let Some(catalog) = exchanged(call, &at, &answer) else { return answer };
-            let at = address::owner_container(&catalog, &database, &container)?;
-            Box::pin(items::feed(call, &at, body)).await
+            let mut newest = None;
+            loop {
+                let call = &with_catalog(call, &newest);
+                let at = address::owner_container(call.catalog, &database, &container)?;
+                let answer = Box::pin(items::feed(call, &at, body.clone())).await;
+                let Some(newer) = exchanged(call, &at, &answer) else { return answer };
+                newest = Some(newer);
+            }
         }
         Endpoint::Item { .. } if *call.trace.method == Method::GET => read_item(call, &endpoint),
         Endpoint::Item { database, container, item } => {
-            let at = address::owner_container(catalog, &database, &container)?;
-            let answer = Box::pin(items::write_one(call, &at, &item, body.clone())).await;
-            let Some(catalog) = exchanged(call, &at, &answer) else { return answer };
-            let at = address::owner_container(&catalog, &database, &container)?;
-            Box::pin(items::write_one(call, &at, &item, body)).await
+            let mut newest = None;
+            loop {
+                let call = &with_catalog(call, &newest);
+                let at = address::owner_container(call.catalog, &database, &container)?;
+                let answer = Box::pin(items::write_one(call, &at, &item, body.clone())).await;
+                let Some(newer) = exchanged(call, &at, &answer) else { return answer };
+                newest = Some(newer);
+            }
         }
         Endpoint::KeyDelete { .. } if *call.trace.method != Method::POST => Err(Own::MethodNotAllowed.into()),
         Endpoint::KeyDelete { database, container } => {
@@ -430,8 +442,15 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
             Box::pin(children::feed(call, &Branch::in_container(kind, &at), body)).await
         }
         Endpoint::Script { kind, database, container, script } => {
-            let at = address::owner_container(catalog, &database, &container)?;
-            Box::pin(scripts::one(call, &Branch::in_container(kind, &at), &at, &script, body)).await
+            let mut newest = None;
+            loop {
+                let call = &with_catalog(call, &newest);
+                let at = address::owner_container(call.catalog, &database, &container)?;
+                let branch = Branch::in_container(kind, &at);
+                let answer = Box::pin(scripts::one(call, &branch, &at, &script, body.clone())).await;
+                let Some(newer) = exchanged(call, &at, &answer) else { return answer };
+                newest = Some(newer);
+            }
         }
         Endpoint::Offers => Box::pin(offers::feed(call, body)).await,
         Endpoint::Offer { offer } => Box::pin(offers::one(call, &offer, body)).await,

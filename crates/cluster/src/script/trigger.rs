@@ -73,7 +73,11 @@ impl Db {
         let catalog = self.catalog();
         let find = |name: &String| {
             let child = catalog.child(ChildKind::Trigger, container.resource.rid, name);
-            let child = child.ok_or_else(|| Error::invalid(format!("Trigger '{name}' does not exist.")))?;
+            let child = child.ok_or_else(|| match catalog.container_by_rid(container.resource.rid) {
+                Some(_) => Error::invalid(format!("Trigger '{name}' does not exist.")),
+                // Another container has taken its place, and has the triggers now.
+                None => ErrorKind::RangeGone.into(),
+            })?;
             let property = |name: &str| child.resource.body.root().get(name).as_str().unwrap_or_default();
             let (kind, defined) = (property("triggerType"), property("triggerOperation"));
             if !kind.eq_ignore_ascii_case(wanted) {

@@ -7,6 +7,7 @@ use orrery_store::engine::EngineStats;
 use crate::db::Db;
 use crate::insight::AlertKind;
 use crate::memory::{Consumer, MemoryUse};
+use crate::rid::Rid;
 
 pub struct Stats {
     pub engine: EngineStats,
@@ -31,6 +32,8 @@ pub struct AlertStats {
 pub struct RangeStats {
     pub database: String,
     pub container: String,
+    /// For readers who must not know the names.
+    pub container_rid: Rid,
     pub range_id: u32,
     pub items: u64,
     pub bytes: u64,
@@ -62,6 +65,7 @@ impl Db {
                 RangeStats {
                     database: container.database_id.clone(),
                     container: container.resource.id.clone(),
+                    container_rid: container.resource.rid,
                     range_id: range.id,
                     items: state.items,
                     bytes: state.bytes,

@@ -1,7 +1,7 @@
 //! The server's own pages, beside the API: probes, metrics, the certificate authority.
 //!
-//! None of them asks for a key. They say how the server is and never show an item; but `/metrics` names databases
-//! and containers, so whoever must not know those names must not reach the port.
+//! None of them asks for a key. They say how the server is and never show an item. Off loopback, where others can ask,
+//! `/metrics` shows RIDs instead of the names of databases and containers, unless the operator wants it otherwise.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,12 +40,14 @@ pub struct Admin {
     db: Db,
     metrics: Arc<Metrics>,
     tls: Arc<Tls>,
+    /// Whether `/metrics` may show names.
+    shows_names: bool,
     stopping: AtomicBool,
 }
 
 impl Admin {
-    pub fn new(db: Db, metrics: Arc<Metrics>, tls: Arc<Tls>) -> Admin {
-        Admin { db, metrics, tls, stopping: AtomicBool::new(false) }
+    pub fn new(db: Db, metrics: Arc<Metrics>, tls: Arc<Tls>, shows_names: bool) -> Admin {
+        Admin { db, metrics, tls, shows_names, stopping: AtomicBool::new(false) }
     }
 
     /// From now on the server is not ready for new work, though it finishes what it has.
@@ -73,7 +75,7 @@ impl Admin {
     fn metrics_page(&self) -> Response<Full<Bytes>> {
         let mut out = String::with_capacity(4096);
         self.metrics.write_to(&mut out);
-        metrics::write_database(&self.db.stats(), &mut out);
+        metrics::write_database(&self.db.stats(), self.shows_names, &mut out);
         page_of(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", out)
     }
 

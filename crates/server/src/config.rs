@@ -113,6 +113,12 @@ pub struct Config {
     #[arg(long = "tls-name", env = "ORRERY_TLS_NAME", value_name = "NAME", value_delimiter = ',')]
     pub tls_names: Vec<String>,
 
+    /// Let `/metrics` name databases and containers also when the server does not listen on loopback, where anybody
+    /// may read that page. Otherwise containers go by their RIDs there.
+    #[arg(long, env = "ORRERY_METRICS_NAMES", default_value = "false", action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
+    pub metrics_names: bool,
+
     /// Connections served at once; further ones are closed on arrival.
     #[arg(long, env = "ORRERY_MAX_CONNECTIONS", value_name = "N", default_value_t = limits::MAX_CONNECTIONS)]
     pub max_connections: usize,

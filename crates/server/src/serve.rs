@@ -56,7 +56,12 @@ async fn serve(
     let gateway = Gateway::new(db.clone(), keys.for_gateway()?, gateway_options(&config, entra));
     let hosts = Arc::new(Hosts::new(config.names(), keys.uses_emulator_key() || config.entra_development));
     rotation::watch(&config, &gateway, Arc::clone(&hosts), seen, hangups);
-    let admin = Arc::new(Admin::new(db.clone(), Arc::clone(&metrics), Arc::clone(&tls)));
+    let admin = Arc::new(Admin::new(
+        db.clone(),
+        Arc::clone(&metrics),
+        Arc::clone(&tls),
+        address.ip().is_loopback() || config.metrics_names,
+    ));
     let manage = Manage::new(db.clone(), gateway.clone(), config.body_timeout_seconds);
     announce(&config, &keys, address, started);
     keep_tls(Arc::clone(&tls));

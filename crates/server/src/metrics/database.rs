@@ -11,7 +11,8 @@ use super::{counter, gauge, header, line};
 /// them; further ones are only counted, those of later containers first.
 const RANGES_MAX: usize = 1_000;
 
-pub fn write_database(stats: &Stats, out: &mut String) {
+/// `shows_names` says whether readers may know what databases and containers are called.
+pub fn write_database(stats: &Stats, shows_names: bool, out: &mut String) {
     let engine = &stats.engine;
     for (name, help, value) in [
         ("orrery_commit_groups_total", "Groups of transactions made durable together.", stats.commit_groups),
@@ -50,7 +51,7 @@ pub fn write_database(stats: &Stats, out: &mut String) {
         "Partitions over the number that have lines here.",
         hidden,
     );
-    write_ranges(&stats.ranges[..shown], out);
+    write_ranges(&stats.ranges[..shown], shows_names, out);
     write_alerts(&stats.alerts, out);
 }
 
@@ -76,7 +77,7 @@ fn write_memory(memory: &[MemoryUse], out: &mut String) {
 }
 
 /// One line per physical partition and metric; a metric's lines must stand together.
-fn write_ranges(ranges: &[RangeStats], out: &mut String) {
+fn write_ranges(ranges: &[RangeStats], shows_names: bool, out: &mut String) {
     type Metric = (&'static str, &'static str, &'static str, fn(&RangeStats) -> Box<dyn Display>);
     let metrics: [Metric; 13] = [
         ("orrery_partition_items", "gauge", "Items held.", |r| Box::new(r.items)),
@@ -129,10 +130,15 @@ fn write_ranges(ranges: &[RangeStats], out: &mut String) {
     for (name, kind, help, value) in metrics {
         header(out, name, help, kind);
         for range in ranges {
-            let (database, container) = (Label(&range.database), Label(&range.container));
-            let id = range.range_id;
-            let labels = format_args!("database=\"{database}\",container=\"{container}\",range=\"{id}\"");
-            line(out, format_args!("{name}{{{labels}}} {}", value(range)));
+            let (id, value) = (range.range_id, value(range));
+            if shows_names {
+                let (database, container) = (Label(&range.database), Label(&range.container));
+                let labels = format_args!("database=\"{database}\",container=\"{container}\",range=\"{id}\"");
+                line(out, format_args!("{name}{{{labels}}} {value}"));
+            } else {
+                let rid = range.container_rid.to_string();
+                line(out, format_args!("{name}{{container=\"{}\",range=\"{id}\"}} {value}", Label(&rid)));
+            }
         }
     }
 }

@@ -168,3 +168,35 @@ fn token_issuers_without_keys_and_open_doors_are_refused() {
         assert!(said.contains(wanted), "{args:?}: {said}");
     }
 }
+
+/// Anybody who reaches the port may read `/metrics`.
+#[test]
+fn metrics_name_databases_and_containers_on_loopback_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = folder.path().join("keys");
+    std::fs::write(&keys, format!("primary = {FIRST}\n")).expect("the file can be written");
+    let own = ["--in-memory", "--key-file", keys.to_str().expect("text")];
+    for (more, shows_names) in [
+        (&[][..], true),
+        (&["--bind", "0.0.0.0"][..], false),
+        (&["--bind", "0.0.0.0", "--metrics-names"][..], true),
+    ] {
+        let server = Server::start(binary(), &[&own[..], more].concat());
+        let mut client = Client::new(server.port());
+        *client.signer() = Signer::new(FIRST);
+        assert_eq!(send(&mut client, "POST", "/dbs", &json!({"id": "secret-db"})).status, 201);
+        let key = json!({"paths": ["/pk"], "kind": "Hash", "version": 2});
+        for id in ["secret-one", "secret-two"] {
+            let made =
+                send(&mut client, "POST", "/dbs/secret-db/colls", &json!({"id": id, "partitionKey": key}));
+            assert_eq!(made.status, 201);
+        }
+        let page = client.send_raw("GET", "/metrics", &[], b"").expect("the server answers").body;
+        let page = String::from_utf8_lossy(&page).into_owned();
+        let series: Vec<&str> =
+            page.lines().filter(|line| line.starts_with("orrery_partition_items{")).collect();
+        assert_eq!(series.len(), 2, "{more:?}: {series:?}");
+        assert_ne!(series[0], series[1], "{more:?}: two partitions are two series");
+        assert_eq!(page.contains("secret"), shows_names, "{more:?}: {series:?}");
+    }
+}

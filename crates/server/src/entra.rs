@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use orrery_nosql::{Entra, EntraOptions};
 
 use crate::config::{self, Config};
+use crate::modes;
 
 /// What the options say, if they say anything.
 pub fn choose(config: &Config) -> anyhow::Result<Option<Entra>> {
@@ -26,6 +27,7 @@ pub fn choose(config: &Config) -> anyhow::Result<Option<Entra>> {
     }
     let path =
         config.entra_keys.as_ref().context("--entra-issuer needs --entra-keys, the issuer's public keys")?;
+    modes::keep_unchanged(path)?;
     let options = EntraOptions {
         issuers: config.entra_issuers.clone(),
         audiences: config.entra_audiences.clone(),

@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use orrery_nosql::{Keys, KeysError};
 
-use crate::{config, limits};
+use crate::{config, limits, modes};
 
 /// The key that every emulator of this protocol accepts; it is published in the vendor's documentation.
 pub const EMULATOR_KEY: &str =
@@ -31,6 +31,7 @@ impl AccountKeys {
     pub fn choose(bind: IpAddr, key_file: Option<&Path>) -> anyhow::Result<AccountKeys> {
         let keys = match key_file {
             Some(path) => {
+                modes::keep_secret(path)?;
                 let text = config::read_text(path)?;
                 parse(&text).with_context(|| format!("in the key file {}", path.display()))?
             }
@@ -121,6 +122,14 @@ fn check(key: &str) -> anyhow::Result<()> {
     if !(limits::MIN_KEY_BYTES..=limits::MAX_KEY_BYTES).contains(&bytes.len()) {
         bail!("a key must have {} to {} bytes", limits::MIN_KEY_BYTES, limits::MAX_KEY_BYTES);
     }
+    let mut values = [false; 256];
+    bytes.iter().for_each(|byte| values[usize::from(*byte)] = true);
+    let different = values.iter().filter(|is_there| **is_there).count();
+    if different < limits::MIN_KEY_VALUES {
+        bail!(
+            "the key has only {different} different bytes and can be guessed; make one with `openssl rand -base64 64`"
+        );
+    }
     Ok(())
 }
 
@@ -157,6 +166,24 @@ mod tests {
         for text in cases {
             assert!(parse(&text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn keys_that_can_be_guessed_are_refused() {
+        let repeated = |text: &str, times: usize| STANDARD.encode(text.repeat(times));
+        for key in [
+            STANDARD.encode([0; 16]),
+            STANDARD.encode([0; 64]),
+            STANDARD.encode([255; 64]),
+            STANDARD.encode([0; 1024]),
+            repeated("ab", 32),
+            repeated("1234567", 9),
+            STANDARD.encode([1; 15]),
+        ] {
+            let error = parse(&format!("primary = {KEY}\nsecondary = {key}\n")).err();
+            assert!(error.is_some(), "{key}");
+        }
+        assert!(check(EMULATOR_KEY).is_ok() && check(KEY).is_ok());
     }
 
     #[test]

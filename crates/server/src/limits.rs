@@ -65,6 +65,9 @@ pub const MAX_CONFIG_FILE_BYTES: u64 = 1024 * 1024;
 /// The account's own keys are 64 bytes; anything shorter than this is too weak to be meant.
 pub const MIN_KEY_BYTES: usize = 16;
 pub const MAX_KEY_BYTES: usize = 1024;
+/// Different bytes that a key must have. Of sixteen random ones fewer than this are as good as impossible; what people type
+/// to have some key has fewer.
+pub const MIN_KEY_VALUES: usize = 8;
 
 /// The leaf certificate is renewed when less than the margin of its life is left.
 pub const CA_LIFETIME_DAYS: i64 = 3650;

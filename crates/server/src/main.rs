@@ -24,6 +24,7 @@ mod listener;
 mod logs;
 mod manage;
 mod metrics;
+mod modes;
 mod partition;
 mod rotation;
 mod serve;

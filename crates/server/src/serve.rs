@@ -21,7 +21,7 @@ use crate::manage::Manage;
 use crate::metrics::Metrics;
 use crate::signals::StopSignals;
 use crate::tls::Tls;
-use crate::{entra, limits, logs, rotation, webhook};
+use crate::{entra, limits, logs, modes, rotation, webhook};
 
 pub fn run(config: Config, started: Instant) -> anyhow::Result<()> {
     logs::start(&config)?;
@@ -47,6 +47,9 @@ async fn serve(
     // The port comes first: when it is taken, the data directory has not been touched.
     let socket = bind(&config).await?;
     let address = socket.local_addr()?;
+    if !config.in_memory {
+        modes::keep_folder(&config.data_dir)?;
+    }
     let tls_folder = (!config.in_memory).then(|| config.data_dir.join("tls"));
     let tls = Arc::new(Tls::new(tls_folder, &config.tls_names)?);
     let metrics = Arc::new(Metrics::new(started));

@@ -1,6 +1,7 @@
 //! Access to a real server: keys that change while it runs, what survives a crash, what the audit log tells, and which
 //! options are refused. Who may use which route is in the gateway's own tests.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -166,6 +167,47 @@ fn token_issuers_without_keys_and_open_doors_are_refused() {
         let refused = Server::try_start_on(binary(), &folder.path().join("data"), &args).err();
         let said = refused.unwrap_or_else(|| panic!("{args:?} started"));
         assert!(said.contains(wanted), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn what_others_could_read_or_change_is_tightened_and_the_log_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, keys, log) =
+        (folder.path().join("data"), folder.path().join("keys"), folder.path().join("log"));
+    let set = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("its mode can be set");
+    };
+    let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    std::fs::create_dir(&data).expect("a folder");
+    std::fs::write(&keys, format!("primary = {FIRST}\n")).expect("the file can be written");
+    set(&data, 0o755);
+    set(&keys, 0o644);
+    let text = |path: &Path| path.to_str().expect("text").to_owned();
+    let options = ["--data-dir", &text(&data), "--key-file", &text(&keys)];
+    Server::start_logged(binary(), &options, &log).stop();
+    assert_eq!((mode(&data), mode(&keys)), (0o700, 0o600));
+    let said = std::fs::read_to_string(&log).expect("the log can be read");
+    for path in [&data, &keys] {
+        let of_path = |line: &&str| line.contains(&*path.to_string_lossy()) && line.contains("tightened");
+        assert!(said.lines().any(|line| of_path(&line)), "{}: {said}", path.display());
+    }
+    // A folder that the server makes itself is nobody else's from the beginning.
+    let own = folder.path().join("own");
+    Server::start_on(binary(), &own, &[]).stop();
+    assert_eq!(mode(&own), 0o700);
+}
+
+#[test]
+fn keys_that_can_be_guessed_open_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = folder.path().join("keys");
+    for key in ["AAAAAAAAAAAAAAAAAAAAAA==", "/////////////////////w==", "AAAA", "YWJhYmFiYWJhYmFiYWJhYmFi"] {
+        std::fs::write(&keys, format!("primary = {key}\n")).expect("the file can be written");
+        let args = ["--key-file", keys.to_str().expect("text")];
+        let refused = Server::try_start_on(binary(), &folder.path().join("data"), &args).err();
+        let said = refused.unwrap_or_else(|| panic!("{key} opens the server"));
+        assert!(said.contains("line 1"), "{key}: {said}");
     }
 }
 

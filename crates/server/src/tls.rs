@@ -2,7 +2,7 @@
 //!
 //! The server is its own certificate authority. The authority is made once per data directory and
 //! kept, so a developer who trusts it (it is offered at `/_explorer/emulator.pem`) trusts the server
-//! for good; the leaf certificate is cheap and replaced whenever its names or its age ask for it,
+//! for good, and nobody else: it may speak for private names and those of the operator only; the leaf certificate is cheap and replaced whenever its names or its age ask for it,
 //! also while the server runs.
 //! Nothing here happens before the listener is up: the first TLS connection, the first download of
 //! the authority or the background task after start-up, whichever comes first, makes or loads the
@@ -112,7 +112,7 @@ fn make_ready(folder: Option<PathBuf>, names: Vec<String>, now: OffsetDateTime) 
         Some(folder) => folder::load_or_make(&folder, names, now)
             .with_context(|| format!("certificates in {}", folder.display()))?,
         None => {
-            let authority = Authority::make(now)?;
+            let authority = Authority::make(&names, now)?;
             let leaf = authority.issue(names, now)?;
             (authority, leaf)
         }

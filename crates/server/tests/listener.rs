@@ -53,6 +53,33 @@ fn certificates_are_kept_across_starts() {
 }
 
 #[test]
+fn a_damaged_server_certificate_is_made_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tls = folder.path().join("tls");
+    let first = Server::start_on(folder.path(), &[]);
+    let authority = get(&first, "/_explorer/emulator.pem").body;
+    get_tls(&first, "localhost", &authority, "/ready").expect("HTTPS works");
+    drop(first);
+    for name in ["server.pem", "server.key"] {
+        let text = std::fs::read_to_string(tls.join(name)).expect("there");
+        // Still base64, and still a certificate or a key to whoever looks at the outside only.
+        let changed =
+            if text.contains('M') { text.replacen('M', "N", 3) } else { text.replacen('A', "B", 3) };
+        std::fs::write(tls.join(name), changed).expect("written");
+        let server = Server::start_on(folder.path(), &[]);
+        assert_eq!(get(&server, "/_explorer/emulator.pem").body, authority, "the authority stays");
+        let answer = get_tls(&server, "localhost", &authority, "/ready").expect(name);
+        assert_eq!(answer.status, 200, "{name}");
+    }
+    std::fs::write(tls.join("ca.key"), "nonsense").expect("written");
+    let server = Server::start_on(folder.path(), &[]);
+    assert_eq!(get(&server, "/_explorer/emulator.pem").status, 503);
+    assert!(get_tls(&server, "localhost", &authority, "/ready").is_err());
+    eventually("the log says what to do", || server.log().contains("remove both"));
+    assert_eq!(get(&server, "/ready").status, 200, "HTTP goes on");
+}
+
+#[test]
 fn a_server_in_memory_writes_no_certificates() {
     let server = Server::start(&["--in-memory"]);
     let authority = get(&server, "/_explorer/emulator.pem").body;

@@ -3,11 +3,12 @@
 //! `ca.pem` and `ca.key` live as long as the directory. `server.pem` and `server.key` are replaced
 //! when `server.toml`, which says what they were made for, no longer fits. Each file is written
 //! beside its name and moved into place, so a crash leaves the old file or the new one; keys are
-//! readable by their owner only.
+//! readable by their owner only. A leaf that is damaged is made again from the authority. An authority
+//! that is damaged is never replaced: clients trust it, so that is for the operator to decide.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 use super::authority::{Authority, Leaf};
+use crate::modes;
 
 const CA_CERTIFICATE: &str = "ca.pem";
 const CA_KEY: &str = "ca.key";
@@ -26,6 +28,9 @@ const LEAF_FACTS: &str = "server.toml";
 
 const OWNER_ONLY: u32 = 0o600;
 const EVERYBODY_READS: u32 = 0o644;
+
+const DAMAGED_AUTHORITY: &str = "ca.pem or ca.key is damaged, expired or not of the other; remove both to have a new \
+                                 authority made, which clients must then be told to trust";
 
 /// What the leaf certificate was made for; asked instead of parsing the certificate.
 #[derive(Serialize, Deserialize)]
@@ -39,17 +44,26 @@ pub fn load_or_make(
     names: Vec<String>,
     now: OffsetDateTime,
 ) -> anyhow::Result<(Authority, Leaf)> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    modes::keep_folder(folder)?;
+    for name in [CA_KEY, LEAF_KEY] {
+        modes::keep_secret(&folder.join(name))?;
+    }
     if let Some(authority) = load_authority(folder)? {
         if let Some(leaf) = load_leaf(folder).filter(|leaf| leaf.serves(&names, now)) {
-            return Ok((authority, leaf));
+            match authority.check(&leaf, now) {
+                Ok(()) => return Ok((authority, leaf)),
+                Err(error) => {
+                    let error = format!("{error:#}");
+                    tracing::warn!(error, "the server certificate is damaged; another one is made");
+                }
+            }
         }
         tracing::info!("renewing the server certificate");
-        let leaf = authority.issue(names, now)?;
+        let leaf = authority.issue(names, now).context(DAMAGED_AUTHORITY)?;
         save_leaf(folder, &leaf)?;
         return Ok((authority, leaf));
     }
-    let authority = Authority::make(now)?;
+    let authority = Authority::make(&names, now)?;
     let leaf = authority.issue(names, now)?;
     // The certificate comes last: its presence says that the key is complete.
     write(&folder.join(CA_KEY), &authority.key_pem(), OWNER_ONLY)?;
@@ -66,10 +80,8 @@ fn load_authority(folder: &Path) -> anyhow::Result<Option<Authority>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).context(CA_CERTIFICATE),
     };
-    let key_pem = fs::read_to_string(folder.join(CA_KEY)).context(CA_KEY)?;
-    Authority::load(&key_pem, certificate_pem)
-        .context("ca.pem or ca.key is damaged; remove both to have a new authority made")
-        .map(Some)
+    let key_pem = fs::read_to_string(folder.join(CA_KEY)).context(CA_KEY).context(DAMAGED_AUTHORITY)?;
+    Authority::load(&key_pem, certificate_pem).context(DAMAGED_AUTHORITY).map(Some)
 }
 
 /// A leaf that is missing or damaged is simply made again, so any failure means "none".
@@ -114,8 +126,8 @@ mod tests {
 
     use super::*;
 
-    /// Some day on which all these certificates are made.
-    const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
+    /// Some day on which all these certificates are made, long after the first that certificates can name.
+    const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH.saturating_add(time::Duration::days(20_000));
 
     fn names(extra: &[&str]) -> Vec<String> {
         ["localhost", "127.0.0.1"].iter().chain(extra).map(|name| (*name).to_owned()).collect()
@@ -151,12 +163,78 @@ mod tests {
         assert_ne!(second.certificate_pem, third.certificate_pem);
     }
 
+    /// Text with one character in the middle of its base64 changed.
+    fn flipped(text: &str) -> String {
+        let middle = text.len() / 2;
+        let other = if text.as_bytes()[middle] == b'A' { "B" } else { "A" };
+        format!("{}{other}{}", &text[..middle], &text[middle + 1..])
+    }
+
+    #[test]
+    fn a_leaf_that_clients_would_refuse_is_made_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        let (authority, mut last) = load_or_make(path, names(&[]), NOW).expect("made");
+        let stranger =
+            Authority::make(&names(&[]), NOW).expect("made").issue(names(&[]), NOW).expect("issued");
+        let damages: [(&str, String); 7] = [
+            (LEAF_CERTIFICATE, stranger.certificate_pem.clone()),
+            (LEAF_KEY, stranger.key_pem.clone()),
+            (LEAF_CERTIFICATE, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned()),
+            (LEAF_KEY, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n".to_owned()),
+            (LEAF_CERTIFICATE, "flip".to_owned()),
+            (LEAF_KEY, "flip".to_owned()),
+            (LEAF_CERTIFICATE, authority.certificate_pem().to_owned()),
+        ];
+        for (name, damage) in damages {
+            let file = path.join(name);
+            let whole = fs::read_to_string(&file).expect("there");
+            fs::write(&file, if damage == "flip" { flipped(&whole) } else { damage }).expect("written");
+            let (kept, made) = load_or_make(path, names(&[]), NOW).expect("made again");
+            assert_eq!(kept.certificate_pem(), authority.certificate_pem(), "the authority stays");
+            assert_ne!(made.certificate_pem, last.certificate_pem, "{name}");
+            authority.check(&made, NOW).expect("clients accept it");
+            last = made;
+        }
+    }
+
     #[test]
     fn a_damaged_authority_is_reported_and_never_replaced() {
+        for (name, is_damage) in
+            [(CA_KEY, "nonsense"), (CA_KEY, "flip"), (CA_CERTIFICATE, "flip"), (CA_KEY, "gone")]
+        {
+            let folder = tempfile::tempdir().expect("a folder");
+            load_or_make(folder.path(), names(&[]), NOW).expect("made");
+            let file = folder.path().join(name);
+            let whole = fs::read_to_string(&file).expect("there");
+            match is_damage {
+                "gone" => fs::remove_file(&file).expect("removed"),
+                "flip" => fs::write(&file, flipped(&whole)).expect("written"),
+                other => fs::write(&file, other).expect("written"),
+            }
+            let before = fs::read(folder.path().join(CA_CERTIFICATE)).expect("there");
+            let error = load_or_make(folder.path(), names(&[]), NOW).err().expect("it is refused");
+            assert!(format!("{error:#}").contains("remove both"), "{name} {is_damage}: {error:#}");
+            assert_eq!(fs::read(folder.path().join(CA_CERTIFICATE)).expect("there"), before);
+        }
+    }
+
+    #[test]
+    fn loose_modes_of_keys_are_tightened() {
         let folder = tempfile::tempdir().expect("a folder");
-        load_or_make(folder.path(), names(&[]), NOW).expect("made");
-        fs::write(folder.path().join(CA_KEY), "nonsense").expect("written");
-        assert!(load_or_make(folder.path(), names(&[]), NOW).is_err());
+        let path = folder.path().join("tls");
+        load_or_make(&path, names(&[]), NOW).expect("made");
+        let set =
+            |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+        set(&path, 0o755);
+        set(&path.join(CA_KEY), 0o644);
+        set(&path.join(LEAF_KEY), 0o666);
+        load_or_make(&path, names(&[]), NOW).expect("loaded");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!(
+            [mode(&path), mode(&path.join(CA_KEY)), mode(&path.join(LEAF_KEY))],
+            [0o700, 0o600, 0o600]
+        );
     }
 
     #[test]

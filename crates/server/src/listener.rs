@@ -26,6 +26,7 @@ use crate::tls::Tls;
 
 mod connection;
 mod pulse;
+mod strict;
 
 /// Answers requests; clones are cheap and share what they work on.
 pub trait Handler: Clone + Send + Sync + 'static {

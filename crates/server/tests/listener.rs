@@ -197,6 +197,60 @@ fn connections_over_the_limit_are_closed_and_room_is_given_back() {
     eventually("the log says why", || server.log().contains("too many connections"));
 }
 
+/// What a proxy in front may read in another way than this server must not get through: one request could hide in another.
+#[test]
+fn requests_that_others_may_read_differently_are_refused() {
+    let server = Server::start(&["--in-memory"]);
+    for bytes in [
+        "GET /ready HTTP/1.1\nHost: localhost\r\n\r\n",
+        "GET /ready HTTP/1.1\r\nHost: localhost\n\r\n",
+        "GET /ready HTTP/1.1\r\nHost: localhost\r\n\n",
+        "GET /ready HTTP/1.1\nHost: localhost\n\n",
+        "\nGET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "GET /ready HTTP/1.1\r\nHost: localhost\r\nX-A: b\nX-C: d\r\n\r\n",
+        "POST /dbs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\nX-A: b\r\n\r\nabc",
+        "GET /ready HTTP/1.1\r\n\r\n",
+        "GET http://localhost/ready HTTP/1.1\r\n\r\n",
+        "GET /ready HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+        "GET /ready HTTP/1.1\r\nHost: localhost\r\nHost: 127.0.0.1\r\n\r\n",
+        "GET /ready HTTP/1.0\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+    ] {
+        let mut stream = server.connect();
+        let answer = exchange(&mut stream, bytes).expect(bytes);
+        assert_eq!(answer.status, 400, "{bytes:?}");
+        assert!(is_closed(&mut stream), "{bytes:?}");
+    }
+    // A second request on a connection is held to the same.
+    let mut stream = server.connect();
+    assert_eq!(exchange(&mut stream, &request("/ready")).expect("an answer").status, 200);
+    let bare = "GET /ready HTTP/1.1\nHost: localhost\r\n\r\n";
+    assert_eq!(exchange(&mut stream, bare).expect("an answer").status, 400);
+    assert!(is_closed(&mut stream));
+}
+
+#[test]
+fn line_feeds_in_bodies_are_the_clients_own_business() {
+    let server = Server::start(&["--in-memory"]);
+    let mut stream = server.connect();
+    let body = "{\n\n\"id\":\n\"x\"\n}\n";
+    let chunked: String = body
+        .as_bytes()
+        .chunks(3)
+        .map(|part| format!("{:x}\r\n{}\r\n", part.len(), String::from_utf8_lossy(part)))
+        .collect();
+    let length = body.len();
+    for sent in [
+        format!("POST /dbs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}"),
+        format!(
+            "POST /dbs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}0\r\n\r\n"
+        ),
+    ] {
+        // Nobody signed it; what matters is that it was read, and that the connection goes on.
+        assert_eq!(exchange(&mut stream, &sent).expect("an answer").status, 401, "{sent:?}");
+        assert_eq!(exchange(&mut stream, &request("/ready")).expect("an answer").status, 200, "{sent:?}");
+    }
+}
+
 #[test]
 fn nonsense_is_answered_or_closed_and_does_no_harm() {
     let server = Server::start(&[]);

@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::pulse::{Pulse, Watched};
+use super::strict::Strict;
 use super::{Handler, Peer, Scheme, Shared};
 use crate::hosts::Accepted;
 
@@ -93,10 +94,15 @@ async fn serve_http<H: Handler>(
         move |request: http::Request<Incoming>| {
             let beat = pulse.request(request.version());
             let shared = Arc::clone(&held);
-            let refused = shared.hosts.refuse(&request, &mut accepted.borrow_mut());
-            // hyper copies this future from place to place, so that it must stay small: what may wait is boxed.
+            // hyper copies this future from place to place, so that it must stay small: what may wait is boxed, and
+            // so is what is rare.
+            let refused = shared.hosts.refuse(&request, &mut accepted.borrow_mut()).map(Box::new);
             async move {
-                let response = match refused.or_else(|| shared.handler.answer_now(&request, peer)) {
+                let answered = match refused {
+                    Some(refusal) => Some(*refusal),
+                    None => shared.handler.answer_now(&request, peer),
+                };
+                let response = match answered {
                     Some(response) => response,
                     None => {
                         let work = Box::pin(shared.handler.handle(request, peer));
@@ -110,7 +116,7 @@ async fn serve_http<H: Handler>(
             }
         }
     });
-    let connection = watcher.watch(protocol.serve_connection(TokioIo::new(stream), service));
+    let connection = watcher.watch(protocol.serve_connection(TokioIo::new(Strict::new(stream)), service));
     tokio::select! {
         biased;
         ended = connection => if let Err(error) = ended {

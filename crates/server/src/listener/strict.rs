@@ -1,0 +1,289 @@
+//! Line ends of HTTP/1: CR LF and nothing else.
+//!
+//! The parser below takes a bare LF for the end of a line. Where a proxy in front does not, the two disagree about where a
+//! request ends, and a client of the proxy can hide one request in another (request smuggling). The parser has no
+//! option for this, so heads are looked at on their way to it. To know which bytes are a head one must know how long
+//! bodies are; that takes two headers and the sizes of chunks, which are read here just as far. A mistake in that could only
+//! make this check too strict or too lenient: what requests there are is still decided by the parser alone.
+//!
+//! In place of a bare LF, and of all that follows it, the parser gets the end of a head that no parser takes: the client
+//! gets 400 and the connection ends, as after anything else that is not HTTP. Well-formed traffic pays for one search for the
+//! ends of its lines.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use memchr::memchr;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::limits;
+
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Not HTTP, whatever stands before it, and the end of a head: the parser looks at no head before it is whole.
+const SPOILED: &[u8] = b"\0\r\n\r\n";
+
+/// A stream whose heads have proper line ends, or are no heads.
+pub struct Strict<S> {
+    stream: S,
+    lines: Lines,
+    /// What the parser gets instead of bytes from the stream, once a line has ended as it must not.
+    instead: Option<&'static [u8]>,
+}
+
+/// Where in the conversation the next byte is.
+enum Place {
+    /// At the very beginning, with so many bytes that could be those of HTTP/2.
+    Preface(usize),
+    Head,
+    /// In a body, with so many bytes to come.
+    Body(u64),
+    ChunkSize,
+    /// In a chunk, with so many bytes to come; its line end counts.
+    Chunk(u64),
+    Trailers,
+    /// Nothing that comes is looked at: HTTP/2, or a connection that is about to end.
+    Through,
+}
+
+struct Lines {
+    place: Place,
+    /// The beginning of a line that came in pieces, up to the length that the parser takes, and its last byte.
+    started: Vec<u8>,
+    last: u8,
+    /// What the head has said so far.
+    has_lines: bool,
+    length: u64,
+    is_chunked: bool,
+}
+
+impl<S> Strict<S> {
+    pub fn new(stream: S) -> Strict<S> {
+        let lines = Lines {
+            place: Place::Preface(0),
+            started: Vec::new(),
+            last: 0,
+            has_lines: false,
+            length: 0,
+            is_chunked: false,
+        };
+        Strict { stream, lines, instead: None }
+    }
+}
+
+impl Lines {
+    /// Looks at the bytes that come next; returns where among them a line ends as it must not.
+    fn wrong_end(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            match self.place {
+                Place::Through => return None,
+                Place::Preface(seen) => {
+                    let wanted = &HTTP2_PREFACE[seen..];
+                    let same = wanted.iter().zip(rest).take_while(|(a, b)| a == b).count();
+                    if same == wanted.len() {
+                        self.place = Place::Through;
+                    } else if same == rest.len() {
+                        self.place = Place::Preface(seen + same);
+                        return None;
+                    } else {
+                        self.start(&HTTP2_PREFACE[..seen]);
+                        self.place = Place::Head;
+                    }
+                }
+                Place::Body(left) => {
+                    let taken = left.min(rest.len() as u64);
+                    self.place = if taken == left { Place::Head } else { Place::Body(left - taken) };
+                    at += taken as usize;
+                }
+                Place::Chunk(left) => {
+                    let taken = left.min(rest.len() as u64);
+                    self.place = if taken == left { Place::ChunkSize } else { Place::Chunk(left - taken) };
+                    at += taken as usize;
+                }
+                Place::Head | Place::ChunkSize | Place::Trailers => {
+                    let Some(end) = memchr(b'\n', rest) else {
+                        self.start(rest);
+                        return None;
+                    };
+                    let before = if end > 0 { rest[end - 1] } else { self.last };
+                    let is_proper = before == b'\r' && (end > 0 || !self.started.is_empty());
+                    if !is_proper {
+                        self.place = Place::Through;
+                        return Some(at + end);
+                    }
+                    self.end_line(&rest[..end]);
+                    at += end + 1;
+                }
+            }
+        }
+        None
+    }
+
+    /// Keeps the beginning of a line whose end has not come yet.
+    fn start(&mut self, bytes: &[u8]) {
+        let Some(last) = bytes.last() else { return };
+        let room = limits::MAX_HEADER_BYTES.saturating_sub(self.started.len());
+        self.started.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        self.last = *last;
+    }
+
+    /// Takes a line with its CR, of which an earlier part may have been kept.
+    fn end_line(&mut self, end: &[u8]) {
+        if self.started.is_empty() {
+            return self.line(&end[..end.len() - 1]);
+        }
+        let mut line = std::mem::take(&mut self.started);
+        line.extend_from_slice(end);
+        line.pop();
+        self.line(&line);
+        line.clear();
+        self.started = line;
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        match self.place {
+            Place::Head if line.is_empty() => {
+                // Empty lines in front of a request belong to no head.
+                if std::mem::take(&mut self.has_lines) {
+                    self.place =
+                        match (std::mem::take(&mut self.is_chunked), std::mem::take(&mut self.length)) {
+                            (true, _) => Place::ChunkSize,
+                            (false, 0) => Place::Head,
+                            (false, length) => Place::Body(length),
+                        };
+                }
+            }
+            Place::Head => {
+                self.has_lines = true;
+                if let Some(value) = value_of(line, b"content-length:") {
+                    self.length = number(value, 10).unwrap_or_default();
+                } else if let Some(value) = value_of(line, b"transfer-encoding:") {
+                    let tail = value.len().saturating_sub(b"chunked".len());
+                    self.is_chunked = value[tail..].eq_ignore_ascii_case(b"chunked");
+                }
+            }
+            Place::ChunkSize => {
+                let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+                self.place = match number(&line[..digits], 16) {
+                    Some(0) => Place::Trailers,
+                    Some(size) => Place::Chunk(size.saturating_add(2)),
+                    None => Place::Through,
+                };
+            }
+            Place::Trailers if line.is_empty() => self.place = Place::Head,
+            _ => {}
+        }
+    }
+}
+
+/// What a header of this name says; the name comes with its colon.
+fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let (found, value) = line.split_at_checked(name.len())?;
+    found.eq_ignore_ascii_case(name).then(|| value.trim_ascii())
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Strict<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.instead.is_none() {
+            let before = buf.filled().len();
+            let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
+            let Some(at) = self.lines.wrong_end(&buf.filled()[before..]) else { return outcome };
+            buf.set_filled(before + at);
+            self.instead = Some(SPOILED);
+        }
+        // When all of it is given, this is the end of the stream.
+        let instead = self.instead.unwrap_or_default();
+        let (now, later) = instead.split_at(instead.len().min(buf.remaining()));
+        buf.put_slice(now);
+        self.instead = Some(later);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Strict<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the first wrong end is when the bytes come in pieces of this size.
+    fn wrong_end(bytes: &[u8], piece: usize) -> Option<usize> {
+        let mut strict = Strict::new(());
+        bytes
+            .chunks(piece)
+            .enumerate()
+            .find_map(|(index, piece_bytes)| strict.lines.wrong_end(piece_bytes).map(|at| index * piece + at))
+    }
+
+    fn check(text: &str, wanted: Option<usize>) {
+        for piece in [1, 2, 3, 7, 16, 1000] {
+            assert_eq!(wrong_end(text.as_bytes(), piece), wanted, "{text:?} in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn bare_line_feeds_in_heads_are_found() {
+        for text in [
+            "GET / HTTP/1.1\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n\n",
+            "\nGET / HTTP/1.1\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\nHost: a\r\n\r\n",
+            "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\nHost: a\r\n\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n3\r\nabc\r\n0\r\n\nGET",
+            "PRI * HTTP/2.0\nrest",
+            "PRI * HTTP/2.0\r\n\r\nSM\nrest",
+        ] {
+            let bare = text.bytes().zip(text.bytes().skip(1)).position(|(a, b)| a != b'\r' && b == b'\n');
+            check(text, Some(bare.map_or(0, |before| before + 1)));
+        }
+    }
+
+    #[test]
+    fn line_feeds_of_bodies_and_of_http2_are_nobodys_business() {
+        for text in [
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "POST / HTTP/1.1\r\ncontent-LENGTH:  4 \r\nHost: a\r\n\r\na\nb\nGET / HTTP/1.1\r\n\r\n",
+            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\n\n\n\n\r\nA\r\n\n\n\n\n\n\n\n\n\n\n\r\n0\r\nt: u\r\n\r\nGET /",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\n\n\nanything\n",
+        ] {
+            check(text, None);
+        }
+    }
+}

@@ -137,7 +137,9 @@ impl Db {
                 range.check_there()?;
                 Ok((range, epk, lsn, snapshot))
             })?;
-            let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
+            let whole_key = scope.whole_key(&container.definition.key);
+            let view =
+                View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key.as_ref());
             let mut found = Found::new(page);
             let start = read(&view, &epk, &mut found)?;
             let end = FeedCursor::after(lsn);

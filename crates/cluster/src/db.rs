@@ -11,7 +11,7 @@ use orrery_store::engine::{DiskOptions, Engine};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{INDEX_BUILDS_MAX, SCANS_MAX};
 use orrery_store::{
-    Done, Etag, Lsn, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, TxnError, View,
+    Done, Etag, Lsn, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, TxnError, View, WholeKey,
 };
 
 use tokio::sync::Semaphore;
@@ -203,7 +203,9 @@ impl Db {
             .inspect_err(|error| range.insight.refused(&epk, key, error))?;
         let snapshot = self.inner.committer.snapshot();
         range.check_kept()?;
-        let found = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).item(&epk, target);
+        let whole_key = WholeKey::of(&container.definition.key, key);
+        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key.as_ref());
+        let found = view.item(&epk, target);
         drop(snapshot);
         let served = |item_lsn| Some(Served { range_id: range.id, lsn, item_lsn });
         match found {
@@ -244,7 +246,8 @@ impl Db {
             .admit_key(container, range, mark, || who_writes(&scope, &ops), None)
             .inspect_err(|error| range.insight.refused(&scope, key, error))?;
         let kind = self.kind_to_record(&ops);
-        let txn = Txn { scope: scope.clone(), ops, now: now() };
+        let whole_key = WholeKey::of(&container.definition.key, key);
+        let txn = Txn { scope: scope.clone(), key: whole_key, ops, now: now() };
         let answer = range.write(&self.inner.committer, txn).await;
         // The partition may have been split while the write waited.
         let range = &range.current(&scope);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use orrery_doc::{Epk, EpkRange, prefix_range};
 use orrery_store::index::key_at;
 use orrery_store::limits::LOOK_AHEAD_ITEMS_MAX;
-use orrery_store::{Item, Meter, OpError, Position, Scan, View};
+use orrery_store::{Item, Meter, OpError, Position, Scan, View, WholeKey};
 
 use crate::catalog::Container;
 use crate::db::Db;
@@ -103,7 +103,7 @@ impl Db {
     pub(crate) fn pass_empty(&self, container: &Container, walk: &mut Walk) -> Result<()> {
         for _ in 0..EMPTY_RANGES_PASSED_MAX {
             let Some(range) = walk.range(container).filter(|_| walk.is_between_ranges()) else { break };
-            if self.has_items(range, &walk.epk)? {
+            if self.has_items(range, walk)? {
                 break;
             }
             walk.move_on(range, Step::Continue, None);
@@ -111,14 +111,15 @@ impl Db {
         Ok(())
     }
 
-    /// Whether the range has an item in this part of the key space, as far as a short look tells.
-    fn has_items(&self, range: &Range, epk: &EpkRange) -> Result<bool> {
+    /// Whether the range has an item for the walk's reader, as far as a short look tells.
+    fn has_items(&self, range: &Range, walk: &Walk) -> Result<bool> {
         let lsn = range.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
         range.check_kept()?;
-        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
+        let view =
+            View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(walk.whole_key.as_ref());
         let (mut expired, mut found) = (0, false);
-        let scanned = view.scan_stored(&epk.intersection(range.epk()), None, |_, item| {
+        let scanned = view.scan_stored(&walk.epk.intersection(range.epk()), None, |_, item| {
             expired += usize::from(view.is_over(&item));
             found = !view.is_over(&item) || expired >= LOOK_AHEAD_ITEMS_MAX;
             if found { Scan::Stop } else { Scan::Continue }
@@ -127,8 +128,8 @@ impl Db {
         Ok(found)
     }
 
-    /// Visits the items of one range from where the walk stands, and moves the walk on. An expired item is shown as
-    /// none: it costs as much time as others, and the walk may end there.
+    /// Visits the items of one range from where the walk stands, and moves the walk on. An item that
+    /// is not there for the reader is shown as none: it costs as much time as others, and the walk may end there.
     fn walk_range(
         &self,
         range: &Range,
@@ -142,7 +143,8 @@ impl Db {
         let mut last = Vec::new();
         let mut end = Step::Continue;
         let epk = walk.epk.intersection(range.epk());
-        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
+        let whole_key = walk.whole_key.clone();
+        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key.as_ref());
         let scanned = view.scan_stored(&epk, walk.after.as_ref(), |place, item| {
             let bytes = u64::from(item.header.json_bytes);
             end = visit(Some(item).filter(|item| !view.is_over(item)));
@@ -173,6 +175,8 @@ pub(crate) struct Walk {
     pub after: Option<Position>,
     /// The item at `after` is not done with: some of its rows did not fit into the last page.
     pub again: bool,
+    /// What items must have besides lying there.
+    pub whole_key: Option<WholeKey>,
     done: bool,
     /// Set when the client named a range: then no other may answer.
     only: Option<u32>,
@@ -196,7 +200,8 @@ impl Walk {
             Some((after, again)) => (Some(after), again),
             None => (None, false),
         };
-        Ok(Walk { epk, after, again, done: false, only })
+        let whole_key = scope.whole_key(&container.definition.key);
+        Ok(Walk { epk, after, again, whole_key, done: false, only })
     }
 
     /// The partition that the next item can be in.

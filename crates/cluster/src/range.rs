@@ -444,7 +444,7 @@ mod tests {
             indexed: true,
         };
         Pending {
-            work: Work::Write(Txn { scope: Epk::MIN, ops: vec![op], now: 0 }),
+            work: Work::Write(Txn { scope: Epk::MIN, key: None, ops: vec![op], now: 0 }),
             answer: oneshot::channel().0,
         }
     }

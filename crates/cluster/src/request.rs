@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use orrery_doc::{EpkRange, PartitionKey};
-use orrery_store::{Item, Lsn, Meter, Outcome, Precondition};
+use orrery_doc::{EpkRange, PartitionKey, PartitionKeyDef};
+use orrery_store::{Item, Lsn, Meter, Outcome, Precondition, WholeKey};
 
 use crate::query::PlanNote;
 use crate::receipt::Receipt;
@@ -65,6 +65,16 @@ pub enum Scope {
     Epk(EpkRange),
     /// One logical partition, or all below a hierarchical prefix.
     Key(PartitionKey),
+}
+
+impl Scope {
+    /// The key that items must have, when more than theirs may lie where the scope is.
+    pub(crate) fn whole_key(&self, def: &PartitionKeyDef) -> Option<WholeKey> {
+        match self {
+            Scope::Key(key) => WholeKey::of(def, key),
+            Scope::Container | Scope::Range { .. } | Scope::Epk(_) => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

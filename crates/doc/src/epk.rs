@@ -10,7 +10,9 @@
 //! - **Version 1** hashes with 32 bits, writes the hash as a number in an order-preserving encoding, and
 //!   puts the encoded components behind it. Strings count up to 100 UTF-16 code units: clients that cut
 //!   at bytes instead disagree with the service.
-//! - **Range** has only the encoded components.
+//! - **Range** has only the encoded components, of strings the first 101 bytes.
+//!
+//! So long strings of the last two may share an EPK; [`PartitionKeyDef::may_share_place`] tells.
 //!
 //! Boundaries of partitions may be shorter or longer than the EPKs they divide. A boundary with zeros
 //! behind it is the same boundary, so ranges compare their ends as if zeros went on for ever.
@@ -27,9 +29,11 @@ use crate::partition_key::{
 /// The bytes that need no allocation: a MultiHash EPK of three levels.
 const INLINE_BYTES: usize = 48;
 /// UTF-16 code units of a string that version 1 looks at.
-pub(crate) const V1_STRING_UNITS: usize = 100;
+const V1_STRING_UNITS: usize = 100;
 /// UTF-8 bytes of a string that the order-preserving encoding writes in full.
 const BINARY_STRING_BYTES: usize = 100;
+/// The shortest string, in bytes, of which another can be the beginning at the same place: a code unit has a byte at least.
+pub(crate) const CUT_BYTES_MIN: usize = 100;
 /// The largest 128-bit hash after its top two bits are cleared.
 const MAX_V2_HASH: u128 = u128::MAX >> 2;
 

@@ -1,19 +1,17 @@
 //! Partition keys: how a container defines them, and the values that items and requests bring.
 
-use crate::epk::V1_STRING_UNITS;
+use crate::epk::CUT_BYTES_MIN;
 use crate::format::DocRef;
 use crate::json;
 use crate::path::Path;
 use crate::value::Value;
 
-/// The most bytes a version 1 key may have.
-pub const MAX_V1_BYTES: usize = 101;
-/// The most bytes any key may have.
-pub const MAX_V2_BYTES: usize = 2048;
+/// The most bytes a key may have.
+pub const MAX_KEY_BYTES: usize = 2048;
 /// The most components that are read. Definitions of today have three at most, old ones had more.
 pub const MAX_COMPONENTS: usize = 16;
 /// The longest header text that is read: a key of full length in which every byte is escaped.
-const MAX_HEADER_BYTES: usize = 6 * MAX_V2_BYTES + 1024;
+const MAX_HEADER_BYTES: usize = 6 * MAX_KEY_BYTES + 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartitionKeyKind {
@@ -39,12 +37,19 @@ pub struct PartitionKeyDef {
 }
 
 impl PartitionKeyDef {
-    /// The most bytes a key of this definition may have.
-    pub fn max_bytes(&self) -> usize {
-        match self.version {
-            PartitionKeyVersion::V1 => MAX_V1_BYTES,
-            PartitionKeyVersion::V2 => MAX_V2_BYTES,
-        }
+    /// Whether other keys may lie at the same place as this one. The older forms of the EPK look at the beginning of a
+    /// string only, so keys that are as long as this beginning or longer share a place with all that begin alike. Such
+    /// keys are one logical partition for its size, its unique keys and its transactions, and yet different keys.
+    pub fn may_share_place(&self, key: &PartitionKey) -> bool {
+        let is_cut = match (self.kind, self.version) {
+            (PartitionKeyKind::MultiHash, _) | (PartitionKeyKind::Hash, PartitionKeyVersion::V2) => false,
+            (PartitionKeyKind::Hash, PartitionKeyVersion::V1) | (PartitionKeyKind::Range, _) => true,
+        };
+        let is_long = |component: &KeyComponent| match component {
+            KeyComponent::Str(text) => text.len() >= CUT_BYTES_MIN,
+            _ => false,
+        };
+        is_cut && key.components().iter().any(is_long)
     }
 }
 
@@ -135,7 +140,7 @@ impl PartitionKey {
         self.0.len() == def.paths.len()
     }
 
-    /// The bytes that count towards the limit of the definition.
+    /// The bytes that count towards the limit.
     pub fn byte_length(&self) -> usize {
         let bytes = |component: &KeyComponent| match component {
             KeyComponent::Str(text) => text.len(),
@@ -145,18 +150,9 @@ impl PartitionKey {
         self.0.iter().map(bytes).sum()
     }
 
-    pub fn check_length(&self, def: &PartitionKeyDef) -> Result<(), PartitionKeyError> {
-        let (found, limit) = (self.byte_length(), def.max_bytes());
-        if found > limit {
-            return Err(PartitionKeyError::TooLong { found, limit });
-        }
-        // The hash of version 1 does not see what comes later in a string: two keys would be one.
-        let is_cut = def.kind == PartitionKeyKind::Hash && def.version == PartitionKeyVersion::V1;
-        let longest = self.0.iter().map(KeyComponent::utf16_length).max().unwrap_or_default();
-        match is_cut && longest > V1_STRING_UNITS {
-            true => Err(PartitionKeyError::TooLong { found: longest, limit: V1_STRING_UNITS }),
-            false => Ok(()),
-        }
+    pub fn check_length(&self) -> Result<(), PartitionKeyError> {
+        let (found, limit) = (self.byte_length(), MAX_KEY_BYTES);
+        if found > limit { Err(PartitionKeyError::TooLong { found, limit }) } else { Ok(()) }
     }
 
     /// The key as a request header shows it.
@@ -192,13 +188,6 @@ impl KeyComponent {
                 return Err(PartitionKeyError::NotAScalar);
             }
         })
-    }
-
-    fn utf16_length(&self) -> usize {
-        match self {
-            KeyComponent::Str(text) => text.encode_utf16().count(),
-            _ => 0,
-        }
     }
 
     pub fn as_value(&self) -> Value<'_> {

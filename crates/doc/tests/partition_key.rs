@@ -62,25 +62,38 @@ fn an_item_brings_its_key() {
 }
 
 #[test]
-fn keys_are_limited_by_version() {
+fn keys_are_limited() {
     let key = |length: usize| PartitionKey(vec![KeyComponent::Str("a".repeat(length))]);
-    for (version, limit) in [(PartitionKeyVersion::V1, 100), (PartitionKeyVersion::V2, 2048)] {
-        let def = def(version, &["/a"]);
-        assert_eq!(key(limit).check_length(&def), Ok(()));
-        let refused = PartitionKeyError::TooLong { found: limit + 1, limit };
-        assert_eq!(key(limit + 1).check_length(&def), Err(refused));
-    }
+    assert_eq!(key(2048).check_length(), Ok(()));
+    assert_eq!(key(2049).check_length(), Err(PartitionKeyError::TooLong { found: 2049, limit: 2048 }));
 }
 
 #[test]
-fn version_1_refuses_keys_that_its_hash_cannot_tell_apart() {
-    let def = def(PartitionKeyVersion::V1, &["/a"]);
-    let key = |text: String| PartitionKey(vec![KeyComponent::Str(text)]);
-    let (left, right) = (key(format!("{}x", "a".repeat(100))), key(format!("{}y", "a".repeat(100))));
-    assert_eq!(epk(&def, &left), epk(&def, &right));
-    assert!(left.check_length(&def).is_err() && right.check_length(&def).is_err());
-    // Bytes alone do not matter: the hash counts UTF-16 code units, of which these have 50 and 51.
-    for text in ["é".repeat(50), format!("{}a", "é".repeat(50))] {
-        assert_eq!(key(text).check_length(&def), Ok(()));
+fn long_keys_of_the_older_forms_may_share_a_place() {
+    let key = |text: &str| PartitionKey(vec![KeyComponent::Str(text.to_owned())]);
+    let v1 = def(PartitionKeyVersion::V1, &["/a"]);
+    let range = PartitionKeyDef { kind: PartitionKeyKind::Range, ..v1.clone() };
+    let v2 = def(PartitionKeyVersion::V2, &["/a"]);
+    let (ascii, accents) = ("a".repeat(100), "é".repeat(100));
+    // The definition, two keys, and whether they have one place.
+    for (def, left, right, one_place) in [
+        (&v1, ascii.clone(), format!("{ascii}x"), true),
+        (&v1, format!("{ascii}x"), format!("{ascii}y and more"), true),
+        (&v1, accents.clone(), format!("{accents}x"), true),
+        (&v1, "é".repeat(99), accents.clone(), false),
+        (&v1, ascii[1..].to_owned(), ascii.clone(), false),
+        (&range, format!("{ascii}x"), format!("{ascii}xy"), true),
+        (&range, format!("{ascii}x"), format!("{ascii}yx"), false),
+        (&range, ascii.clone(), format!("{ascii}x"), false),
+        (&v2, ascii.clone(), format!("{ascii}x"), false),
+    ] {
+        let (left, right) = (key(&left), key(&right));
+        assert_eq!(epk(def, &left) == epk(def, &right), one_place, "{left:?} {right:?}");
+        // What shares a place must say so; what says so need not share one.
+        let may_share = def.may_share_place(&left) && def.may_share_place(&right);
+        assert!(may_share || !one_place, "{left:?} {right:?}");
     }
+    assert!(!v2.may_share_place(&key(&"a".repeat(2048))));
+    assert!(!v1.may_share_place(&key(&"a".repeat(99))));
+    assert!(!v1.may_share_place(&PartitionKey(vec![KeyComponent::Number(1.0), KeyComponent::Null])));
 }

@@ -19,7 +19,7 @@ use crate::group::Progress;
 use crate::limits::PartitionLimits;
 use crate::{
     Action, Etag, Group, Item, ItemKey, Lifetimes, Lsn, Op, OpError, Outcome, Partition, Schema,
-    TICKS_PER_SECOND, Target, Txn, TxnError,
+    TICKS_PER_SECOND, Target, Txn, TxnError, WholeKey,
 };
 
 /// A transaction that was worked out, and what it depends on.
@@ -45,6 +45,8 @@ pub struct Workbench {
     schema: Arc<Schema>,
     limits: PartitionLimits,
     scope: Epk,
+    /// Present when the place may hold items of other keys.
+    key: Option<WholeKey>,
     now: u64,
     base: Lsn,
     /// The LSN that would follow the snapshot's.
@@ -79,6 +81,7 @@ impl Workbench {
             schema,
             limits,
             scope,
+            key: None,
             now,
             base: size.version(),
             lsn: Lsn(state.lsn.0 + 1),
@@ -88,12 +91,18 @@ impl Workbench {
         })
     }
 
+    /// The same for a transaction under one key, when the place may hold items of others too.
+    pub fn only(self, key: Option<WholeKey>) -> Workbench {
+        Workbench { key, ..self }
+    }
+
     /// Runs one operation. A refused one did nothing, and the next may follow.
     pub fn run(&mut self, partition: &Partition, op: Op) -> Result<Outcome, Box<TxnError>> {
         let etag = Etag::of(self.lsn.0, self.ops.len() as u16, self.now / TICKS_PER_SECOND);
         let may_create = matches!(op.action, Action::Create(_) | Action::Upsert(_));
         let stamp = Stamp { etag, rid: if may_create { partition.next_rid() } else { 0 } };
-        let mut txn = Txn { scope: self.scope.clone(), ops: vec![op], now: self.now };
+        let (scope, key) = (self.scope.clone(), self.key.clone());
+        let mut txn = Txn { scope, key, ops: vec![op], now: self.now };
         let progress = self.progress.take().expect("a bench has its progress between two operations");
         let group = Group::new(partition, &self.snapshot, &self.schema, self.limits);
         let mut group = group.resume(progress);
@@ -152,7 +161,7 @@ impl Workbench {
 
     /// What is to be committed. If nothing was written, there is nothing to commit.
     pub fn finish(self) -> Ahead {
-        let txn = Txn { scope: self.scope, ops: self.ops, now: self.now };
+        let txn = Txn { scope: self.scope, key: self.key, ops: self.ops, now: self.now };
         Ahead { txn, base: Some(self.base), stamps: self.stamps }
     }
 }

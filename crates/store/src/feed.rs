@@ -67,7 +67,7 @@ impl View<'_> {
         for entry in self.walk(Sequence::Latest, after) {
             let Fed { at, key, is_own } = Fed::parse(&entry?)?;
             let item = match is_own && range.contains(&key.epk) {
-                true => Some(self.fed_item(&key)?).filter(|item| !self.lifetimes.is_over(&item.header)),
+                true => Some(self.fed_item(&key)?).filter(|item| !self.is_over(item)),
                 false => None,
             };
             if visit(at, item) == Scan::Stop {
@@ -153,6 +153,7 @@ impl View<'_> {
             let entry = StoredEntry::parse(&entry.key, entry.value)?;
             let at = entry.at();
             let entry = if is_own && range.contains(&entry.epk) { Some(entry.decode()?) } else { None };
+            let entry = entry.filter(|entry| !self.is_foreign(&entry.item));
             if visit(at, entry) == Scan::Stop {
                 break;
             }

@@ -222,7 +222,7 @@ impl<'a> Group<'a> {
             let stamp = stamps.get(place).copied();
             let moment = Moment { lsn, place: place as u16, time, now: txn.now, stamp };
             let mut meter = Meter::default();
-            let evaluated = self.evaluate(&txn.scope, op, &moment, &mut draft, &mut meter);
+            let evaluated = self.evaluate(txn, op, &moment, &mut draft, &mut meter);
             let fitting = evaluated.and_then(|outcome| {
                 answer_bytes += read_bytes(&outcome);
                 // Said before anything is written: whoever gets no answer takes the transaction for undone.
@@ -278,13 +278,13 @@ impl<'a> Group<'a> {
 
     fn evaluate(
         &mut self,
-        scope: &Epk,
+        txn: &Txn,
         op: &Op,
         moment: &Moment,
         draft: &mut Draft,
         meter: &mut Meter,
     ) -> Result<Outcome, OpError> {
-        let key = self.locate(scope, &op.target, draft)?;
+        let key = self.locate(&txn.scope, &op.target, draft)?;
         let Some(key) = key else {
             meter.misses += 1;
             return Err(OpError::NotFound);
@@ -293,11 +293,7 @@ impl<'a> Group<'a> {
             meter.misses += 1;
             return Err(error);
         }
-        let stored = self.lookup(&key, draft)?;
-        let stored = match op.action {
-            Action::Create(_) | Action::Upsert(_) => self.unless_expired(&key, stored, moment.now, draft)?,
-            _ => stored.filter(|version| !self.is_over(version.item(), moment.now)),
-        };
+        let stored = self.visible(txn, op, &key, draft).inspect_err(|_| meter.misses += 1)?;
         let outcome = match &op.action {
             Action::Create(doc) => match stored {
                 Some(version) => Err(self.conflict(&version, doc)),
@@ -375,11 +371,33 @@ impl<'a> Group<'a> {
         Ok(stored.map(|item| self.version(item, &key.id)))
     }
 
+    /// The version that an operation is about, if it is there for it: not expired, and of the transaction's own key.
+    /// What holds an id under another key of the same place cannot be written over, and nothing else is told of it.
+    fn visible(
+        &mut self,
+        txn: &Txn,
+        op: &Op,
+        key: &ItemKey,
+        draft: &mut Draft,
+    ) -> Result<Option<Version>, OpError> {
+        let stored = self.lookup(key, draft)?;
+        let may_create = matches!(op.action, Action::Create(_) | Action::Upsert(_));
+        let stored = match may_create {
+            true => self.unless_expired(key, stored, txn.now, draft)?,
+            false => stored.filter(|version| !self.is_over(version.item(), txn.now)),
+        };
+        let is_own = |version: &Version| txn.key.as_ref().is_none_or(|key| key.is_of(&version.item().doc));
+        match stored {
+            Some(version) if !is_own(&version) && may_create => Err(OpError::KeyCollision),
+            stored => Ok(stored.filter(is_own)),
+        }
+    }
+
     fn version(&self, item: Item, id: &str) -> Version {
         Version::new(item, id, &self.schema.index.policy)
     }
 
-    /// Two keys with one hash and one id would be one item to us: say so instead of mixing them.
+    /// Two keys with one place and one id would be one item to us: say so instead of mixing them.
     fn conflict(&self, stored: &Version, doc: &Doc) -> OpError {
         let key_of = |doc: &Doc| PartitionKey::extract(&self.schema.key, doc.as_ref());
         if key_of(&stored.item().doc) == key_of(doc) { OpError::Conflict } else { OpError::KeyCollision }

@@ -31,6 +31,7 @@ mod ttl;
 mod unique;
 mod verify;
 mod view;
+mod whole_key;
 
 pub use ahead::{Ahead, Stamp, Workbench};
 pub use build::{Build, Reached};
@@ -53,6 +54,7 @@ pub use ttl::{DefaultTtl, Lifetimes, TTL_BY_DEFAULT, TTL_NEVER};
 pub use unique::UniqueKeys;
 pub use verify::Verification;
 pub use view::{Position, Scan, View};
+pub use whole_key::WholeKey;
 
 /// Place of a transaction in the history of its partition; grows by one with each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

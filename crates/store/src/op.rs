@@ -5,11 +5,14 @@ use orrery_doc::{Doc, Epk};
 use crate::Etag;
 use crate::item::Item;
 use crate::patch::{PatchError, PatchOp};
+use crate::whole_key::WholeKey;
 
 /// Operations on one logical partition that happen together or not at all.
 #[derive(Clone, Debug)]
 pub struct Txn {
     pub scope: Epk,
+    /// Present when the place may hold items of other keys, which then are not there for the operations.
+    pub key: Option<WholeKey>,
     pub ops: Vec<Op>,
     /// Time of the request in units of 100 ns since 1970: time enters the partition only here.
     pub now: u64,

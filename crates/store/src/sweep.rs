@@ -24,8 +24,12 @@ pub struct Overdue {
 }
 
 impl View<'_> {
-    /// Whether anything may be stored that is expired. A yes may be wrong, a no never is.
+    /// Whether anything may be stored that is expired, or otherwise not there for this reader. A yes may be wrong, a no
+    /// never is.
     pub fn may_hold_expired(&self) -> Result<bool, OpError> {
+        if self.only.is_some() {
+            return Ok(true);
+        }
         if !self.lifetimes.can_end() {
             return Ok(false);
         }

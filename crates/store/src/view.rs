@@ -8,19 +8,22 @@ use orrery_doc::{Epk, EpkRange};
 use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::index::{IndexReader, ItemLoader, PlaceRange, key_at};
 use crate::{
-    Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Target, keys,
+    Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Target,
+    WholeKey, keys,
 };
 
 /// Bytes before the place in an item key.
 const CONTAINER_BYTES: usize = 4;
 
-/// A consistent snapshot of one partition, without what is expired; any thread may hold it.
+/// A consistent snapshot of one partition, without what is expired or not the reader's; any thread may hold it.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub(crate) partition: &'a Partition,
     pub(crate) snapshot: &'a Snapshot,
     lsn: Lsn,
     pub(crate) lifetimes: Lifetimes,
+    /// Items of other keys are not there.
+    pub(crate) only: Option<&'a WholeKey>,
 }
 
 /// Where a scan goes on: after this key.
@@ -30,7 +33,12 @@ impl<'a> View<'a> {
     /// `lsn` must have been read before the snapshot was taken, so that the snapshot holds at least that much.
     /// `lifetimes` are those of the partition's schema at the time of the request.
     pub fn new(partition: &'a Partition, snapshot: &'a Snapshot, lsn: Lsn, lifetimes: Lifetimes) -> View<'a> {
-        View { partition, snapshot, lsn, lifetimes }
+        View { partition, snapshot, lsn, lifetimes, only: None }
+    }
+
+    /// The same for a reader who asks for one key, when its place may hold items of others too.
+    pub fn only(self, key: Option<&'a WholeKey>) -> View<'a> {
+        View { only: key, ..self }
     }
 
     pub fn lsn(&self) -> Lsn {
@@ -49,9 +57,15 @@ impl<'a> View<'a> {
         Ok(item.filter(|item| !self.is_over(item)))
     }
 
-    /// Whether an item is expired. Those that an index names may be.
+    /// Whether an item is not there for this reader: expired, or that of another key in the same place. Those that an
+    /// index names may be.
     pub fn is_over(&self, item: &Item) -> bool {
-        self.lifetimes.is_over(&item.header)
+        self.lifetimes.is_over(&item.header) || self.is_foreign(item)
+    }
+
+    /// Whether an item is that of another key in the same place.
+    pub(crate) fn is_foreign(&self, item: &Item) -> bool {
+        self.only.is_some_and(|key| !key.is_of(&item.doc))
     }
 
     /// The item with this rid, wherever it lies in the partition.
@@ -94,8 +108,8 @@ impl<'a> View<'a> {
         })
     }
 
-    /// As [`View::scan_places`], with the items that are expired and still stored, which [`View::is_over`] tells: who
-    /// has to stop in time must be able to stop among them too.
+    /// As [`View::scan_places`], with the items that are stored and not there, which [`View::is_over`] tells: who has to
+    /// stop in time must be able to stop among them too.
     pub fn scan_stored(
         &self,
         range: &EpkRange,
@@ -120,7 +134,7 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// How many items lie in `range`; they are not looked at, unless some may be expired.
+    /// How many items lie in `range`; they are not looked at, unless some may not be there.
     pub fn count_items(&self, range: &EpkRange) -> Result<u64, OpError> {
         if self.may_hold_expired()? {
             let mut count = 0;

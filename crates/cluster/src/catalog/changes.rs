@@ -279,7 +279,7 @@ impl Db {
         let mut ops: Vec<Op> = records.into_iter().map(put).collect();
         ops.push(put(Record::Counters(counters.clone())));
         ops.extend(gone.into_iter().map(|id| op(id, Action::Delete)));
-        let txn = Txn { scope: Epk::MIN, ops, now: crate::db::now() };
+        let txn = Txn { scope: Epk::MIN, key: None, ops, now: crate::db::now() };
         match self.inner.catalog_range.write(&self.inner.committer, txn).await {
             Ok(done) => Ok(done.outcomes.into_iter().map(|outcome: Outcome| outcome.item.header).collect()),
             Err(WriteError::Refused(refusal)) => {

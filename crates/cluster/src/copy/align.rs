@@ -74,7 +74,7 @@ impl Pair {
     fn place(&self, doc: &Doc, id: &str) -> Option<ItemKey> {
         let def = &self.target.definition.key;
         let key = PartitionKey::extract(def, doc.as_ref());
-        key.check_length(def).ok()?;
+        key.check_length().ok()?;
         Some(ItemKey { epk: epk(def, &key), id: id.to_owned() })
     }
 
@@ -323,7 +323,7 @@ impl Pair {
         let rid = self.target.resource.rid;
         let mut target = self.target.clone();
         loop {
-            let txn = Txn { scope: scope.clone(), ops: ops.clone(), now: now() };
+            let txn = Txn { scope: scope.clone(), key: None, ops: ops.clone(), now: now() };
             match target.range_of(scope).write(&self.db.inner.committer, txn).await {
                 Ok(_) => return Ok(()),
                 Err(WriteError::Refused(refusal)) => {

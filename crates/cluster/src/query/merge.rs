@@ -102,7 +102,7 @@ impl Db {
     ) -> Result<()> {
         while let Some(range) = walk.range(request.container).cloned() {
             let lsn = self.admit(request.container, &range, request.page)?;
-            let moment = self.moment(&range)?;
+            let moment = self.moment(&range, walk)?;
             let mut visit = Visit::new(request, &range, &moment, walk)?;
             visit.resumed = resumed.take();
             let end = key_order::feed(&mut visit, run)?;
@@ -137,7 +137,8 @@ impl Db {
             return Ok(None);
         }
         let walk = Walk::start(request.container, request.scope, None)?;
-        let moments = ranges.iter().map(|(range, _)| self.moment(range)).collect::<Result<Vec<Moment>>>()?;
+        let moments = ranges.iter().map(|(range, _)| self.moment(range, &walk));
+        let moments = moments.collect::<Result<Vec<Moment>>>()?;
         let visits = ranges.iter().zip(&moments);
         let visits = visits.map(|((range, _), moment)| Visit::new(request, range, moment, &walk));
         let mut visits = visits.collect::<Result<Vec<Visit<'_>>>>()?;
@@ -189,8 +190,8 @@ impl Db {
 
     /// Visits one partition on a thread of its own.
     fn visit_apart(&self, request: Request<'_>, range: &Range, listener: SyncSender<Found>) -> Result<Work> {
-        let moment = self.moment(range)?;
         let walk = Walk::start(request.container, request.scope, None)?;
+        let moment = self.moment(range, &walk)?;
         let mut visit = Visit::new(request, range, &moment, &walk)?;
         let context = context_now(&request);
         let mut messenger = Messenger { request, context, listener, batch: Vec::new(), bytes: 0 };

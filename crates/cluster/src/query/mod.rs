@@ -83,7 +83,7 @@ impl Db {
             return Err(ErrorKind::NeedsQueryPlan.into());
         }
         let lsn = self.admit(container, &range, page)?;
-        let moment = self.moment(&range)?;
+        let moment = self.moment(&range, &walk)?;
         let functions = self.functions_of(container, program)?;
         let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);
         let request = Request { container, scope, program, page, carry: carry.as_ref(), functions };
@@ -125,7 +125,7 @@ impl Db {
         let found = match walk.epk.contains(&key.epk) {
             true => {
                 let range = container.range_of(&key.epk);
-                let moment = self.moment(range)?;
+                let moment = self.moment(range, walk)?;
                 let view = moment.view(range);
                 view.item(&key.epk, &Target::Id(key.id.clone())).map_err(stored)?
             }
@@ -144,7 +144,7 @@ impl Db {
         let mut items = Vec::new();
         if let Ok(rid) = after.place.as_slice().try_into().map(u64::from_be_bytes) {
             for range in request.container.ranges.iter().filter(|range| range.epk().overlaps(&walk.epk)) {
-                let moment = self.moment(range)?;
+                let moment = self.moment(range, walk)?;
                 items.extend(moment.view(range).item_of_rid(rid).map_err(stored)?);
             }
         }
@@ -152,10 +152,11 @@ impl Db {
     }
 
     /// What readers see of a range now, with an index that is complete in it.
-    fn moment(&self, range: &Range) -> Result<Moment> {
+    fn moment(&self, range: &Range, walk: &Walk) -> Result<Moment> {
         let (lsn, snapshot, schema) = range.schema_point(&self.inner.committer)?;
         let lifetimes = schema.lifetimes(crate::db::now());
-        Ok(Moment { snapshot, index: schema.index.clone(), lsn, lifetimes })
+        let whole_key = walk.whole_key.clone();
+        Ok(Moment { snapshot, index: schema.index.clone(), lsn, lifetimes, whole_key })
     }
 }
 

@@ -45,6 +45,7 @@ impl ScriptQuery<'_> {
             index: self.bench.schema().index.clone(),
             lsn: self.bench.lsn(),
             lifetimes: self.bench.lifetimes(),
+            whole_key: walk.whole_key.clone(),
         };
         let own: BTreeMap<ItemKey, Option<&Item>> =
             self.bench.changes().map(|(key, item)| (key.clone(), item)).collect();

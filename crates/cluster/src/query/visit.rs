@@ -11,7 +11,7 @@ use orrery_store::index::IndexReader;
 use orrery_store::indexing::path_hash;
 use orrery_store::limits::{QUERY_BYTES_AT_ONCE, QUERY_ITEMS_AT_ONCE};
 use orrery_store::{
-    ActiveIndex, Item, ItemKey, Lifetimes, Lsn, OpError, PartitionState, PathCounts, Position, View,
+    ActiveIndex, Item, ItemKey, Lifetimes, Lsn, OpError, PartitionState, PathCounts, Position, View, WholeKey,
 };
 
 use super::choose::Chooser;
@@ -48,11 +48,13 @@ pub(super) struct Moment {
     pub index: Arc<ActiveIndex>,
     pub lsn: Lsn,
     pub lifetimes: Lifetimes,
+    /// Items of other keys in the same place are not there.
+    pub whole_key: Option<WholeKey>,
 }
 
 impl Moment {
     pub fn view<'a>(&'a self, range: &'a Range) -> View<'a> {
-        View::new(&range.partition, &self.snapshot, self.lsn, self.lifetimes)
+        View::new(&range.partition, &self.snapshot, self.lsn, self.lifetimes).only(self.whole_key.as_ref())
     }
 }
 
@@ -67,7 +69,7 @@ pub(super) struct Visit<'a> {
     pub partition_items: u64,
     /// So many items are fetched before other tasks have their turn.
     pub items_at_once: usize,
-    /// Expired items may be among those that are counted and that indexes name.
+    /// Items that are expired or of another key may be among those that are counted and that indexes name.
     pub may_hold_expired: bool,
     pub counts: Arc<PathCounts>,
     pub tally: Tally,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use orrery_doc::{Epk, PartitionKey, epk};
 use orrery_script::{Limits, ScriptError};
 use orrery_store::limits::{SCRIPT_ANSWER_TIME_MAX, SCRIPT_ATTEMPTS_MAX};
-use orrery_store::{Lsn, OpError, Outcome, Workbench};
+use orrery_store::{Lsn, OpError, Outcome, WholeKey, Workbench};
 use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
@@ -164,12 +164,13 @@ impl Db {
             place.epk.clone(),
             now(),
         );
+        let whole_key = WholeKey::of(&place.container.definition.key, &place.key);
         Ok(ScriptHost {
             db: self.clone(),
             container: place.container.clone(),
             range: place.range.clone(),
             key: place.key.clone(),
-            bench: bench.map_err(|error| ErrorKind::Op { place: 0, error })?,
+            bench: bench.map_err(|error| ErrorKind::Op { place: 0, error })?.only(whole_key),
             forms: options.forms.clone(),
             charge: Charge::flat("script started", START_UNITS),
             units_max: units_max(place),
@@ -219,7 +220,14 @@ fn is_succeeded(error: &Error, place: &Place) -> bool {
 /// The logical partition is not what the script saw. Refusals of single operations mean the same: on the script's
 /// own snapshot they were accepted.
 fn was_overtaken(error: &OpError) -> bool {
-    matches!(error, OpError::Overtaken | OpError::NotFound | OpError::Conflict | OpError::PreconditionFailed)
+    matches!(
+        error,
+        OpError::Overtaken
+            | OpError::NotFound
+            | OpError::Conflict
+            | OpError::KeyCollision
+            | OpError::PreconditionFailed
+    )
 }
 
 fn failed(error: &str) -> Error {

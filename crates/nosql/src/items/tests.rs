@@ -7,6 +7,7 @@ mod last_pages;
 mod lifetimes;
 mod queries;
 mod resume;
+mod shared_places;
 mod system_keys;
 
 use std::time::Instant;

@@ -4,7 +4,7 @@
 //! a unique key, removes it first, in the same transaction: what readers no longer see must not stand in anybody's way,
 //! and what is to be deleted must be deleted before something new takes its place.
 
-use orrery_doc::{Doc, PartitionKey};
+use orrery_doc::Doc;
 
 use super::{Draft, Group, Removal};
 use crate::engine::Keyspace;
@@ -75,11 +75,13 @@ impl Group<'_> {
             holders.retain(|id| *id != key.id);
             draft.holders.insert(entry, holders);
         }
-        let Some(doc) = after else { return Ok(()) };
+        if after.is_none() {
+            return Ok(());
+        }
         for claim in new.iter().filter(|claim| !old.contains(claim)) {
             let entry = self.entry(key, claim);
             for id in self.holders(&entry, draft)? {
-                self.yield_to(key, claim, doc, id, now, draft)?;
+                self.yield_to(key, claim, id, now, draft)?;
             }
             let mut holders = self.holders(&entry, draft)?;
             holders.push(key.id.clone());
@@ -93,7 +95,6 @@ impl Group<'_> {
         &mut self,
         key: &ItemKey,
         claim: &Claim,
-        doc: &Doc,
         id: String,
         now: u64,
         draft: &mut Draft,
@@ -101,10 +102,9 @@ impl Group<'_> {
         let other = ItemKey { epk: key.epk.clone(), id };
         let stored = self.lookup(&other, draft)?;
         let Some(holder) = self.unless_expired(&other, stored, now, draft)? else { return Ok(()) };
-        let key_of = |doc: &Doc| PartitionKey::extract(&self.schema.key, doc.as_ref());
+        // Keys that share a place are one logical partition, so the holder's key does not matter.
         let has_values = self.schema.unique.claims(&holder.item().doc).contains(claim);
-        let has_key = key_of(&holder.item().doc) == key_of(doc);
-        if has_values && has_key { Err(OpError::UniqueConflict) } else { Ok(()) }
+        if has_values { Err(OpError::UniqueConflict) } else { Ok(()) }
     }
 
     fn entry(&self, key: &ItemKey, claim: &Claim) -> Vec<u8> {

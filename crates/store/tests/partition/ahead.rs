@@ -59,7 +59,7 @@ impl World {
     }
 
     fn write(&self, number: u8, ops: Vec<Op>) -> Result<Done, OpError> {
-        let txn = Txn { scope: scope(number), ops, now: NOW };
+        let txn = Txn { scope: scope(number), key: None, ops, now: NOW };
         self.commit(|group| group.run(&txn).map_err(|refusal| refusal.error))
     }
 }

@@ -48,7 +48,7 @@ impl World {
     fn write(&self, now: u64, txns: Vec<Vec<Op>>) {
         self.in_group(|group| {
             for ops in txns {
-                let txn = Txn { scope: scope("a"), ops, now: now * TICKS_PER_SECOND };
+                let txn = Txn { scope: scope("a"), key: None, ops, now: now * TICKS_PER_SECOND };
                 let _ = group.run(&txn);
             }
         });

@@ -75,7 +75,12 @@ impl World {
             };
             let target = Target::Id(format!("i{}", write.id));
             let op = Op { target, action, precondition: Precondition::None, indexed: write.indexed };
-            let txn = Txn { scope: scope(write.key), ops: vec![op], now: 1_700_000_000 * TICKS_PER_SECOND };
+            let txn = Txn {
+                scope: scope(write.key),
+                key: None,
+                ops: vec![op],
+                now: 1_700_000_000 * TICKS_PER_SECOND,
+            };
             // Deleting what is not there is refused, which is as good as any other outcome.
             let _ = group.run(&txn);
             if write.build > 0 {

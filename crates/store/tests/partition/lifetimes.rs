@@ -67,7 +67,7 @@ impl World {
     fn group(&self, now: u64, txns: Vec<(&str, Vec<Op>)>) -> Vec<Result<Vec<Outcome>, OpError>> {
         self.commit(|group| {
             let run = |(key, ops)| {
-                let txn = Txn { scope: scope(key), ops, now };
+                let txn = Txn { scope: scope(key), key: None, ops, now };
                 group.run(&txn).map(|done| done.outcomes).map_err(|refusal| refusal.error)
             };
             txns.into_iter().map(run).collect()
@@ -244,7 +244,7 @@ fn an_item_that_was_written_again_survives_the_purge_that_found_it() {
     // In the same group as the purge, and before it.
     let purged = world.commit(|group| {
         let ops = vec![op("1", Action::Upsert(doc(r#"{"id":"1","pk":"a"}"#)))];
-        group.run(&Txn { scope: scope("a"), ops, now: late(10) }).expect("an upsert succeeds");
+        group.run(&Txn { scope: scope("a"), key: None, ops, now: late(10) }).expect("an upsert succeeds");
         group.purge(&overdue.items, late(10)).expect("stored items decode").len()
     });
     assert_eq!(purged, 1);

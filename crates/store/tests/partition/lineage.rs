@@ -53,7 +53,7 @@ impl World {
         self.commit(partition, |group| {
             for id in ids {
                 let ops = vec![op(id, Action::Upsert(doc(id, lives_on)))];
-                group.run(&Txn { scope: scope(id), ops, now }).expect("an upsert succeeds");
+                group.run(&Txn { scope: scope(id), key: None, ops, now }).expect("an upsert succeeds");
             }
         });
     }
@@ -144,7 +144,7 @@ fn a_write_that_becomes_durable_while_a_split_is_planned_is_in_the_children() {
     let mut group = Group::new(&parent, &published, &world.schema, PartitionLimits::default());
     for name in [&low[0], &high[0]] {
         let ops = vec![op("late", Action::Upsert(doc("late", true)))];
-        group.run(&Txn { scope: scope(name), ops, now: at(300) }).expect("an upsert succeeds");
+        group.run(&Txn { scope: scope(name), key: None, ops, now: at(300) }).expect("an upsert succeeds");
     }
     let mut prepared = group.finish();
     world.engine.commit(std::mem::take(&mut prepared.batch)).expect("memory does not fail");

@@ -40,7 +40,7 @@ impl World {
         let mut group = Group::new(&self.partition, &snapshot, &self.schema, self.limits);
         let mut answers = Vec::new();
         for (key, ops) in txns {
-            let txn = Txn { scope: scope(key), ops, now: 1_700_000_000 * TICKS_PER_SECOND };
+            let txn = Txn { scope: scope(key), key: None, ops, now: 1_700_000_000 * TICKS_PER_SECOND };
             answers.push(group.run(&txn).map(|done| done.outcomes).map_err(|refusal| refusal.error));
         }
         ground::commit(&self.engine, &self.partition, group);

@@ -3,8 +3,8 @@
 use super::*;
 
 const EXPLAIN: &str = "x-orrery-explain";
-const ACCESS: &str = "x-orrery-query-access";
-const MERGE: &str = "x-orrery-query-merge";
+pub(super) const ACCESS: &str = "x-orrery-query-access";
+pub(super) const MERGE: &str = "x-orrery-query-merge";
 
 async fn stock(definition: &str, throughput: u32) -> World {
     let definition =
@@ -20,7 +20,7 @@ async fn stock(definition: &str, throughput: u32) -> World {
 }
 
 impl World {
-    async fn query(&self, headers: &[(&str, &str)], text: &str) -> Answer {
+    pub(super) async fn query(&self, headers: &[(&str, &str)], text: &str) -> Answer {
         let headers = [&[(QUERY, "True")], headers].concat();
         self.send(Method::POST, None, &headers, &format!("{{\"query\":\"{text}\"}}")).await
     }

@@ -112,6 +112,6 @@ impl Bench {
             precondition: Precondition::None,
             indexed: true,
         };
-        Ok(Txn { scope: epk(&self.schema.key, &key), ops: vec![op], now: NOW })
+        Ok(Txn { scope: epk(&self.schema.key, &key), key: None, ops: vec![op], now: NOW })
     }
 }

@@ -34,7 +34,7 @@ fn body(rows: &[Row<'_>]) -> Bytes {
 type Told = (i32, i32, bool, String);
 
 impl World {
-    async fn rows(&self, key: &str, rows: &[Row<'_>]) -> Answer {
+    async fn batch_rows(&self, key: &str, rows: &[Row<'_>]) -> Answer {
         let headers = [(KEY, key), (BATCH, "True"), (ATOMIC, "True"), ("x-ms-cosmos-batch-ordered", "True")];
         self.send_bytes(Method::POST, None, &headers, body(rows)).await
     }
@@ -68,7 +68,7 @@ async fn every_kind_of_operation_runs_in_rows() {
     let world = World::simple().await;
     let key = r#"["x"]"#;
     let done = world
-        .rows(
+        .batch_rows(
             key,
             &[
                 with_body(row(CREATE), "\u{feff} {\"id\":\"a\",\"pk\":\"x\",\"n\":1}"),
@@ -124,7 +124,7 @@ async fn a_failed_batch_of_rows_tells_which_row_and_why() {
         ),
     ] {
         let shown = format!("{bad:?}");
-        let failed = world.rows(key, &[good.clone(), bad, on(READ, "a")]).await;
+        let failed = world.batch_rows(key, &[good.clone(), bad, on(READ, "a")]).await;
         let told = failed.told();
         assert_eq!((failed.status, failed.row_codes()), (207, vec![424, status, 424]), "{shown}");
         assert_eq!(told[1].1, substatus, "{shown}");
@@ -151,7 +151,7 @@ async fn rows_that_cannot_be_read_refuse_the_whole_batch() {
         (&other_type, "resource type"),
         (&untyped, "no operation type"),
     ] {
-        let refused = world.rows(key, rows).await;
+        let refused = world.batch_rows(key, rows).await;
         assert_eq!(refused.status, 400, "{words}: {}", refused.body);
         assert!(refused.body.contains(words), "{}", refused.body);
     }
@@ -161,7 +161,7 @@ async fn rows_that_cannot_be_read_refuse_the_whole_batch() {
     let refused = world.send_bytes(Method::POST, None, &headers, Bytes::from(damaged)).await;
     assert!(refused.status == 400 && refused.body.contains("HybridRow"), "{}", refused.body);
     let large = "x".repeat(orrery_cluster::limits::ITEM_BYTES_MAX);
-    assert_eq!(world.rows(key, &[with_body(row(CREATE), &large)]).await.status, 413);
+    assert_eq!(world.batch_rows(key, &[with_body(row(CREATE), &large)]).await.status, 413);
     assert_eq!(world.read(key, "a").await.status, 404);
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs one real scenario with each official SDK, unmodified, against a server of ours.
-# Usage: tests/sdk/run.sh [python] [javascript] [rust] [go] [java] [dotnet] [elastic] [guides]
-# Without names it runs all.
+# Usage: tests/sdk/run.sh [python] [javascript] [rust] [go] [java] [dotnet] [elastic] [guides] [requests]
+# Without names it runs all. `requests` counts how many requests the SDKs send for their reads and writes.
 # `dotnet` needs a client that is not part of this project; where it is missing the step says so and is left out.
 # `guides` runs the examples of docs/guides, against a server whose logical partitions are soon full.
 # ORRERY_BIN names another server binary. What is installed lands in .cache/sdk and is announced.
@@ -47,6 +47,7 @@ count_python() { tail -n 1 "$logs/python.log" | tr -d '='; }
 count_guides() { tail -n 1 "$logs/guides.log" | tr -d '='; }
 count_javascript() { sed -n 's/^# \(tests\|pass\|fail\|skipped\) /\1 /p' "$logs/javascript.log" | tr '\n' ' '; }
 count_elastic() { grep '^elastic: [0-9]' "$logs/elastic.log" | tr '\n' ' '; }
+count_requests() { grep -c '^requests: .*: ok$' "$logs/requests.log" | sed 's/$/ SDKs send one request for each read and write/'; }
 count_go() {
     awk '/^--- PASS/ { passed++ } /^--- FAIL/ { failed++ } END { print passed + 0, "passed,", failed + 0, "failed" }' "$logs/go.log"
 }
@@ -62,6 +63,7 @@ why_python() { grep -E '^(FAILED|ERROR) ' "$1" || tail -n 3 "$1"; }
 why_guides() { why_python "$1"; }
 why_javascript() { awk -f "$root/tests/tap-failures.awk" "$1" | grep . || tail -n 3 "$1"; }
 why_rust() { awk -f "$root/tests/libtest-failures.awk" "$1" | grep . || tail -n 3 "$1"; }
+why_requests() { grep '^requests: ' "$1" | grep -v ': ok$' || tail -n 3 "$1"; }
 why_go() { grep -E '^( +[a-z_]+\.go:|--- FAIL)' "$1" || tail -n 3 "$1"; }
 why_java() { grep '✘' "$1" | sed 's/^[^A-Za-z]*//' || tail -n 3 "$1"; }
 why_dotnet() { grep '^dotnet: \(failed\|passes\|missing\)' "$1" || tail -n 3 "$1"; }
@@ -91,7 +93,7 @@ run_python() {
 install_javascript() {
     work=$cache/javascript
     mkdir -p "$work"
-    cp "$here"/javascript/*.json "$here"/javascript/*.mjs "$here"/elastic/*.mjs "$work/"
+    cp "$here"/javascript/*.json "$here"/javascript/*.mjs "$here"/elastic/*.mjs "$here"/requests/*.mjs "$work/"
     if ! cmp -s "$work/package-lock.json" "$work/installed.json"; then
         say "installing @azure/cosmos with npm into .cache/sdk/javascript"
         (cd "$work" && npm ci --no-audit --no-fund --silent)
@@ -171,7 +173,7 @@ run_rust() {
 export GOMODCACHE="$root/.cache/go/mod" GOCACHE="$root/.cache/go/build"
 build_go() {
     say "building the Go scenario (azcosmos) in .cache/go"
-    begin_build go sh -c 'cd "$1" && go test -c -o "$2/go.test" .' \
+    begin_build go sh -c 'cd "$1" && go test -c -o "$2/go.test" . && go test -c -tags requests -o "$2/go.requests" .' \
         sh "$here/go" "$cache"
 }
 
@@ -210,6 +212,26 @@ run_java() {
     judge java env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" \
         java $java_options -cp "$java_classes" org.junit.platform.console.ConsoleLauncher execute \
         --disable-banner --disable-ansi-colors --details=tree --scan-classpath "$java_target/test-classes"
+    stop_server
+}
+
+# One SDK after the other, alone with a server: it counts all requests, whoever sent them.
+run_requests() {
+    install_python
+    install_javascript
+    finish_build go
+    finish_build java
+    finish_build rust
+    start requests
+    say "requests: how many the SDKs send for 100 reads and 100 writes on port $port"
+    trust_in_java
+    judge requests env ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" "$venv/bin/python" "$here/requests/main.py" \
+        "http://127.0.0.1:$port/" \
+        "python=exec '$venv/bin/python' '$here/requests/python_client.py'" \
+        "javascript=exec node '$work/javascript_client.mjs'" \
+        "rust=ORRERY_ENDPOINT=https://127.0.0.1:$port/ exec '$CARGO_TARGET_DIR/debug/examples/requests'" \
+        "go=exec '$cache/go.requests' -test.run TestRequests" \
+        "java=ORRERY_ENDPOINT=https://localhost:$port/ exec java $java_options -cp '$java_classes' scenario.Requests"
     stop_server
 }
 
@@ -269,14 +291,14 @@ if [ ! -x "$binary" ]; then
     say "no server at $binary: build it (cargo build --release) or set ORRERY_BIN"
     exit 2
 fi
-[ $# -gt 0 ] || set -- python javascript elastic guides dotnet go java rust
+[ $# -gt 0 ] || set -- python javascript elastic guides dotnet go java rust requests
 export CARGO_TARGET_DIR="$root/.cache/rust-target" CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 for language in go java rust; do
-    case " $* " in *" $language "*) "build_$language" ;; esac
+    case " $* " in *" $language "* | *" requests "*) "build_$language" ;; esac
 done
 for language in "$@"; do
     case $language in
-        python | javascript | rust | go | java | dotnet | elastic | guides) "run_$language" ;;
+        python | javascript | rust | go | java | dotnet | elastic | guides | requests) "run_$language" ;;
         *) say "unknown language $language"; exit 2 ;;
     esac
 done

@@ -91,8 +91,9 @@ pub struct Config {
           require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
     pub serverless: bool,
 
-    /// The account's name, as the account document shows it.
-    #[arg(long, env = "ORRERY_ACCOUNT_NAME", value_name = "NAME", default_value = "localhost")]
+    /// The account's name, as the account document shows it. An account called `localhost` has no regions for the
+    /// JavaScript SDK, which then reads the account document again before every request.
+    #[arg(long, env = "ORRERY_ACCOUNT_NAME", value_name = "NAME", default_value = "orrery")]
     pub account_name: String,
 
     /// The account's default consistency level.

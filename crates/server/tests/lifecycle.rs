@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use orrery_testkit::eventually;
+use orrery_testkit::{Client, eventually};
 use support::http::{exchange, get, request};
 use support::{Server, command};
 
@@ -17,6 +17,20 @@ fn sigterm_and_sigint_stop_the_server_cleanly() {
         server.signal(signal);
         assert!(server.wait().success(), "{signal}");
         assert!(std::net::TcpStream::connect(server.address()).is_err(), "the port is free");
+    }
+}
+
+/// The JavaScript SDK takes an account of that name for an emulator without regions, and reads the account document
+/// again before every request.
+#[test]
+fn the_account_is_not_called_localhost() {
+    for (args, wanted) in
+        [(&["--in-memory"][..], "orrery"), (&["--in-memory", "--account-name", "shop"], "shop")]
+    {
+        let server = Server::start(args);
+        let account = Client::new(server.port()).send("GET", "/", &[], b"").expect("an answer").json();
+        assert_eq!(account["id"], wanted);
+        assert_eq!(account["readableLocations"].as_array().map(Vec::len), Some(1));
     }
 }
 

@@ -16,12 +16,18 @@ use anyhow::{Context, bail};
 const OTHERS: u32 = 0o077;
 const OTHERS_WRITE: u32 = 0o022;
 const FOLDER: u32 = 0o700;
+/// Where files of many users lie side by side.
+const STICKY: u32 = 0o1000;
 
 /// Makes a folder for the owner alone, or takes from one that is there what others may do with it.
 pub fn keep_folder(path: &Path) -> anyhow::Result<()> {
     match fs::metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             DirBuilder::new().recursive(true).mode(FOLDER).create(path).with_context(|| cannot_make(path))
+        }
+        Ok(found) if found.permissions().mode() & STICKY != 0 || path.parent().is_none() => {
+            tracing::warn!(path = %path.display(), "others use this folder too; data should have one of its own");
+            Ok(())
         }
         _ => {
             // Volumes of containers may belong to somebody else and be open to all; refusing them would help nobody.
@@ -55,7 +61,7 @@ fn refuse_writers(path: &Path, mode: io::Result<u32>) -> anyhow::Result<()> {
 
 /// Takes rights away that others have, as far as the system lets us, and returns what mode there is now.
 fn tighten(path: &Path, forbidden: u32) -> io::Result<u32> {
-    let mode = fs::metadata(path)?.permissions().mode() & 0o777;
+    let mode = fs::metadata(path)?.permissions().mode() & 0o7777;
     if mode & forbidden == 0 {
         return Ok(mode);
     }
@@ -115,5 +121,9 @@ mod tests {
         fs::set_permissions(&new, Permissions::from_mode(0o777)).expect("set");
         keep_folder(&new).expect("tightened");
         assert_eq!(mode(&new), 0o700);
+        // One like /tmp is not ours to close.
+        fs::set_permissions(&new, Permissions::from_mode(0o1777)).expect("set");
+        keep_folder(&new).expect("left alone");
+        assert_eq!(mode(&new), 0o777);
     }
 }

@@ -130,11 +130,8 @@ fn renewed(
 ) -> anyhow::Result<Ready> {
     let authority = Authority::load(&old.authority.key_pem(), old.authority.certificate_pem().to_owned())?;
     let leaf = authority.issue(names, now)?;
-    if let Some(folder) = folder
-        && let Err(error) = folder::save_leaf(&folder, &leaf)
-    {
-        // A full disk must not take HTTPS away: the next start makes a leaf of its own.
-        tracing::warn!(error = format!("{error:#}"), "the new server certificate is not kept");
+    if let Some(folder) = folder {
+        folder::keep_leaf(&folder, &leaf);
     }
     let acceptor = TlsAcceptor::from(Arc::new(server_config(&authority, &leaf)?));
     Ok(Ready { acceptor, authority, leaf })

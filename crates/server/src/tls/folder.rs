@@ -29,7 +29,7 @@ const LEAF_FACTS: &str = "server.toml";
 const OWNER_ONLY: u32 = 0o600;
 const EVERYBODY_READS: u32 = 0o644;
 
-const DAMAGED_AUTHORITY: &str = "ca.pem or ca.key is damaged, expired or not of the other; remove both to have a new \
+const DAMAGED_AUTHORITY: &str = "ca.pem or ca.key is damaged or not of the other; remove both to have a new \
                                  authority made, which clients must then be told to trust";
 
 /// What the leaf certificate was made for; asked instead of parsing the certificate.
@@ -60,7 +60,7 @@ pub fn load_or_make(
         }
         tracing::info!("renewing the server certificate");
         let leaf = authority.issue(names, now).context(DAMAGED_AUTHORITY)?;
-        save_leaf(folder, &leaf)?;
+        keep_leaf(folder, &leaf);
         return Ok((authority, leaf));
     }
     let authority = Authority::make(&names, now)?;
@@ -70,7 +70,7 @@ pub fn load_or_make(
     write(&folder.join(CA_CERTIFICATE), authority.certificate_pem(), EVERYBODY_READS)?;
     // Clients will trust this authority, so its name must not be lost with the power, nor that of its folder.
     folder.ancestors().take(2).try_for_each(|folder| File::open(folder)?.sync_all())?;
-    save_leaf(folder, &leaf)?;
+    keep_leaf(folder, &leaf);
     Ok((authority, leaf))
 }
 
@@ -94,7 +94,14 @@ fn load_leaf(folder: &Path) -> Option<Leaf> {
     Some(Leaf { certificate_pem, key_pem, names: facts.names, expires_unix: facts.expires_unix })
 }
 
-pub fn save_leaf(folder: &Path, leaf: &Leaf) -> anyhow::Result<()> {
+/// Saves a leaf if that is possible. A full disk must not take HTTPS away: the next start makes a leaf of its own.
+pub fn keep_leaf(folder: &Path, leaf: &Leaf) {
+    if let Err(error) = save_leaf(folder, leaf) {
+        tracing::warn!(error = format!("{error:#}"), "the new server certificate is not kept");
+    }
+}
+
+fn save_leaf(folder: &Path, leaf: &Leaf) -> anyhow::Result<()> {
     let facts = LeafFacts { expires_unix: leaf.expires_unix, names: leaf.names.clone() };
     // Facts go first and come back last: a crash in between leaves no facts, and the leaf is made again.
     let facts_path = folder.join(LEAF_FACTS);

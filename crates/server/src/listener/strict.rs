@@ -143,19 +143,22 @@ impl Lines {
         self.started = line;
     }
 
+    /// Behind a head comes its body, or the next one.
+    fn end_head(&mut self) {
+        self.has_lines = false;
+        let (is_chunked, length) = (std::mem::take(&mut self.is_chunked), std::mem::take(&mut self.length));
+        self.place = match length {
+            _ if is_chunked => Place::ChunkSize,
+            0 => Place::Head,
+            length => Place::Body(length),
+        };
+    }
+
     fn line(&mut self, line: &[u8]) {
         match self.place {
-            Place::Head if line.is_empty() => {
-                // Empty lines in front of a request belong to no head.
-                if std::mem::take(&mut self.has_lines) {
-                    self.place =
-                        match (std::mem::take(&mut self.is_chunked), std::mem::take(&mut self.length)) {
-                            (true, _) => Place::ChunkSize,
-                            (false, 0) => Place::Head,
-                            (false, length) => Place::Body(length),
-                        };
-                }
-            }
+            Place::Head if line.is_empty() && self.has_lines => self.end_head(),
+            // Empty lines in front of a request belong to no head.
+            Place::Head if line.is_empty() => {}
             Place::Head => {
                 self.has_lines = true;
                 if let Some(value) = value_of(line, b"content-length:") {

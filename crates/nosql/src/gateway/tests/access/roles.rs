@@ -108,7 +108,8 @@ async fn development_mode_believes_tokens_that_are_not_expired() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn claims_of_the_wrong_type_and_unknown_critical_headers_are_refused() {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
-    let wrong: [(&str, fn(&mut Value, u64)); 12] = [
+    type Spoil = fn(&mut Value, u64);
+    let wrong: [(&str, Spoil); 12] = [
         ("nbf in the future", |claims, now| claims["nbf"] = json!(now + 3600)),
         ("nbf as a text", |claims, now| claims["nbf"] = json!((now + 3600).to_string())),
         ("nbf as a text of the past", |claims, now| claims["nbf"] = json!((now - 3600).to_string())),

@@ -2,7 +2,7 @@
 //!
 //! The machine is shared and has few processors, so no figure of a run is worth anything beside one of another run, or
 //! even of another minute. Three servers are therefore up at once, each on a folder that it filled itself: the build
-//! before, the build under test, and the build before once more. One round measures each of them for half a second,
+//! before, the build under test, and the build before once more. One round measures each of them for a fifth of a second,
 //! and the order changes from round to round, so that every side goes first, second and last equally often, after each
 //! of the others. What disturbs a round disturbs its neighbours alike: each round gives a ratio of the new build to the
 //! older one and one of the older one to itself, and a line shows the medians of both. The second is what the noise of

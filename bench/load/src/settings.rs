@@ -29,10 +29,10 @@ pub struct Settings {
     #[arg(long, default_value_t = 1.0)]
     pub split_gib: f64,
 
-    /// Seconds of each round of load; 4, or a half with --before.
+    /// Seconds of each round of load; 4, or 0.2 with --before.
     #[arg(long)]
     seconds: Option<f64>,
-    /// Rounds of each side of a comparison; 3, or 24 (at least 9) with --before.
+    /// Rounds of each side of a comparison; 3, or 60 (at least 9) with --before.
     #[arg(long)]
     rounds: Option<usize>,
     /// The server's binary.
@@ -73,11 +73,11 @@ impl Settings {
     }
 
     pub fn round(&self) -> Duration {
-        Duration::from_secs_f64(self.seconds.unwrap_or_else(|| self.usually(4.0, 0.5)))
+        Duration::from_secs_f64(self.seconds.unwrap_or_else(|| self.usually(4.0, 0.2)))
     }
 
     pub fn rounds(&self) -> usize {
-        self.rounds.unwrap_or_else(|| self.usually(3, 24))
+        self.rounds.unwrap_or_else(|| self.usually(3, 60))
     }
 
     pub fn items(&self) -> u64 {

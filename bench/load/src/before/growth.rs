@@ -17,7 +17,7 @@ pub fn run(contest: &mut Contest<'_>) -> Result<()> {
     let containers = sites.create("growth", 1)?;
     for_each(|side| sites.of(side).load(&containers[side as usize], 0, items))?;
     sites.stop();
-    let rounds = contest.settings.rounds();
+    let rounds = start::fewer(contest, 3);
     contest.rounds(SECTION, &format!("start with {items} items"), rounds, |side, _| {
         start::start(grounds.of(side))
     })?;

@@ -11,8 +11,6 @@ use crate::machine::mib;
 use crate::site::Ground;
 
 const SECTION: &str = "Start, from exec to the first answer, and idle memory";
-/// Starts of each side in a round: one takes little time, and whatever else the machine does shows in it.
-const STARTS: usize = 3;
 /// An idle server is one that has had time to finish what its start began.
 const IDLE: Duration = Duration::from_secs(1);
 /// Items that the journal holds when a server is killed, a multiple of a batch.
@@ -20,7 +18,7 @@ const UNFLUSHED: u64 = 5_000;
 
 pub fn run(contest: &mut Contest<'_>) -> Result<()> {
     let rounds = contest.settings.rounds();
-    contest.rounds(SECTION, "first start, in an empty folder", rounds * STARTS, |side, contest| {
+    contest.rounds(SECTION, "first start, in an empty folder", rounds, |side, contest| {
         start(&contest.ground(side)?)
     })?;
     let grounds = contest.grounds()?;
@@ -42,10 +40,9 @@ pub fn run(contest: &mut Contest<'_>) -> Result<()> {
 
 fn again(contest: &mut Contest<'_>, grounds: &Grounds, what: &str) -> Result<()> {
     let rounds = contest.settings.rounds();
-    contest.rounds(SECTION, what, rounds * STARTS, |side, _| start(grounds.of(side)))?;
+    contest.rounds(SECTION, what, rounds, |side, _| start(grounds.of(side)))?;
     // Memory differs little from one start to the next.
-    let rounds = (rounds / 2).max(super::ROUNDS_MIN);
-    contest.rounds(SECTION, &format!("{what}, idle"), rounds, |side, _| {
+    contest.rounds(SECTION, &format!("{what}, idle"), fewer(contest, 5), |side, _| {
         let site = grounds.of(side).start()?;
         thread::sleep(IDLE);
         let memory = mib(site.memory_bytes());
@@ -62,8 +59,7 @@ fn killed(contest: &mut Contest<'_>) -> Result<()> {
     sites.stop();
     let mut loaded = [0; 3];
     let what = format!("after SIGKILL, {UNFLUSHED} items of 1 KiB in the journal");
-    let rounds = contest.settings.rounds();
-    contest.rounds(SECTION, &what, rounds, |side, _| {
+    contest.rounds(SECTION, &what, fewer(contest, 3), |side, _| {
         let mut site = grounds.of(side).start()?;
         let first = loaded[side as usize];
         loaded[side as usize] += UNFLUSHED;
@@ -73,6 +69,11 @@ fn killed(contest: &mut Contest<'_>) -> Result<()> {
         site.stop();
         Ok(vec![(By::Time, millis)])
     })
+}
+
+/// A part of the rounds, for those that take long.
+pub fn fewer(contest: &Contest<'_>, divisor: usize) -> usize {
+    (contest.settings.rounds() / divisor).max(super::ROUNDS_MIN)
 }
 
 /// One start. The server is stopped before the next one, so nothing that it does later is in its way.

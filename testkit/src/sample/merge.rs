@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value, json};
 
 use super::answer::{canonical, order};
+use super::hash::by_hash;
 
 /// Where a client that starts from the beginning puts nothing.
 const FILTER: &str = "{documentdb-formattableorderbyquery-filter}";
@@ -115,7 +116,12 @@ fn merge_ordered(directions: &[Value], ranges: Vec<Vec<Value>>) -> Vec<Value> {
 fn compare_keys(directions: &[Value], a: &Value, b: &Value) -> Ordering {
     for (place, direction) in directions.iter().enumerate() {
         let key = |row: &Value| row["orderByItems"][place].get("item").cloned();
-        let order = order(key(a).as_ref(), key(b).as_ref());
+        let order = match (key(a), key(b)) {
+            (Some(a), Some(b)) if (a.is_array() && b.is_array()) || (a.is_object() && b.is_object()) => {
+                by_hash(&a, &b)
+            }
+            (a, b) => order(a.as_ref(), b.as_ref()),
+        };
         let order = if direction == "Descending" { order.reverse() } else { order };
         if order.is_ne() {
             return order;

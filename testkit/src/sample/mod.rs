@@ -8,6 +8,7 @@
 mod answer;
 mod document;
 mod filter;
+mod hash;
 mod merge;
 mod place;
 mod policy;

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use orrery_doc::{Epk, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, epk};
-use orrery_store::engine::{DiskOptions, Engine};
+use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{INDEX_BUILDS_MAX, SCANS_MAX};
 use orrery_store::{
@@ -23,9 +23,10 @@ use crate::elastic::Balance;
 use crate::error::{Error, ErrorKind, Result};
 use crate::insight::Insight;
 use crate::memory::Memory;
-use crate::options::{Account, DbOptions, OpenError, Storage};
+use crate::options::{Account, DbOptions, OpenError, disk_options};
 use crate::range::{Range, RangeParts, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
+use crate::recovery::recover;
 use crate::request::{PageOptions, ReadOptions, ReadReply, SessionToken, WriteOptions, WriteReply};
 use crate::ru;
 use crate::script::Scripts;
@@ -70,19 +71,16 @@ pub(crate) struct Inner {
 impl Db {
     /// Opens or creates the database; must be called inside a tokio runtime.
     pub fn open(options: DbOptions) -> std::result::Result<Db, OpenError> {
-        let engine = match &options.storage {
-            Storage::Memory => Engine::in_memory(),
-            Storage::Disk { path, cache_bytes, disk_bytes_max } => {
-                let mut disk = DiskOptions::new(path);
-                disk.cache_bytes = *cache_bytes;
-                disk.disk_limit_bytes = *disk_bytes_max;
-                Engine::open(disk)?
-            }
+        let engine = match disk_options(&options.storage) {
+            Some(disk) => Engine::open(disk)?,
+            None => Engine::in_memory(),
         };
-        let committer = Arc::new(Committer::start(Arc::new(engine), options.durability));
-        let snapshot = committer.snapshot_owned();
+        let snapshot = engine.snapshot();
         let partition = Partition::open(catalog_spec(), &snapshot)?;
         let loaded = Loaded::read(&partition, &snapshot, &options)?;
+        recover(&engine, &partition, &loaded.catalog)?;
+        drop(snapshot);
+        let committer = Arc::new(Committer::start(Arc::new(engine), options.durability));
         let inner = Inner {
             catalog_range: Arc::new(catalog_range(partition, &options)),
             committer,
@@ -392,7 +390,7 @@ pub(crate) fn now() -> u64 {
 }
 
 /// The catalog's own partition: no budget, no index, one logical partition.
-fn catalog_range(partition: Partition, options: &DbOptions) -> Range {
+pub(crate) fn catalog_range(partition: Partition, options: &DbOptions) -> Range {
     let key =
         PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![] };
     let mut limits = options.limits;

@@ -17,6 +17,7 @@ mod options;
 mod query;
 mod range;
 pub mod receipt;
+mod recovery;
 mod reindex;
 pub mod request;
 pub mod resource;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use orrery_store::engine::EngineError;
+use orrery_store::engine::{DiskOptions, EngineError};
 use orrery_store::limits::PartitionLimits;
 
 use crate::memory::MemoryShares;
@@ -23,7 +23,29 @@ pub struct DbOptions {
 #[derive(Clone, Debug)]
 pub enum Storage {
     Memory,
-    Disk { path: PathBuf, cache_bytes: u64, disk_bytes_max: Option<u64> },
+    Disk {
+        path: PathBuf,
+        cache_bytes: u64,
+        disk_bytes_max: Option<u64>,
+        /// Of one keyspace; tests make it small so that little data makes many files.
+        write_buffer_bytes: Option<u64>,
+    },
+}
+
+/// How the engine is opened on what is stored; none where nothing is.
+pub(crate) fn disk_options(storage: &Storage) -> Option<DiskOptions> {
+    let Storage::Disk { path, cache_bytes, disk_bytes_max, write_buffer_bytes } = storage else {
+        return None;
+    };
+    let mut options = DiskOptions::new(path);
+    options.cache_bytes = *cache_bytes;
+    options.disk_limit_bytes = *disk_bytes_max;
+    if let Some(bytes) = write_buffer_bytes {
+        options.tuning.memtable_bytes = *bytes;
+        options.tuning.table_bytes = *bytes;
+        options.tuning.segment_bytes = 2 * *bytes;
+    }
+    Some(options)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -155,6 +155,10 @@ pub struct Config {
     #[arg(long, env = "ORRERY_CACHE_BYTES", value_name = "BYTES", value_parser = units::bytes)]
     pub cache_bytes: Option<u64>,
 
+    /// The size of a write buffer of the storage engine, and of its files in proportion. For tests.
+    #[arg(long, env = "ORRERY_WRITE_BUFFER_BYTES", value_name = "BYTES", value_parser = units::bytes, hide = true)]
+    pub write_buffer_bytes: Option<u64>,
+
     /// How long a client may take to send the headers of a request, in seconds.
     #[arg(long, env = "ORRERY_HEADER_TIMEOUT_SECONDS", value_name = "S", default_value = "10", value_parser = units::seconds)]
     pub header_timeout_seconds: Duration,

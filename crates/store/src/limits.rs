@@ -225,3 +225,6 @@ impl Default for PartitionLimits {
         }
     }
 }
+
+/// How far LSNs leap when the end of the journal was torn: more than can have been given out since the last sync.
+pub const LEAP_LSNS: u64 = 1 << 20;

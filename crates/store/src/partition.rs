@@ -9,9 +9,9 @@ use orrery_doc::{Epk, EpkRange};
 use parking_lot::Mutex;
 
 use crate::build::Build;
-use crate::engine::{EngineError, Keyspace, Snapshot};
+use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
 use crate::item::read_u64;
-use crate::limits::{SIZES_CACHED_MAX, SPLIT_TOUCHED_MAX};
+use crate::limits::{LEAP_LSNS, SIZES_CACHED_MAX, SPLIT_TOUCHED_MAX};
 use crate::{FeedCursor, HistoryBounds, LogicalSize, Lsn, PathCounts, Prepared, Source, keys};
 
 /// What never changes in the life of a partition.
@@ -244,6 +244,20 @@ impl Partition {
         }
         let before = self.published.swap(applied.lsn.0, Ordering::Release);
         assert!(before <= applied.lsn.0, "groups are published in their order");
+    }
+
+    /// Puts the partition a long way ahead, in a batch that the caller commits before anything is served. What was given
+    /// to writes that are lost, and that somebody may have seen, is then never given again. Returns the LSNs before
+    /// and after.
+    pub fn leap(&self, batch: &mut Batch) -> (Lsn, Lsn) {
+        let mut state = self.state.lock();
+        let before = state.lsn;
+        state.lsn.0 += LEAP_LSNS;
+        state.rids_given += LEAP_LSNS;
+        self.rids_given.store(state.rids_given, Ordering::Relaxed);
+        self.published.store(state.lsn.0, Ordering::Release);
+        batch.put(Keyspace::Meta, keys::partition_state(self.spec.number).to_vec(), state.encode());
+        (before, state.lsn)
     }
 
     /// A rid that no other item of this partition has: 40 bits of count, 20 of partition. Transactions that are worked

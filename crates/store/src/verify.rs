@@ -47,7 +47,7 @@ impl Verification {
 /// What an index should hold, gathered item by item.
 struct IndexCheck<'a> {
     generation: u32,
-    /// Other partitions have entries in it too.
+    /// There are other entries in it too: those of other partitions, or, in the catalog, which has no index, the rids.
     is_shared: bool,
     policy: &'a IndexingPolicy,
     /// Which items it should hold.
@@ -230,7 +230,7 @@ impl Partition {
             let stored = PathCounts::read(snapshot, self.spec.number, generation)?;
             Ok(IndexCheck {
                 generation,
-                is_shared,
+                is_shared: is_shared || generation == self.spec.rid_generation,
                 policy,
                 reached,
                 entries: 0,

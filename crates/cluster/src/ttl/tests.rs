@@ -305,8 +305,12 @@ async fn a_changed_default_takes_effect_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_expired_is_deleted_also_after_a_restart() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let storage =
-        || Storage::Disk { path: directory.path().to_owned(), cache_bytes: 8 << 20, disk_bytes_max: None };
+    let storage = || Storage::Disk {
+        path: directory.path().to_owned(),
+        cache_bytes: 8 << 20,
+        disk_bytes_max: None,
+        write_buffer_bytes: None,
+    };
     let unique = json!({"uniqueKeys": [{"paths": ["/n"]}]});
     let world = World::on(
         options(storage(), false),

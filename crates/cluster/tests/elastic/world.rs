@@ -51,7 +51,13 @@ impl World {
     }
 
     pub async fn on_disk(path: &Path) -> World {
-        World::with(Storage::Disk { path: path.to_owned(), cache_bytes: 1 << 20, disk_bytes_max: None }).await
+        World::with(Storage::Disk {
+            path: path.to_owned(),
+            cache_bytes: 1 << 20,
+            disk_bytes_max: None,
+            write_buffer_bytes: None,
+        })
+        .await
     }
 
     async fn with(storage: Storage) -> World {

@@ -65,8 +65,12 @@ impl Bank {
     /// A bank whose every write waits for the disk, which is when the next ones are worked out.
     pub async fn on_disk() -> Bank {
         let folder = tempfile::tempdir().expect("a folder");
-        let storage =
-            Storage::Disk { path: folder.path().join("data"), cache_bytes: 8 << 20, disk_bytes_max: None };
+        let storage = Storage::Disk {
+            path: folder.path().join("data"),
+            cache_bytes: 8 << 20,
+            disk_bytes_max: None,
+            write_buffer_bytes: None,
+        };
         Bank::open(storage, Durability::Durable, Some(folder)).await
     }
 

@@ -39,6 +39,7 @@ impl Config {
             path: self.data_dir.clone(),
             cache_bytes: memory.cache,
             disk_bytes_max: (self.max_disk_bytes > 0).then_some(self.max_disk_bytes),
+            write_buffer_bytes: self.write_buffer_bytes,
         }
     }
 

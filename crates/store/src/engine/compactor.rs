@@ -69,6 +69,11 @@ impl Compactors {
         Compactors { signal, threads }
     }
 
+    /// For an engine that is only read.
+    pub fn none() -> Compactors {
+        Compactors { signal: Arc::default(), threads: Mutex::default() }
+    }
+
     /// Tells sleeping compactors that there was a commit.
     pub fn wake(&self) {
         let mut state = self.signal.state.lock();
@@ -183,6 +188,7 @@ fn merge(shared: &Shared, keyspace: Keyspace, merged: &Tree, tidy: bool) -> Resu
             shared.blocks.note_replaced(tree.id(), table);
         }
         shared.leftovers.hold_version(keyspace, before);
+        shared.note_trees()?;
     }
     Ok(is_changed)
 }

@@ -15,7 +15,8 @@
 //!   created in the background and read as empty until then; `Log`, which most nodes never write, is
 //!   created by its first write.
 //!
-//! In the directory: `lock`, the folder `journal`, and a folder for each keyspace.
+//! In the directory: `lock`, the folder `journal`, `mark`, which says how far the journal is durable, a folder for each
+//! keyspace, and `manifest`, which says how all of these belong together.
 
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ use super::scan::TreeScan;
 use super::shared::{Backlog, Shared};
 use super::tree::Tree;
 use super::tuning::Tuning;
-use super::{EngineError, EngineStats, Keyspace};
+use super::{Access, EngineError, EngineStats, Keyspace, TornTail};
 
 /// First-level runs from which commits are slowed down, and by how much for each further one.
 const RUNS_FREE: usize = 12;
@@ -102,7 +103,7 @@ impl Durations {
 
 impl Disk {
     pub fn open(options: DiskOptions) -> Result<Disk, EngineError> {
-        let shared = Arc::new(Shared::open(&options)?);
+        let shared = Arc::new(Shared::open(&options, Access::Own)?);
         let missing = Keyspace::ALL.into_iter().filter(|keyspace| *keyspace != Keyspace::Log);
         let missing: Vec<_> = missing.filter(|keyspace| shared.existing(*keyspace).is_none()).collect();
         Ok(Disk {
@@ -116,6 +117,32 @@ impl Disk {
         })
     }
 
+    /// Opens a directory for reading, without any background work, and checks whole tables.
+    pub fn inspect(options: &DiskOptions) -> (Result<Disk, EngineError>, Vec<String>) {
+        let shared = match Shared::open(options, Access::Look) {
+            Err(EngineError::Locked(path)) => return (Err(EngineError::Locked(path)), Vec::new()),
+            opened => opened,
+        };
+        let mut findings = Shared::check_tables(options);
+        let disk = shared.map(|shared| {
+            let shared = Arc::new(shared);
+            Disk {
+                compactors: Compactors::none(),
+                flusher: Flusher::none(),
+                creator: Mutex::new(None),
+                shared,
+                commits: AtomicU64::new(0),
+                delays: Durations::default(),
+                writes: Durations::default(),
+            }
+        });
+        if let Ok(disk) = &disk {
+            findings.extend(disk.remarks());
+            findings.extend(disk.torn_tail().map(|torn| torn.to_string()));
+        }
+        (disk, findings)
+    }
+
     pub fn commit(&self, batch: Batch) -> Result<(), EngineError> {
         let shared = &self.shared;
         shared.writer.lock().check()?;
@@ -125,6 +152,7 @@ impl Disk {
         let (journal, buffered) = shared.held_bytes();
         shared.space.admit(batch.bytes() as u64, journal + buffered).inspect_err(|_| self.make_room())?;
         self.slow_down()?;
+        shared.found().map_err(|error| shared.space.translate(error))?;
         for keyspace in Keyspace::ALL {
             if batch.writes.iter().any(|write| write.keyspace == keyspace) {
                 shared.create(keyspace).map_err(|error| shared.space.translate(error))?;
@@ -204,6 +232,14 @@ impl Disk {
         self.shared.flush_all()
     }
 
+    pub fn torn_tail(&self) -> Option<TornTail> {
+        self.shared.writer.lock().journal.torn_tail().cloned()
+    }
+
+    pub fn remarks(&self) -> Vec<String> {
+        self.shared.remarks()
+    }
+
     pub fn disk_bytes(&self) -> u64 {
         self.shared.space.used()
     }
@@ -255,6 +291,9 @@ fn create_in_background(shared: &Arc<Shared>, missing: Vec<Keyspace>) -> Option<
     }
     let shared = Arc::clone(shared);
     let thread = thread::Builder::new().name("keyspaces".into()).spawn(move || {
+        if shared.found().is_err() {
+            return;
+        }
         for keyspace in missing {
             // The commit that needs the tree tries again and reports what went wrong.
             if shared.create(keyspace).is_err() {

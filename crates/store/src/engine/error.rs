@@ -1,7 +1,7 @@
 //! Why the engine refused, sorted by what the caller must do about it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An engine's refusal. After any of them, nothing of the refused batch is visible.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,13 @@ pub enum EngineError {
         .0.display()
     )]
     Outdated(PathBuf),
+    /// Do not start: the directory was written by a version of the server that this one does not know.
+    #[error(
+        "the data directory {} has format {found}, and this version of the server reads format {known}; use the version \
+         that wrote it, or a newer one",
+        path.display()
+    )]
+    UnknownFormat { path: PathBuf, found: u64, known: u64 },
     /// Do not start, or stop: stored data does not read back. Restore from another copy.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
@@ -45,6 +52,16 @@ impl EngineError {
     pub(super) fn is_full_disk(&self) -> bool {
         matches!(self, EngineError::Io(error) if is_full_disk(error))
     }
+}
+
+/// What to say of a file that does not read back.
+pub(super) fn damage(file: &Path, offset: Option<u64>, what: &str) -> EngineError {
+    let place = offset.map_or(String::new(), |offset| format!(", byte {offset}"));
+    EngineError::Corrupt(format!(
+        "{}{place}: {what}. The server does not start on a part of the data: restore the whole data directory from \
+         another copy",
+        file.display()
+    ))
 }
 
 /// Whether the system had no room on disk, or no file to open, at this moment.

@@ -89,6 +89,11 @@ impl Flusher {
         Flusher { stop, thread: Mutex::new(Some(thread)) }
     }
 
+    /// For an engine that is only read.
+    pub fn none() -> Flusher {
+        Flusher { stop: Arc::default(), thread: Mutex::new(None) }
+    }
+
     /// Has full write buffers flushed now rather than soon.
     pub fn wake(&self) {
         if let Some(thread) = self.thread.lock().as_ref() {
@@ -139,7 +144,7 @@ fn run(shared: &Shared, stopped: &AtomicBool) {
             // Nobody knows whether there will ever be a flush again, and write buffers must not grow for ever.
             Err(error) => return shared.stop(&format!("a flush failed: {error}")),
         }
-        shared.tend_journal();
+        shared.tend_journal(at_rest);
         shared.space.measure_if_due();
         shared.leftovers.drop_buffers();
         if swept.elapsed() >= SWEEP_EVERY {

@@ -16,29 +16,37 @@
 //!   [`Engine::persist`] has returned. Batches become durable in their order.
 //! - One thread commits. Readers never wait for it.
 
+mod access;
 mod batch;
 mod blocks;
 mod compactor;
+mod directory;
 mod disk;
 mod error;
 mod flusher;
 mod journal;
+mod manifest;
 mod memory;
+mod mirror;
 mod points;
 mod scan;
 mod shared;
 mod space;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod tree;
 mod tuning;
 mod writer;
 
+use std::fmt;
 use std::ops::Bound;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use access::Access;
 pub use batch::Batch;
 pub use disk::DiskOptions;
 pub use error::EngineError;
@@ -77,6 +85,30 @@ impl Keyspace {
     }
 }
 
+/// The end of the journal was being written when the process or the machine stopped, and was left out. It had never been
+/// known to be durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TornTail {
+    pub file: PathBuf,
+    /// Where in the file what was left out begins.
+    pub offset: u64,
+    /// That of the last batch that was read, of all keyspaces.
+    pub sequence: u64,
+}
+
+impl fmt::Display for TornTail {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{}, byte {}: torn tail: the end of the journal, after sequence number {}, was being written when the server \
+             stopped, and is left out at the next start",
+            self.file.display(),
+            self.offset,
+            self.sequence
+        )
+    }
+}
+
 /// Figures for `/metrics`. The in-memory engine reports zeros where it has nothing to say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
@@ -110,6 +142,14 @@ pub struct EngineStats {
     pub pinned_bytes: u64,
 }
 
+/// What a look at a directory has found.
+pub struct Inspection {
+    /// For reading; or why a server would not start.
+    pub engine: Result<Engine, EngineError>,
+    /// What is not as it should be.
+    pub findings: Vec<String>,
+}
+
 /// An open engine. Share it behind an `Arc`.
 pub struct Engine {
     kind: Kind,
@@ -124,6 +164,13 @@ impl Engine {
     /// Opens the engine in a directory, creating it when it is empty, and takes the directory's lock.
     pub fn open(options: DiskOptions) -> Result<Engine, EngineError> {
         Ok(Engine { kind: Kind::Disk(Box::new(disk::Disk::open(options)?)) })
+    }
+
+    /// Looks at a directory without changing anything in it: nothing is written, flushed, merged, or made durable. What
+    /// the journal holds goes to memory. Reads all tables.
+    pub fn inspect(options: &DiskOptions) -> Inspection {
+        let (disk, findings) = disk::Disk::inspect(options);
+        Inspection { engine: disk.map(|disk| Engine { kind: Kind::Disk(Box::new(disk)) }), findings }
     }
 
     /// An engine whose data ends with the process.
@@ -170,6 +217,23 @@ impl Engine {
                 memory.close();
                 Ok(())
             }
+        }
+    }
+
+    /// What was left out of the journal when it was opened. As long as nothing was committed since, the next start finds
+    /// the same.
+    pub fn torn_tail(&self) -> Option<TornTail> {
+        match &self.kind {
+            Kind::Disk(disk) => disk.torn_tail(),
+            Kind::Memory(_) => None,
+        }
+    }
+
+    /// What else was not as it should be when the engine was opened, and does no harm.
+    pub fn remarks(&self) -> Vec<String> {
+        match &self.kind {
+            Kind::Disk(disk) => disk.remarks(),
+            Kind::Memory(_) => Vec::new(),
         }
     }
 

@@ -1,9 +1,10 @@
 //! What commits, snapshots and background threads have in common: the trees, the journal, and how data gets from
 //! the one to the others.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -13,18 +14,20 @@ use parking_lot::Mutex;
 
 use super::batch::Batch;
 use super::blocks::Blocks;
+use super::directory::{self, FoundTree, JOURNAL_FOLDER, MARK_FILE, Survey, create_folders, sync_folder};
 use super::disk::DiskOptions;
 use super::error::read_error;
 use super::flusher::Leftovers;
-use super::journal::Spare;
+use super::journal::{self, JournalPlace, Spare};
+use super::manifest::{FoundManifest, Manifest, Note};
+use super::mirror::Mirror;
 use super::points::Points;
 use super::space::Space;
 use super::tree::Tree;
 use super::tuning::Tuning;
 use super::writer::{Buffer, Writer};
-use super::{EngineError, Keyspace};
+use super::{Access, EngineError, Keyspace};
 
-pub(super) const JOURNAL_FOLDER: &str = "journal";
 /// Bounds on the table files that are kept open.
 const OPEN_TABLES_MIN: usize = 64;
 const OPEN_TABLES_MAX: usize = 8 * 1024;
@@ -65,8 +68,15 @@ pub(super) struct Shared {
     /// Whether the last flush, and the last merge, found no room.
     pub flushes_lack_room: AtomicBool,
     pub merges_lack_room: AtomicBool,
+    /// Whether the directory has its manifest and its journal; see `found`.
+    is_founded: AtomicBool,
+    /// None where the directory is only looked at, or new.
+    manifest: Mutex<Option<Manifest>>,
+    /// What was not as it should be with it.
+    remark: Option<String>,
+    _mirror: Option<Mirror>,
     /// Held for the life of the engine; the system releases it with the process.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 /// How far flushes and merges are behind the commits.
@@ -80,40 +90,43 @@ pub(super) enum Backlog {
 }
 
 impl Shared {
-    pub fn open(options: &DiskOptions) -> Result<Shared, EngineError> {
+    pub fn open(options: &DiskOptions, access: Access) -> Result<Shared, EngineError> {
         let path = options.path.clone();
-        create_folders(&path)?;
-        if path.join("keyspaces").exists() {
-            return Err(EngineError::Outdated(path));
+        if access == Access::Own {
+            create_folders(&path)?;
         }
-        let lock = lock(&path)?;
+        let lock = directory::lock(&path, access)?;
+        // Before any tree is opened, which would delete what a live server is writing.
+        journal::check_unused(&path.join(JOURNAL_FOLDER), access)?;
+        let mut tuning = options.tuning.clone();
+        tuning.memtable_bytes = tuning.memtable_bytes.min(options.buffer_bytes / BUFFER_PARTS);
+        let survey = Survey::of(&path, access, ahead_max(&tuning))?;
+        let mirror = match access {
+            Access::Own => None,
+            Access::Look => Some(Mirror::of(&path, &survey)?),
+        };
         let sequence = SequenceNumberCounter::new(1);
         let blocks = Blocks::new(options.cache_bytes);
         let descriptors = Arc::new(DescriptorTable::new(open_tables()));
         let trees: [OnceLock<Tree>; Keyspace::ALL.len()] = Default::default();
-        let mut tuning = options.tuning.clone();
-        tuning.memtable_bytes = tuning.memtable_bytes.min(options.buffer_bytes / BUFFER_PARTS);
-        let mut has_trees = false;
         for keyspace in Keyspace::ALL {
-            let folder = path.join(keyspace.name());
-            if folder.exists() {
-                has_trees = true;
-                check_folder(&folder)?;
-                let config = tuning.config(keyspace, &folder, &sequence);
-                let tree = open_tree(config, &blocks, &descriptors)?;
-                let _ = trees[keyspace as usize].set(tree);
-            }
+            let prints = match survey.tree(keyspace) {
+                FoundTree::Listed { prints, .. } => prints.clone(),
+                FoundTree::Begun if access == Access::Own => HashMap::new(),
+                FoundTree::Begun | FoundTree::Nothing => continue,
+            };
+            let folder =
+                mirror.as_ref().map_or_else(|| path.join(keyspace.name()), |mirror| mirror.tree(keyspace));
+            let config = tuning.config(keyspace, &folder, &sequence);
+            let tree = open_tree(config, prints, &blocks, &descriptors)?;
+            let _ = trees[keyspace as usize].set(tree);
         }
-        let journal = path.join(JOURNAL_FOLDER);
-        if has_trees && !journal.exists() {
-            return Err(EngineError::Corrupt(format!("the folder {JOURNAL_FOLDER} is missing")));
-        }
-        let writer = Writer::open(&journal, &trees)?;
-        // What a killed process has created must not be forgotten once something is built on it.
-        path.ancestors().take(2).try_for_each(sync_folder)?;
+        let place = JournalPlace::new(path.join(JOURNAL_FOLDER), path.join(MARK_FILE), tuning.segment_bytes);
+        let writer = Writer::open(&place, access, &trees)?;
         sequence.fetch_max(writer.journal.last() + 1);
         check_journal(&writer, &trees)?;
-        Ok(Shared {
+        survey.check_journal(&path, &writer.journal)?;
+        let shared = Shared {
             tuning,
             buffered_max: options.buffer_bytes / COUNTED.1 * COUNTED.0,
             path,
@@ -129,8 +142,84 @@ impl Shared {
             flushes_lack_room: AtomicBool::new(false),
             merges_lack_room: AtomicBool::new(false),
             writer: Mutex::new(writer),
+            is_founded: AtomicBool::new(false),
+            manifest: Mutex::new(None),
+            remark: survey.manifest.as_ref().and_then(|found| found.remark.clone()),
+            _mirror: mirror,
             _lock: lock,
-        })
+        };
+        match access {
+            Access::Own if survey.is_blank() && shared.last_commit() == 0 => {}
+            Access::Own => shared.take_over(survey.manifest.as_ref())?,
+            Access::Look => drop(shared.writer.lock().close()),
+        }
+        Ok(shared)
+    }
+
+    /// Gives a new directory its manifest and its journal. That takes several syncs, so a server answers before: it is
+    /// done in the background, or by the first commit.
+    pub fn found(&self) -> Result<(), EngineError> {
+        if self.is_founded.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _creating = self.creating.lock();
+        if self.is_founded.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.take_over(None)
+    }
+
+    /// Makes durable what was found, so that something can be built on it.
+    fn take_over(&self, found: Option<&FoundManifest>) -> Result<(), EngineError> {
+        let mut writer = self.writer.lock();
+        let note = self.note(writer.journal.durable())?;
+        let manifest = match found {
+            Some(found) => {
+                let mut manifest = Manifest::go_on(&self.path, found)?;
+                manifest.note(note)?;
+                manifest
+            }
+            None => Manifest::create(&self.path, note)?,
+        };
+        *self.manifest.lock() = Some(manifest);
+        // Only now: a journal of the present format, or a mark, without a manifest has lost it.
+        writer.journal.keep_mark()?;
+        // What a killed process has created must not be forgotten once something is built on it.
+        self.path.ancestors().take(2).try_for_each(sync_folder)?;
+        if !writer.journal.has_current_format() {
+            let floors = writer.floors(self.sequence.get());
+            writer.journal.begin_segment(&floors)?;
+        }
+        self.is_founded.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn note(&self, (generation, sequence): (u64, u64)) -> io::Result<Note> {
+        let mut trees = [None; Keyspace::ALL.len()];
+        for (keyspace, tree) in self.existing_trees() {
+            trees[keyspace as usize] = Some(tree.note()?);
+        }
+        Ok(Note { generation, sequence, trees })
+    }
+
+    /// Notes in the manifest how the trees are. No commit waits for it.
+    pub fn note_trees(&self) -> Result<(), EngineError> {
+        let mut manifest = self.manifest.lock();
+        let durable = self.writer.lock().journal.durable();
+        let note = self.note(durable)?;
+        manifest.as_mut().map_or(Ok(()), |manifest| Ok(manifest.note(note)?))
+    }
+
+    /// Compares whole tables with their checksums. What cannot be read at all is an error of opening.
+    pub fn check_tables(options: &DiskOptions) -> Vec<String> {
+        let survey = Survey::of(&options.path, Access::Look, ahead_max(&options.tuning));
+        survey.map_or_else(|_| Vec::new(), |survey| survey.check_tables())
+    }
+
+    /// What was not as it should be when the directory was opened, and does no harm.
+    pub fn remarks(&self) -> Vec<String> {
+        let of_journal = self.writer.lock().journal.remarks().to_vec();
+        self.remark.iter().cloned().chain(of_journal).collect()
     }
 
     /// The tree of a keyspace, unless nothing was ever written to it.
@@ -150,7 +239,7 @@ impl Shared {
         let _creating = self.creating.lock();
         if slot.get().is_none() {
             let config = self.tuning.config(keyspace, &self.path.join(keyspace.name()), &self.sequence);
-            let tree = open_tree(config, &self.blocks, &self.descriptors)?;
+            let tree = open_tree(config, HashMap::new(), &self.blocks, &self.descriptors)?;
             sync_folder(&self.path)?;
             let _ = slot.set(tree);
         }
@@ -251,6 +340,13 @@ impl Shared {
 
     /// Puts what a write buffer holds into tables. Commits go on meanwhile.
     pub fn flush(&self, keyspace: Keyspace) -> Result<(), EngineError> {
+        self.put_in_tables(keyspace)?;
+        self.note_trees()?;
+        self.release(&[keyspace]);
+        Ok(())
+    }
+
+    fn put_in_tables(&self, keyspace: Keyspace) -> Result<(), EngineError> {
         let Some(tree) = self.existing(keyspace) else { return Ok(()) };
         self.seal(keyspace, tree)?;
         let turn = tree.tree.get_flush_lock();
@@ -259,13 +355,20 @@ impl Shared {
         tree.count_runs();
         tree.set_sealed_bytes(0);
         self.flushes_lack_room.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Lets the journal go of what is in tables. Not before the manifest names them: until then the journal is what
+    /// tells that the tree is needed.
+    fn release(&self, keyspaces: &[Keyspace]) {
         let mut writer = self.writer.lock();
-        if let Some(buffer) = &mut writer.buffers[keyspace as usize] {
-            buffer.flushed();
+        for keyspace in keyspaces {
+            if let Some(buffer) = &mut writer.buffers[*keyspace as usize] {
+                buffer.flushed();
+            }
         }
         let oldest = writer.oldest_needed();
         writer.journal.free_before(oldest);
-        Ok(())
     }
 
     /// Has the committer go on in another write buffer.
@@ -290,11 +393,14 @@ impl Shared {
 
     /// Makes another journal segment ready before a commit needs it, and deletes those that nobody needs. Where
     /// it cannot be made, the commit makes one itself, or is told why it cannot.
-    pub fn tend_journal(&self) {
-        let (place, surplus) = {
+    pub fn tend_journal(&self, at_rest: bool) {
+        let (place, surplus, mark) = {
             let journal = &mut self.writer.lock().journal;
-            (journal.place_for_spare(), journal.take_surplus())
+            let mark = if at_rest { journal.mark_to_sync() } else { None };
+            (journal.place_for_spare(), journal.take_surplus(), mark)
         };
+        // Where that fails an older mark is kept, which asks for less.
+        mark.map(|mark| mark.sync_data());
         surplus.into_iter().for_each(Spare::delete);
         if let Some(Ok(spare)) = place.map(Spare::make) {
             self.writer.lock().journal.add_spare(spare);
@@ -309,8 +415,10 @@ impl Shared {
     /// Puts everything into tables, and notes in the journal that nothing of it is needed.
     pub fn flush_all(&self) -> Result<(), EngineError> {
         for keyspace in Keyspace::ALL {
-            self.flush(keyspace)?;
+            self.put_in_tables(keyspace)?;
         }
+        self.note_trees()?;
+        self.release(&Keyspace::ALL);
         let mut writer = self.writer.lock();
         if writer.journal.bytes() > 0 {
             let floors = writer.floors(self.sequence.get());
@@ -343,22 +451,12 @@ fn open_tables() -> usize {
 /// Opens a tree that shares blocks in memory and open files with the others.
 fn open_tree(
     config: lsm_tree::Config,
+    prints: HashMap<u64, u64>,
     blocks: &Blocks,
     descriptors: &Arc<DescriptorTable>,
 ) -> Result<Tree, EngineError> {
-    Tree::open(config.use_cache(blocks.cache()).use_descriptor_table(Some(Arc::clone(descriptors))))
-}
-
-/// Looks at the folder of a tree before the tree is opened.
-fn check_folder(folder: &Path) -> Result<(), EngineError> {
-    // The tree deletes what its list of tables does not name, so that must be the list that a kill leaves.
-    sync_folder(folder)?;
-    let tables = std::fs::read_dir(folder.join("tables")).map(|mut entries| entries.next().is_some());
-    // Without its list it would be taken for a new one, and its tables would be deleted.
-    if !folder.join("current").exists() && tables.unwrap_or(false) {
-        return Err(EngineError::Corrupt(format!("the list of tables in {} is missing", folder.display())));
-    }
-    Ok(())
+    let config = config.use_cache(blocks.cache()).use_descriptor_table(Some(Arc::clone(descriptors)));
+    Tree::open(config, prints)
 }
 
 /// The journal is synced before anything of it goes to tables, so it is never behind them.
@@ -370,32 +468,16 @@ fn check_journal(writer: &Writer, trees: &[OnceLock<Tree>; Keyspace::ALL.len()])
     }
 }
 
-/// Makes a folder, and those above it that are missing.
-fn create_folders(path: &Path) -> io::Result<()> {
-    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
-    std::fs::create_dir_all(path)?;
-    missing.into_iter().filter_map(Path::parent).try_for_each(sync_folder)
-}
-
-/// Makes the names in a folder durable.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    File::open(folder)?.sync_all()
-}
-
-/// Takes the directory for this process.
-fn lock(path: &Path) -> Result<File, EngineError> {
-    let file = File::options().write(true).create(true).truncate(false).open(path.join("lock"))?;
-    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(EngineError::Locked(path.to_owned())),
-        Err(error) => Err(io::Error::from(error).into()),
-    }
+/// By how many versions a tree may be ahead of the manifest: a flush and the merges under way, and one more where the
+/// last page of the manifest does not read back.
+fn ahead_max(tuning: &Tuning) -> u64 {
+    2 + tuning.compactors as u64
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn commit(shared: &Shared, key: &'static str) {
@@ -405,17 +487,23 @@ mod tests {
     }
 
     fn open_again(folder: &Path) -> EngineError {
-        match Shared::open(&DiskOptions::new(folder)) {
+        match Shared::open(&DiskOptions::new(folder), Access::Own) {
             Ok(_) => panic!("what is missing was not missed"),
             Err(error) => error,
         }
     }
 
+    fn open_new(folder: &Path) -> Shared {
+        let shared = Shared::open(&DiskOptions::new(folder), Access::Own).unwrap();
+        shared.found().unwrap();
+        shared.create(Keyspace::Item).unwrap();
+        shared
+    }
+
     /// A directory with a batch in tables.
     fn flushed() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        let shared = Shared::open(&DiskOptions::new(folder.path())).unwrap();
-        shared.create(Keyspace::Item).unwrap();
+        let shared = open_new(folder.path());
         commit(&shared, "key");
         shared.flush_all().unwrap();
         folder
@@ -434,6 +522,8 @@ mod tests {
         for entry in std::fs::read_dir(folder.path().join(JOURNAL_FOLDER)).unwrap() {
             std::fs::write(entry.unwrap().path(), [0; 100]).unwrap();
         }
+        assert!(open_again(folder.path()).to_string().contains("is missing"));
+        std::fs::remove_file(folder.path().join(MARK_FILE)).unwrap();
         assert!(open_again(folder.path()).to_string().contains("the end of the journal is missing"));
     }
 
@@ -446,13 +536,158 @@ mod tests {
         assert!(std::fs::read_dir(tree.join("tables")).unwrap().next().is_some());
     }
 
+    /// A directory with several versions of a tree, and a copy of it in between.
+    fn with_older_copy() -> (tempfile::TempDir, tempfile::TempDir) {
+        let (folder, copy) = (flushed(), tempfile::tempdir().unwrap());
+        copy_all(folder.path(), copy.path());
+        let shared = Shared::open(&DiskOptions::new(folder.path()), Access::Own).unwrap();
+        for key in ["second", "third", "fourth", "fifth", "sixth"] {
+            commit(&shared, key);
+            shared.flush_all().unwrap();
+        }
+        (folder, copy)
+    }
+
+    fn copy_all(from: &Path, to: &Path) {
+        std::fs::create_dir_all(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+            match entry.path().is_dir() {
+                true => copy_all(&entry.path(), &to.join(entry.file_name())),
+                false => drop(std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+            }
+        }
+    }
+
+    #[test]
+    fn a_tree_whose_folder_is_missing_is_seen() {
+        let folder = flushed();
+        std::fs::remove_dir_all(folder.path().join(Keyspace::Item.name())).unwrap();
+        let text = open_again(folder.path()).to_string();
+        assert!(text.contains("/item: the tree is missing") && text.contains("restore"), "{text}");
+    }
+
+    /// One bit in `current` chooses another list.
+    #[test]
+    fn an_older_list_of_tables_is_seen() {
+        let (folder, copy) = with_older_copy();
+        let (tree, older) = (folder.path().join("item"), copy.path().join("item"));
+        let current = std::fs::read(tree.join("current")).unwrap();
+        for bit in 0..8 * current.len() {
+            let mut flipped = current.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(tree.join("current"), &flipped).unwrap();
+            assert!(matches!(open_again(folder.path()), EngineError::Corrupt(_)), "bit {bit}");
+        }
+        // The whole folder of the tree as it was before, which agrees with itself.
+        std::fs::remove_dir_all(&tree).unwrap();
+        copy_all(&older, &tree);
+        let text = open_again(folder.path()).to_string();
+        assert!(text.contains("current") && text.contains("was at version"), "{text}");
+    }
+
+    #[test]
+    fn a_table_that_is_another_or_missing_is_seen() {
+        for is_removed in [true, false] {
+            let (folder, copy) = with_older_copy();
+            let table = |folder: &Path| {
+                let mut tables: Vec<_> = std::fs::read_dir(folder.join("item/tables")).unwrap().collect();
+                tables.pop().unwrap().unwrap().path()
+            };
+            let damaged = table(folder.path());
+            match is_removed {
+                true => std::fs::remove_file(&damaged).unwrap(),
+                false => drop(std::fs::copy(table(copy.path()), &damaged).unwrap()),
+            }
+            let text = open_again(folder.path()).to_string();
+            assert!(text.contains("item/tables"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_had_a_manifest_is_refused_without_it() {
+        let folder = flushed();
+        let manifest = folder.path().join("manifest");
+        let bytes = std::fs::read(&manifest).unwrap();
+        for content in [None, Some(&bytes[..0]), Some(&bytes[..100])] {
+            match content {
+                Some(content) => std::fs::write(&manifest, content).unwrap(),
+                None => std::fs::remove_file(&manifest).unwrap(),
+            }
+            let text = open_again(folder.path()).to_string();
+            assert!(text.contains("manifest"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_with_one_damaged_page_is_read_and_mended() {
+        let (folder, _) = with_older_copy();
+        let manifest = folder.path().join("manifest");
+        for at in [20, 4096 + 20] {
+            let mut bytes = std::fs::read(&manifest).unwrap();
+            bytes[at] ^= 4;
+            std::fs::write(&manifest, &bytes).unwrap();
+            let shared = Shared::open(&DiskOptions::new(folder.path()), Access::Own).unwrap();
+            assert_eq!(shared.remarks().len(), 1);
+            drop(shared);
+            let shared = Shared::open(&DiskOptions::new(folder.path()), Access::Own).unwrap();
+            assert_eq!(shared.remarks().len(), 0);
+        }
+    }
+
+    #[test]
+    fn a_manifest_of_an_unknown_format_is_refused() {
+        let folder = flushed();
+        let manifest = folder.path().join("manifest");
+        let mut bytes = std::fs::read(&manifest).unwrap();
+        bytes[8] = 99;
+        let end = bytes[..4096].iter().rposition(|byte| *byte != 0).unwrap() + 1;
+        let checksum = xxhash_rust::xxh3::xxh3_64(&bytes[..end - 8]);
+        bytes[end - 8..end].copy_from_slice(&checksum.to_le_bytes());
+        bytes[4096..].fill(0);
+        std::fs::write(&manifest, &bytes).unwrap();
+        assert!(open_again(folder.path()).to_string().contains("format 99"));
+    }
+
+    #[test]
+    fn a_directory_in_use_is_refused_even_if_its_lock_is_gone() {
+        let folder = flushed();
+        let shared = Shared::open(&DiskOptions::new(folder.path()), Access::Own).unwrap();
+        std::fs::remove_file(folder.path().join("lock")).unwrap();
+        // A table that a flush is writing, and that no list names yet.
+        let unlisted = folder.path().join("item/tables/999");
+        std::fs::write(&unlisted, b"").unwrap();
+        assert!(matches!(open_again(folder.path()), EngineError::Locked(_)));
+        assert!(unlisted.exists());
+        let looked = Shared::open(&DiskOptions::new(folder.path()), Access::Look);
+        assert!(matches!(looked, Err(EngineError::Locked(_))));
+        drop(shared);
+        Shared::open(&DiskOptions::new(folder.path()), Access::Own).unwrap();
+    }
+
+    /// The first start was interrupted at any of its steps.
+    #[test]
+    fn a_first_start_that_was_interrupted_is_done_again() {
+        for leftover in ["manifest.new", "mark", "item/tables/", "journal/", "journal/0"] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(leftover);
+            std::fs::create_dir_all(if leftover.ends_with('/') { &path } else { path.parent().unwrap() })
+                .unwrap();
+            if !leftover.ends_with('/') {
+                std::fs::write(&path, b"").unwrap();
+            }
+            let shared = open_new(folder.path());
+            commit(&shared, "key");
+            drop(shared);
+            Shared::open(&DiskOptions::new(folder.path()), Access::Own).unwrap();
+        }
+    }
+
     /// The journal goes on to a new segment between the two halves of a flush, and then the process is killed.
     #[test]
     fn a_write_buffer_that_is_not_in_tables_yet_is_needed() {
         let folder = tempfile::tempdir().unwrap();
         let options = DiskOptions::new(folder.path());
-        let shared = Shared::open(&options).unwrap();
-        shared.create(Keyspace::Item).unwrap();
+        let shared = open_new(folder.path());
         commit(&shared, "before");
         shared.seal(Keyspace::Item, shared.existing(Keyspace::Item).unwrap()).unwrap();
         commit(&shared, "after");
@@ -463,7 +698,7 @@ mod tests {
         }
         commit(&shared, "later");
         drop(shared);
-        let shared = Shared::open(&options).unwrap();
+        let shared = Shared::open(&options, Access::Own).unwrap();
         let tree = &shared.existing(Keyspace::Item).unwrap().tree;
         for key in ["before", "after", "later"] {
             assert!(tree.get(key, u64::MAX).unwrap().is_some(), "{key}");

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::EngineError;
-use super::shared::JOURNAL_FOLDER;
+use super::directory::JOURNAL_FOLDER;
 
 /// The figures are measured anew after this time, or sooner when much has been written.
 const MEASURE_EVERY: Duration = Duration::from_millis(500);

@@ -5,13 +5,17 @@
 //! would wait for all of that. So the committer holds on to the write buffers itself ([`super::writer::Buffer`]),
 //! and what it wants to know of tables is kept here in counters.
 
+use std::collections::HashMap;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use lsm_tree::{AbstractTree, AnyTree};
+use parking_lot::Mutex;
 
-use super::EngineError;
 use super::error::read_error;
+use super::manifest::TreeNote;
+use super::{EngineError, tables};
 
 pub(super) struct Tree {
     pub tree: AnyTree,
@@ -19,13 +23,33 @@ pub(super) struct Tree {
     runs: AtomicUsize,
     /// Bytes in the write buffer that is being flushed.
     sealed_bytes: AtomicU64,
+    /// Fingerprints of its tables, by id.
+    prints: Mutex<HashMap<u64, u64>>,
 }
 
 impl Tree {
-    pub fn open(config: lsm_tree::Config) -> Result<Tree, EngineError> {
+    /// Opens a tree whose tables have these fingerprints.
+    pub fn open(config: lsm_tree::Config, prints: HashMap<u64, u64>) -> Result<Tree, EngineError> {
         let tree = config.open().map_err(read_error)?;
         let runs = AtomicUsize::new(tree.l0_run_count());
-        Ok(Tree { tree, runs, sealed_bytes: AtomicU64::new(0) })
+        Ok(Tree { tree, runs, sealed_bytes: AtomicU64::new(0), prints: Mutex::new(prints) })
+    }
+
+    /// What the manifest is to say of the tree as it is now.
+    pub fn note(&self) -> io::Result<TreeNote> {
+        // Held to the end: as long as somebody has the version, its tables are not deleted.
+        let version = self.tree.current_version();
+        let mut prints = self.prints.lock();
+        let mut known = HashMap::with_capacity(prints.len());
+        for table in version.iter_tables() {
+            let print = match prints.get(&table.id()) {
+                Some(print) => *print,
+                None => tables::fingerprint(&tables::table_path(self.path(), table.id()))?,
+            };
+            known.insert(table.id(), print);
+        }
+        *prints = known;
+        Ok(tables::note(version.id(), &prints))
     }
 
     pub fn path(&self) -> &Path {

@@ -31,6 +31,8 @@ pub struct Tuning {
     pub compactors: usize,
     /// Bytes of a data block.
     pub block_bytes: u32,
+    /// Bytes of a journal segment.
+    pub segment_bytes: u64,
 }
 
 impl Default for Tuning {
@@ -42,6 +44,7 @@ impl Default for Tuning {
             level_ratio_max: 8.0,
             compactors: 1,
             block_bytes: 4 << 10,
+            segment_bytes: 16 << 20,
         }
     }
 }

@@ -1,16 +1,15 @@
 //! What the committer holds: the journal, and the write buffers that it fills.
 
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use lsm_tree::{AbstractTree, InternalValue, Memtable, ValueType};
 
 use super::batch::Write;
 use super::error;
-use super::journal::{Floors, Journal};
+use super::journal::{Floors, Journal, JournalPlace};
 use super::tree::Tree;
-use super::{EngineError, Keyspace};
+use super::{Access, EngineError, Keyspace};
 
 pub(super) struct Writer {
     pub journal: Journal,
@@ -21,9 +20,13 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Opens the journal and fills write buffers with what the trees lack.
-    pub fn open(folder: &Path, trees: &[OnceLock<Tree>; Keyspace::ALL.len()]) -> Result<Writer, EngineError> {
+    pub fn open(
+        place: &JournalPlace,
+        access: Access,
+        trees: &[OnceLock<Tree>; Keyspace::ALL.len()],
+    ) -> Result<Writer, EngineError> {
         let mut buffers: [Option<Buffer>; Keyspace::ALL.len()] = Default::default();
-        let journal = Journal::open(folder, |sequence, writes| {
+        let journal = Journal::open(place, access, &mut |sequence, writes| {
             for write in writes {
                 let index = write.keyspace as usize;
                 // A tree is created before a batch for it is journalled.

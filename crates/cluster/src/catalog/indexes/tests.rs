@@ -35,7 +35,12 @@ fn options(storage: Storage) -> DbOptions {
 }
 
 fn on_disk(path: &Path) -> Storage {
-    Storage::Disk { path: path.to_owned(), cache_bytes: 8 << 20, disk_bytes_max: None }
+    Storage::Disk {
+        path: path.to_owned(),
+        cache_bytes: 8 << 20,
+        disk_bytes_max: None,
+        write_buffer_bytes: None,
+    }
 }
 
 fn doc(value: &Value) -> Doc {

@@ -6,11 +6,24 @@
 //! commits the worst of what flushes and merges do to the disk. No file is renamed or deleted either,
 //! and where another one is needed, it is made and filled with zeros ahead of time.
 //!
+//! ```text
+//!   journal/0   | head, generation 7 | record | record | record | end |  zeros, or records of an earlier life
+//!   journal/1   | head, generation 6 | record | record | ...     full                                      |
+//!   journal/2   | head, generation 5 | ...   not needed any more: the next to be written over              |
+//!   mark        | generation 7, byte 81,920: durable up to here
+//! ```
+//!
 //! A segment's head has a generation, which orders the segments, and tells how far each keyspace was
 //! in tables when the segment was begun. After a kill the segments are read in that order, and all
 //! that may not be in tables is applied again. A segment is synced before the next is begun, so only
-//! the newest can end in the middle of a record; anything else that does not read back is damage.
+//! the newest can end in the middle of a record. Even there the end is not taken on trust: each record says up to
+//! where its segment was durable when it was written, and a note beside the journal says it after each sync.
+//! What does not read back and was durable is damage, and the journal is refused; see `open`.
 
+mod head;
+mod mark;
+mod old;
+mod open;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -18,30 +31,43 @@ mod tests;
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use self::record::{Head, NoHead, RECORD_HEAD, RECORDS_AT, Record};
+use self::head::{Format, Head};
+use self::mark::{FoundMark, Mark, Point};
+use self::open::Remarks;
+pub(super) use self::open::check_unused;
+use self::record::{END_BYTES, RECORD_HEAD, RECORDS_AT, Tags};
 use super::batch::Write;
-use super::{EngineError, Keyspace};
+use super::{Access, EngineError, Keyspace, TornTail};
 
-/// A segment is left for the next one when it has grown to this.
-pub(super) const SEGMENT_BYTES: u64 = 16 << 20;
 /// Free segments that are kept when another one is begun. A burst may have made many.
 const FREE_MAX: usize = 3;
-/// Another segment is made ready when the active one has grown to this and none is free.
-const SPARE_AT: u64 = SEGMENT_BYTES / 4;
+/// Another segment is made ready when the active one has grown to this part of its size and none is free.
+const SPARE_AT_PART: u64 = 4;
 /// The buffer for one record is given back when it was this much larger than usual.
 const BUFFER_BYTES: usize = 4 << 20;
 
 /// For each keyspace, the first sequence number that is not in its tables.
 pub(super) type Floors = [u64; Keyspace::ALL.len()];
 
-pub(super) struct Journal {
+/// Where a journal is, and how large its segments are.
+#[derive(Clone, Debug)]
+pub(super) struct JournalPlace {
     folder: PathBuf,
+    /// The file that tells how far the journal is durable.
+    mark: PathBuf,
+    /// A segment is left for the next one when it has grown to this.
+    segment_bytes: u64,
+}
+
+pub(super) struct Journal {
+    place: JournalPlace,
     /// The segment that batches go to; none until the first batch after the start.
     active: Option<Segment>,
     /// Segments that still hold something that is not in tables, oldest first.
@@ -59,6 +85,13 @@ pub(super) struct Journal {
     /// The generation in which a spare segment was asked for last.
     spare_for: u64,
     has_failed: bool,
+    /// Whether the newest segment is of the present format.
+    has_current_format: bool,
+    remarks: Remarks,
+    /// Up to here everything is durable.
+    durable: Point,
+    /// None where the journal is only looked at.
+    mark: Option<Mark>,
 }
 
 /// A file of the journal that may be written over.
@@ -69,9 +102,13 @@ pub(super) struct Spare {
 
 struct Segment {
     spare: Spare,
+    generation: u64,
     seed: u64,
+    tags: Tags,
     /// Where the next record goes.
     end: u64,
+    /// Up to here it is durable.
+    synced: u64,
     /// The last sequence number in it.
     last: u64,
     /// Whether something was written since the last sync.
@@ -83,75 +120,36 @@ impl Segment {
         if self.is_dirty {
             self.spare.file.sync_data()?;
             self.is_dirty = false;
+            self.synced = self.end;
         }
         Ok(())
     }
 }
 
 impl Journal {
-    /// Opens the journal in a folder and hands every batch that may not be in tables to `apply`, with
-    /// its sequence number and the writes that its keyspaces' tables lack.
-    pub fn open(
-        folder: &Path,
-        apply: impl FnMut(u64, Vec<Write>) -> Result<(), EngineError>,
-    ) -> Result<Journal, EngineError> {
-        std::fs::create_dir_all(folder)?;
-        let Found { mut segments, free, files } = read_heads(folder)?;
-        // A killed process may have made files whose names are not on disk yet.
-        File::open(folder)?.sync_all()?;
-        segments.sort_by_key(|(head, _)| head.generation);
-        let newest = segments.last().map(|(head, _)| *head);
-        let mut journal = Journal {
-            folder: folder.to_owned(),
-            active: None,
-            pinned: VecDeque::new(),
-            free,
-            surplus: Vec::new(),
-            files,
-            generation: newest.map_or(0, |head| head.generation),
-            last: newest.map_or(0, |head| head.previous),
-            buffer: Vec::new(),
-            spare_for: 0,
-            has_failed: false,
-        };
-        if let Some(newest) = newest {
-            journal.replay(segments, newest.floors, apply)?;
-        }
-        Ok(journal)
+    /// What was left out when the journal was opened, because it had never been durable.
+    pub fn torn_tail(&self) -> Option<&TornTail> {
+        self.remarks.torn.as_ref()
     }
 
-    fn replay(
-        &mut self,
-        found: Vec<(Head, Spare)>,
-        floors: Floors,
-        mut apply: impl FnMut(u64, Vec<Write>) -> Result<(), EngineError>,
-    ) -> Result<(), EngineError> {
-        let oldest = floors.into_iter().min().unwrap_or(0);
-        let heads: Vec<Head> = found.iter().map(|(head, _)| *head).collect();
-        for (index, (head, spare)) in found.into_iter().enumerate() {
-            let next = heads.get(index + 1);
-            if next.is_some_and(|next| next.previous < oldest) {
-                self.free.push_back(spare);
-                continue;
-            }
-            if self.pinned.is_empty() && head.previous >= oldest {
-                return Err(damaged(&head, "the segments before it are missing"));
-            }
-            let segment = read_segment(head, spare, next.is_none(), |record| {
-                let writes = record.writes().ok_or_else(|| damaged(&head, "a record that does not parse"))?;
-                let lacks = |write: &Write| record.sequence >= floors[write.keyspace as usize];
-                let writes: Vec<Write> = writes.into_iter().filter(lacks).collect();
-                apply(record.sequence, writes)
-            })?;
-            if let Some(next) = next
-                && (next.generation != head.generation + 1 || next.previous != segment.last)
-            {
-                return Err(damaged(&head, "it does not go on to the segment that follows"));
-            }
-            self.last = segment.last;
-            self.pinned.push_back(segment);
-        }
-        Ok(())
+    /// What else was not as it should be.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks.others
+    }
+
+    /// Whether the newest segment is of the present format.
+    pub fn has_current_format(&self) -> bool {
+        self.has_current_format
+    }
+
+    /// The generation and the sequence number up to which it is durable.
+    pub fn durable(&self) -> (u64, u64) {
+        (self.durable.generation, self.durable.sequence)
+    }
+
+    /// That of the newest segment.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// The last sequence number that was written.
@@ -164,18 +162,20 @@ impl Journal {
     pub fn append(&mut self, sequence: u64, writes: &[Write], floors: &Floors) -> io::Result<()> {
         debug_assert!(sequence > self.last, "sequence numbers grow");
         let bytes: usize = writes.iter().map(Write::journal_bytes).sum();
-        let fits = |segment: &Segment| segment.end + (RECORD_HEAD + bytes) as u64 <= SEGMENT_BYTES;
+        let bytes = (RECORD_HEAD + bytes + END_BYTES) as u64;
+        let fits = |segment: &Segment| segment.end + bytes <= self.place.segment_bytes;
         let is_unused = |segment: &Segment| segment.end == RECORDS_AT;
         if !self.active.as_ref().is_some_and(|segment| fits(segment) || is_unused(segment)) {
             self.begin_segment(floors)?;
         }
         let Some(segment) = &mut self.active else { return Err(io::ErrorKind::NotFound.into()) };
         self.buffer.clear();
-        let encoded = record::encode(&mut self.buffer, segment.seed, sequence, writes);
+        let (keys, place) = ((segment.seed, &segment.tags), (segment.end, segment.synced));
+        let encoded = record::encode(&mut self.buffer, keys, place, sequence, writes);
         encoded.ok_or(io::ErrorKind::FileTooLarge)?;
         segment.is_dirty = true;
         segment.spare.file.write_all_at(&self.buffer, segment.end)?;
-        segment.end += self.buffer.len() as u64;
+        segment.end += (self.buffer.len() - END_BYTES) as u64;
         segment.last = sequence;
         self.last = sequence;
         self.buffer.shrink_to(BUFFER_BYTES);
@@ -186,9 +186,21 @@ impl Journal {
         if self.has_failed {
             return Err(io::Error::other("an earlier sync of the journal failed"));
         }
-        let synced = self.active.as_mut().map_or(Ok(()), Segment::sync);
+        let Some(segment) = self.active.as_mut().filter(|segment| segment.is_dirty) else { return Ok(()) };
+        let durable = Point { generation: segment.generation, offset: segment.end, sequence: segment.last };
+        let synced = segment.sync().and_then(|()| self.set_mark(durable));
         self.has_failed |= synced.is_err();
         synced
+    }
+
+    fn set_mark(&mut self, durable: Point) -> io::Result<()> {
+        self.durable = durable;
+        self.mark.as_mut().map_or(Ok(()), |mark| mark.set(durable))
+    }
+
+    /// The file that tells how far the journal is durable, if it should be synced, which need not be soon.
+    pub fn mark_to_sync(&mut self) -> Option<Arc<File>> {
+        self.mark.as_mut().and_then(Mark::take_dirty)
     }
 
     /// Whether a sync failed. Nobody knows then what is on disk, and another sync would not tell.
@@ -204,22 +216,34 @@ impl Journal {
             None => self.create_file()?,
         };
         let (generation, seed) = (self.generation + 1, RandomState::new().hash_one(self.generation));
-        let head = Head { generation, seed, previous: self.last, floors: *floors };
-        if let Err(error) = spare.file.write_all_at(&head.encode(), 0) {
+        let length = self.place.segment_bytes;
+        let head =
+            Head { format: Format::Current, generation, seed, previous: self.last, length, floors: *floors };
+        let prepared = fit(&spare.file, length).and_then(|()| spare.file.write_all_at(&head.page(), 0));
+        if let Err(error) = prepared {
             self.free.push_front(spare);
             return Err(error);
         }
         // Before the first record: a record must never stand behind the head of the file's last life.
         self.sync_file(&spare.file)?;
-        // A batch that was larger than a segment leaves a file that is too long.
-        if spare.file.metadata().is_ok_and(|metadata| metadata.len() > SEGMENT_BYTES) {
-            let _ = spare.file.set_len(SEGMENT_BYTES);
-        }
         self.generation = generation;
+        self.has_current_format = true;
+        let marked = self.set_mark(Point { generation, offset: RECORDS_AT, sequence: self.last });
+        self.has_failed |= marked.is_err();
+        marked?;
         // The head before this one may still have asked for what they hold; this one does not.
         let kept = self.free.len().min(FREE_MAX);
         self.surplus.extend(self.free.drain(kept..));
-        let segment = Segment { spare, seed, end: RECORDS_AT, last: self.last, is_dirty: false };
+        let segment = Segment {
+            spare,
+            generation,
+            seed,
+            tags: Tags::of(seed),
+            end: RECORDS_AT,
+            synced: RECORDS_AT,
+            last: self.last,
+            is_dirty: false,
+        };
         self.pinned.extend(self.active.replace(segment));
         Ok(())
     }
@@ -237,19 +261,21 @@ impl Journal {
 
     fn create_file(&mut self) -> io::Result<Spare> {
         let path = self.next_path();
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        File::open(&self.folder)?.sync_all()?;
+        let file = create(&path)?;
+        fit(&file, self.place.segment_bytes)?;
+        File::open(&self.place.folder)?.sync_all()?;
         Ok(Spare { path, file })
     }
 
     /// Where to make another segment, if there will soon be need of one: the place is taken for it. It
     /// is made by [`Spare::make`] while commits go on, and then given to [`Journal::add_spare`].
-    pub fn place_for_spare(&mut self) -> Option<PathBuf> {
+    pub fn place_for_spare(&mut self) -> Option<(PathBuf, u64)> {
         let active = self.active.as_ref()?;
-        let is_due = self.free.is_empty() && active.end >= SPARE_AT && self.spare_for != self.generation;
+        let is_full = active.end >= self.place.segment_bytes / SPARE_AT_PART;
+        let is_due = self.free.is_empty() && is_full && self.spare_for != self.generation;
         // Once in the life of a segment: where there is no room, asking again and again would not help.
         self.spare_for = if is_due { self.generation } else { self.spare_for };
-        is_due.then(|| self.next_path())
+        is_due.then(|| (self.next_path(), self.place.segment_bytes))
     }
 
     pub fn add_spare(&mut self, spare: Spare) {
@@ -258,7 +284,7 @@ impl Journal {
 
     /// The place of another file; none is given twice.
     fn next_path(&mut self) -> PathBuf {
-        let path = self.folder.join(self.files.to_string());
+        let path = self.place.folder.join(self.files.to_string());
         self.files += 1;
         path
     }
@@ -283,6 +309,11 @@ impl Journal {
     }
 }
 
+/// Whether the journal in a folder was ever written in the present format.
+pub(super) fn was_ever_current(folder: &Path, mark: &Path) -> Result<bool, EngineError> {
+    Ok(FoundMark::read(mark)?.point().is_some() || open::has_current_heads(folder)?)
+}
+
 impl Write {
     fn journal_bytes(&self) -> usize {
         7 + self.key.len() + self.value.as_ref().map_or(0, Bytes::len)
@@ -292,8 +323,8 @@ impl Write {
 impl Spare {
     /// Makes a segment whose blocks exist, so that no commit has to wait for them. Nothing is left where
     /// that fails.
-    pub fn make(path: PathBuf) -> io::Result<Spare> {
-        match fill_with_zeros(&path) {
+    pub fn make((path, bytes): (PathBuf, u64)) -> io::Result<Spare> {
+        match fill_with_zeros(&path, bytes) {
             Ok(file) => Ok(Spare { path, file }),
             Err(error) => {
                 let _ = std::fs::remove_file(&path);
@@ -308,11 +339,20 @@ impl Spare {
     }
 }
 
-fn fill_with_zeros(path: &Path) -> io::Result<File> {
+/// Makes a file of the journal. It is locked as long as it is open: where another process finds it locked, it knows that
+/// the directory is in use, even if the file `lock` is gone.
+fn create(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    Access::Own.lock(&file, path).map_err(io::Error::other)?;
+    Ok(file)
+}
+
+fn fill_with_zeros(path: &Path, bytes: u64) -> io::Result<File> {
+    let file = create(path)?;
     let zeros = vec![0; 256 << 10];
-    for at in (0..SEGMENT_BYTES).step_by(zeros.len()) {
-        file.write_all_at(&zeros, at)?;
+    for at in (0..bytes).step_by(zeros.len()) {
+        let count = zeros.len().min((bytes - at) as usize);
+        file.write_all_at(&zeros[..count], at)?;
     }
     file.sync_all()?;
     if let Some(folder) = path.parent() {
@@ -321,74 +361,14 @@ fn fill_with_zeros(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The files of a journal.
-#[derive(Default)]
-struct Found {
-    segments: Vec<(Head, Spare)>,
-    /// Those that were never used.
-    free: VecDeque<Spare>,
-    /// The number of the next file.
-    files: u64,
-}
-
-fn read_heads(folder: &Path) -> Result<Found, EngineError> {
-    let mut found = Found::default();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let Some(number) = path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok()) else {
-            continue;
-        };
-        let Some(next) = number.checked_add(1) else {
-            return Err(EngineError::Corrupt(format!("{} is no file of the journal", path.display())));
-        };
-        found.files = found.files.max(next);
-        let file = OpenOptions::new().read(true).write(true).open(&path)?;
-        let mut bytes = Vec::new();
-        (&file).take(RECORDS_AT).read_to_end(&mut bytes)?;
-        match Head::decode(&bytes) {
-            Ok(head) => found.segments.push((head, Spare { path, file })),
-            Err(NoHead::Blank) => found.free.push_back(Spare { path, file }),
-            Err(NoHead::Damaged) => {
-                let what = format!("the head of the journal segment {}", path.display());
-                return Err(EngineError::Corrupt(what));
-            }
-        }
+/// Gives a file the length of a segment. A head promises at least that, so it must be durable before.
+fn fit(file: &File, bytes: u64) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    if length != bytes {
+        file.set_len(bytes)?;
     }
-    Ok(found)
-}
-
-/// Reads a segment to its end and gives it back as one that is full. The newest one, its head too, was perhaps
-/// never synced: what a killed process left to the system is written again, so that what is built on it from now
-/// on cannot outlive it.
-fn read_segment(
-    head: Head,
-    mut spare: Spare,
-    is_newest: bool,
-    mut take: impl FnMut(&Record) -> Result<(), EngineError>,
-) -> Result<Segment, EngineError> {
-    let mut bytes = Vec::new();
-    spare.file.seek(SeekFrom::Start(RECORDS_AT))?;
-    spare.file.read_to_end(&mut bytes)?;
-    let all = Bytes::from(bytes);
-    let mut bytes = all.clone();
-    let mut last = head.previous;
-    while let Some(record) = Record::take(&mut bytes, head.seed) {
-        if record.sequence <= last {
-            return Err(damaged(&head, "records are not in their order"));
-        }
-        take(&record)?;
-        last = record.sequence;
+    if length < bytes {
+        file.sync_all()?;
     }
-    let read = all.len() - bytes.len();
-    if is_newest {
-        spare.file.write_all_at(&head.encode(), 0)?;
-        spare.file.write_all_at(&all[..read], RECORDS_AT)?;
-        spare.file.sync_data()?;
-    }
-    let end = RECORDS_AT + read as u64;
-    Ok(Segment { spare, seed: head.seed, end, last, is_dirty: false })
-}
-
-fn damaged(head: &Head, what: &str) -> EngineError {
-    EngineError::Corrupt(format!("journal segment of generation {}: {what}", head.generation))
+    Ok(())
 }

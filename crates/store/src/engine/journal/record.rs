@@ -1,85 +1,74 @@
-//! How a batch and the head of a segment look in a journal. All numbers are little-endian.
+//! How a batch looks in a journal. All numbers are little-endian.
 //!
-//! A record is its length, its sequence number, a checksum, and the writes one after another. The
-//! checksum is seeded with a number that the segment has drawn: a file that is written over from its start still
+//! ```text
+//!   tag      8   the same in all records of a segment, drawn by it
+//!   length   4   of the content
+//!   check    4   of length, sequence, durable, and of the place in the file
+//!   sequence 8
+//!   durable  8   up to here the segment was synced when the record was written
+//!   checksum 8   of the content
+//!   content      the writes one after another
+//!   end      8   another tag of the segment; the next record is written over it
+//! ```
+//!
+//! Checksums are seeded with a number that the segment has drawn: a file that is written over from its start still
 //! holds records of its last life behind the new ones, and what clients stored then. None of that must read as
 //! ours, not even if a client meant it to.
+//!
+//! The tags tell the end of the journal from a record that does not read back. Behind the last record stands the end
+//! tag, written with it. Where there is neither a record nor the tag, something was written that is not there any more;
+//! records behind it are found by their tag, and their heads, which have a check of their own, say whether what is gone
+//! had ever been durable.
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use memchr::memmem;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::super::Keyspace;
 use super::super::batch::Write;
 
-/// Length, sequence number, checksum.
-pub const RECORD_HEAD: usize = 4 + 8 + 8;
+pub const RECORD_HEAD: usize = 8 + 4 + 4 + 8 + 8 + 8;
 /// Records begin here, on a page of their own, so that the head's page is written once.
 pub const RECORDS_AT: u64 = 4096;
-
-const KEYSPACES: usize = Keyspace::ALL.len();
-const MAGIC: &[u8; 8] = b"ORRERYJ1";
-const HEAD_BYTES: usize = 8 + 8 + 8 + 8 + 8 * KEYSPACES + 8;
+/// Bytes of the mark behind the last record.
+pub const END_BYTES: usize = 8;
 /// Set in the byte that names the keyspace where the write deletes.
 const DELETES: u8 = 0x80;
 
-/// What stands at the start of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// One more than that of the segment before.
-    pub generation: u64,
-    /// Seeds the checksums of the segment's records.
-    pub seed: u64,
-    /// The last sequence number of the segments before.
-    pub previous: u64,
-    /// For each keyspace, the first sequence number that was not in its tables when this was written.
-    pub floors: [u64; KEYSPACES],
+/// What stands in front of each record of a segment, and behind the last.
+#[derive(Clone, Copy)]
+pub struct Tags {
+    pub record: [u8; 8],
+    pub end: [u8; 8],
 }
 
-/// Why bytes do not read as a head.
-#[derive(Debug, PartialEq, Eq)]
-pub enum NoHead {
-    /// The file was created, and nothing was written to it.
-    Blank,
-    Damaged,
-}
-
-impl Head {
-    pub fn encode(&self) -> [u8; HEAD_BYTES] {
-        let mut bytes = [0; HEAD_BYTES];
-        bytes[..8].copy_from_slice(MAGIC);
-        let numbers = [self.generation, self.seed, self.previous].into_iter().chain(self.floors);
-        for (place, number) in bytes[8..HEAD_BYTES - 8].chunks_exact_mut(8).zip(numbers) {
-            place.copy_from_slice(&number.to_le_bytes());
-        }
-        let checksum = xxh3_64_with_seed(&bytes[..HEAD_BYTES - 8], 0);
-        bytes[HEAD_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
-        bytes
-    }
-
-    pub fn decode(bytes: &[u8]) -> Result<Head, NoHead> {
-        if bytes.iter().take(HEAD_BYTES).all(|byte| *byte == 0) {
-            return Err(NoHead::Blank);
-        }
-        let bytes = bytes.get(..HEAD_BYTES).ok_or(NoHead::Damaged)?;
-        let (content, checksum) = bytes.split_at(HEAD_BYTES - 8);
-        if &content[..8] != MAGIC || xxh3_64_with_seed(content, 0) != number(checksum) {
-            return Err(NoHead::Damaged);
-        }
-        let mut numbers = content[8..].chunks_exact(8).map(number);
-        let mut next = || numbers.next().ok_or(NoHead::Damaged);
-        let (generation, seed, previous) = (next()?, next()?, next()?);
-        let mut floors = [0; KEYSPACES];
-        for floor in &mut floors {
-            *floor = next()?;
-        }
-        Ok(Head { generation, seed, previous, floors })
+impl Tags {
+    pub fn of(seed: u64) -> Tags {
+        let tag = |name: &[u8]| xxh3_64_with_seed(name, seed).to_le_bytes();
+        Tags { record: tag(b"record"), end: tag(b"end") }
     }
 }
 
-/// Appends the record of a batch to a buffer. `None` when it is too long for its length to be told.
-pub fn encode(buffer: &mut Vec<u8>, seed: u64, sequence: u64, writes: &[Write]) -> Option<()> {
-    let start = buffer.len();
-    buffer.resize(start + RECORD_HEAD, 0);
+/// What a record says of itself.
+#[derive(Clone, Copy)]
+pub struct RecordHead {
+    length: usize,
+    pub sequence: u64,
+    /// Up to here the segment was synced when the record was written.
+    pub durable: u64,
+    checksum: u64,
+}
+
+/// Writes the record of a batch, and the end mark, to an empty buffer. `None` when it is too long for its length to
+/// be told.
+pub fn encode(
+    buffer: &mut Vec<u8>,
+    (seed, tags): (u64, &Tags),
+    (at, durable): (u64, u64),
+    sequence: u64,
+    writes: &[Write],
+) -> Option<()> {
+    buffer.resize(RECORD_HEAD, 0);
     for write in writes {
         let deletes = if write.value.is_none() { DELETES } else { 0 };
         let value = write.value.as_deref().unwrap_or_default();
@@ -89,33 +78,59 @@ pub fn encode(buffer: &mut Vec<u8>, seed: u64, sequence: u64, writes: &[Write]) 
         buffer.extend_from_slice(&write.key);
         buffer.extend_from_slice(value);
     }
-    let length = u32::try_from(buffer.len() - start - RECORD_HEAD).ok()?;
-    buffer[start..start + 4].copy_from_slice(&length.to_le_bytes());
-    buffer[start + 4..start + 12].copy_from_slice(&sequence.to_le_bytes());
-    let checksum = checksum(seed, sequence, &buffer[start + RECORD_HEAD..]);
-    buffer[start + 12..start + RECORD_HEAD].copy_from_slice(&checksum.to_le_bytes());
+    let (head, content) = buffer.split_at_mut(RECORD_HEAD);
+    let length = u32::try_from(content.len()).ok()?;
+    let checksum = content_checksum(seed, sequence, content);
+    head[..8].copy_from_slice(&tags.record);
+    head[8..12].copy_from_slice(&length.to_le_bytes());
+    head[16..24].copy_from_slice(&sequence.to_le_bytes());
+    head[24..32].copy_from_slice(&durable.to_le_bytes());
+    head[32..40].copy_from_slice(&checksum.to_le_bytes());
+    let check = head_check(seed, at, head);
+    head[12..16].copy_from_slice(&check.to_le_bytes());
+    buffer.extend_from_slice(&tags.end);
     Some(())
+}
+
+/// The head of a record at a place of its segment; none where there is none that reads back.
+pub fn head_at(bytes: &[u8], at: u64, seed: u64, tags: &Tags) -> Option<RecordHead> {
+    let head = bytes.get(..RECORD_HEAD)?;
+    let check = u32::from_le_bytes(head[12..16].try_into().ok()?);
+    if head[..8] != tags.record || head_check(seed, at, head) != check {
+        return None;
+    }
+    let length = u32::from_le_bytes(head[8..12].try_into().ok()?) as usize;
+    let (sequence, durable) = (number(&head[16..24]), number(&head[24..32]));
+    Some(RecordHead { length, sequence, durable, checksum: number(&head[32..40]) })
+}
+
+/// Up to where the segment was durable, by the heads of all records that read back from a place on; none where there
+/// is none. `bytes` are those from the place `at` of the segment.
+pub fn durable_by_later(bytes: &[u8], at: u64, seed: u64, tags: &Tags) -> Option<u64> {
+    let heads = memmem::find_iter(bytes, &tags.record)
+        .filter_map(|place| head_at(&bytes[place..], at + place as u64, seed, tags));
+    heads.map(|head| head.durable).max()
 }
 
 /// One record that was read back.
 pub struct Record {
     pub sequence: u64,
-    content: Bytes,
+    pub content: Bytes,
 }
 
 impl Record {
-    /// Takes the record at the start of the bytes, or `None` where there is no valid one.
-    pub fn take(bytes: &mut Bytes, seed: u64) -> Option<Record> {
-        let head = bytes.get(..RECORD_HEAD)?;
-        let length = u32::from_le_bytes(head[..4].try_into().ok()?) as usize;
-        let (sequence, stored) = (number(&head[4..12]), number(&head[12..]));
-        let content = bytes.get(RECORD_HEAD..RECORD_HEAD.checked_add(length)?)?;
-        if content.is_empty() || checksum(seed, sequence, content) != stored {
+    /// Takes the record at the start of the bytes, which are those from the place `at` of the segment, or `None` where
+    /// there is no valid one.
+    pub fn take(bytes: &mut Bytes, at: u64, seed: u64, tags: &Tags) -> Option<Record> {
+        let head = head_at(bytes, at, seed, tags)?;
+        let end = RECORD_HEAD.checked_add(head.length)?;
+        let content = bytes.get(RECORD_HEAD..end)?;
+        if content_checksum(seed, head.sequence, content) != head.checksum {
             return None;
         }
-        let content = bytes.slice(RECORD_HEAD..RECORD_HEAD + length);
-        *bytes = bytes.slice(RECORD_HEAD + length..);
-        Some(Record { sequence, content })
+        let content = bytes.slice(RECORD_HEAD..end);
+        *bytes = bytes.slice(end..);
+        Some(Record { sequence: head.sequence, content })
     }
 
     /// The writes of the batch, in their order. The checksum was right, so what does not parse was
@@ -140,10 +155,20 @@ impl Record {
     }
 }
 
-fn checksum(seed: u64, sequence: u64, content: &[u8]) -> u64 {
+pub fn content_checksum(seed: u64, sequence: u64, content: &[u8]) -> u64 {
     xxh3_64_with_seed(content, seed ^ sequence.rotate_left(32))
 }
 
-fn number(bytes: &[u8]) -> u64 {
+/// Of a record's head without its tag and the check itself.
+fn head_check(seed: u64, at: u64, head: &[u8]) -> u32 {
+    let mut fields = [0; 40];
+    fields[..8].copy_from_slice(&seed.to_le_bytes());
+    fields[8..16].copy_from_slice(&at.to_le_bytes());
+    fields[16..20].copy_from_slice(&head[8..12]);
+    fields[20..36].copy_from_slice(&head[16..32]);
+    xxh3_64(&fields) as u32
+}
+
+pub fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

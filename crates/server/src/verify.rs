@@ -1,7 +1,9 @@
 //! `orrery verify`: reads a whole data directory and says whether it holds together.
+//!
+//! Nothing in the directory is changed, so it may be on a disk that is mounted read-only. Every finding is a failure.
 
-use anyhow::{Context, anyhow, bail, ensure};
-use orrery_cluster::Db;
+use anyhow::{Context, bail, ensure};
+use orrery_cluster::verify::{DirectoryVerification, verify_directory};
 
 use crate::config::Config;
 use crate::logs;
@@ -11,25 +13,18 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     let place = config.data_dir.display().to_string();
     ensure!(!config.in_memory, "there is nothing to verify in memory");
     ensure!(config.data_dir.is_dir(), "there is no data directory {place}");
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let findings = runtime.block_on(async {
-        let db =
-            Db::open(config.database()).with_context(|| format!("cannot open the database in {place}"))?;
-        let findings = report(&db);
-        db.close().await;
-        findings
-    })?;
-    if findings > 0 {
-        bail!("{findings} findings in {place}");
+    let found = verify_directory(&config.database())
+        .with_context(|| format!("cannot open the database in {place}"))?;
+    report(&found);
+    match found.findings_total() {
+        0 => Ok(()),
+        findings => bail!("{findings} findings in {place}"),
     }
-    Ok(())
 }
 
-/// Prints a line for each physical partition and each finding, and counts the findings.
-fn report(db: &Db) -> anyhow::Result<u64> {
-    let mut findings = 0;
-    let ranges = db.verify().map_err(|error| anyhow!("cannot read everything: {}", error.kind))?;
-    for range in ranges {
+/// Prints a line for each physical partition and each finding.
+fn report(found: &DirectoryVerification) {
+    for range in &found.ranges {
         let result = &range.result;
         println!(
             "{}/{} range {}: lsn {}, {} items, {} bytes, {} logical partitions, {} findings",
@@ -43,7 +38,6 @@ fn report(db: &Db) -> anyhow::Result<u64> {
             result.findings_total
         );
         result.findings.iter().for_each(|finding| println!("    {finding}"));
-        findings += result.findings_total;
     }
-    Ok(findings)
+    found.findings.iter().for_each(|finding| println!("{finding}"));
 }

@@ -63,13 +63,19 @@ fn storm(writers: &mut [Writer], port: u16, pause: Duration, writes: u64, end: i
     assert!(worth_it, "fewer than {writes} writes in {PATIENCE:?}");
 }
 
-/// The offline check: sizes, counts, feed, index, unique values and ends must agree with the items.
+/// The offline check: sizes, counts, feed, index, unique values and ends must agree with the items. That the end of the
+/// journal was being written is a finding of it, and what these tests do.
 fn verify(directory: &Path) -> Result<(), String> {
     let output = Command::new(binary()).args(["verify", "--data-dir"]).arg(directory).output();
     let output = output.expect("the binary runs");
     let text = String::from_utf8_lossy(&output.stdout);
     match output.status.success() {
         true => Ok(()),
-        false => Err(format!("verify: {text}{}", String::from_utf8_lossy(&output.stderr))),
+        false => {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let torn = text.lines().filter(|line| line.contains(": torn tail: ")).count();
+            let only_torn = torn > 0 && errors.contains(&format!("orrery: {torn} findings in "));
+            if only_torn { Ok(()) } else { Err(format!("verify: {text}{errors}")) }
+        }
     }
 }

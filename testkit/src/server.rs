@@ -44,6 +44,19 @@ impl Server {
             .unwrap_or_else(|said| panic!("the server ended before it was ready: {said}{}", log.display()))
     }
 
+    /// Starts on a data directory, and appends what the server says on standard error to a file, also why it does not start.
+    pub fn try_start_logged(
+        binary: &Path,
+        directory: &Path,
+        args: &[&str],
+        log: &Path,
+    ) -> Result<Server, String> {
+        let directory = directory.to_str().expect("a temporary path is text");
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(log);
+        let errors = file.expect("the log can be written").into();
+        Server::run(Command::new(binary), &[&["--data-dir", directory], args].concat(), errors)
+    }
+
     fn run(mut command: Command, args: &[&str], errors: Stdio) -> Result<Server, String> {
         let begin = Instant::now();
         let mut child = command

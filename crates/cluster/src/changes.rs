@@ -23,6 +23,7 @@ use crate::range::Range;
 use crate::receipt::{Receipt, Served};
 use crate::request::{PageOptions, Scope};
 use crate::ru;
+use crate::turns::Party;
 
 /// Where a reader of changes starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,8 +129,7 @@ impl Db {
         page: &PageOptions,
         read: impl FnOnce(&View<'_>, &EpkRange, &mut Found<C>) -> Result<FeedCursor>,
     ) -> Result<ChangePage<C>> {
-        let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
-        tokio::task::block_in_place(|| {
+        self.read_page(Party::from(container.number), page, |page| {
             let (range, epk, lsn, snapshot) = self.where_it_is(container, |container| {
                 let (range, epk) = range_of(container, scope)?;
                 let lsn = self.admit(container, &range, page)?;
@@ -151,6 +151,7 @@ impl Db {
             let receipt = Receipt { charge, served };
             Ok(ChangePage { is_last: found.stopped_at.is_none(), changes: found.changes, seen, receipt })
         })
+        .await
     }
 }
 

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use orrery_doc::{Epk, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, epk};
 use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
-use orrery_store::limits::{INDEX_BUILDS_MAX, SCANS_MAX};
+use orrery_store::limits::{INDEX_BUILDS_MAX, LOOK_UPS_MAX};
 use orrery_store::{
     Done, Etag, Lsn, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, TxnError, View, WholeKey,
 };
@@ -32,6 +32,7 @@ use crate::ru;
 use crate::script::Scripts;
 use crate::throttle::{Throttled, Who};
 use crate::throughput::{Claim, Hours, KeyMark, Lane};
+use crate::turns::Turns;
 
 /// From here on a logical partition is watched.
 const NEAR_LIMIT_PERCENT: u64 = 80;
@@ -49,8 +50,10 @@ pub(crate) struct Inner {
     pub committer: Arc<Committer>,
     pub catalog: ArcSwap<Catalog>,
     pub catalog_range: Arc<Range>,
-    /// Feeds and queries that may run at once; each holds a thread.
-    pub scans: Semaphore,
+    /// Feeds and queries that take long.
+    pub turns: Turns,
+    /// Lists of the largest logical partitions that are being made; each holds a thread.
+    pub look_ups: Semaphore,
     pub scripts: Scripts,
     pub memory: Memory,
     pub insight: Insight,
@@ -85,8 +88,9 @@ impl Db {
             catalog_range: Arc::new(catalog_range(partition, &options)),
             committer,
             catalog: ArcSwap::from_pointee(loaded.catalog),
-            scans: Semaphore::new(SCANS_MAX),
-            scripts: Scripts::new(),
+            turns: Turns::new(processors()),
+            look_ups: Semaphore::new(LOOK_UPS_MAX),
+            scripts: Scripts::new(&options.memory),
             memory: Memory::new(options.memory),
             insight: Insight::default(),
             index_builds: Semaphore::new(INDEX_BUILDS_MAX),
@@ -387,6 +391,10 @@ impl SessionToken {
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs() * TICKS_PER_SECOND + u64::from(since.subsec_nanos() / 100)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The catalog's own partition: no budget, no index, one logical partition.

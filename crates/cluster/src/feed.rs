@@ -18,6 +18,7 @@ use crate::range::Range;
 use crate::receipt::{Charge, Receipt, Served};
 use crate::request::{FeedPage, PageOptions, Scope};
 use crate::ru;
+use crate::turns::{self, Party};
 
 /// Behind the place of an item that comes again.
 const AGAIN: &str = "*";
@@ -36,8 +37,8 @@ impl Db {
         scope: &Scope,
         page: &PageOptions,
     ) -> Result<FeedPage> {
-        let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
-        tokio::task::block_in_place(|| self.first_page_with_items(container, scope, page))
+        let party = Party::from(container.number);
+        self.read_page(party, page, |page| self.first_page_with_items(container, scope, page)).await
     }
 
     fn first_page_with_items(
@@ -146,6 +147,7 @@ impl Db {
         let whole_key = walk.whole_key.clone();
         let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key.as_ref());
         let scanned = view.scan_stored(&epk, walk.after.as_ref(), |place, item| {
+            turns::rest();
             let bytes = u64::from(item.header.json_bytes);
             end = visit(Some(item).filter(|item| !view.is_over(item)));
             if end == Step::StopAhead {

@@ -28,6 +28,7 @@ pub mod stats;
 mod throttle;
 pub mod throughput;
 mod ttl;
+mod turns;
 pub mod verify;
 
 pub use catalog::{Catalog, Child, ChildKind, Container, ContainerDefinition, Database, Usage};
@@ -41,7 +42,7 @@ pub use options::{Account, DbOptions, Durability, OpenError, Storage};
 pub use orrery_script::{Refusal as ScriptRefusal, ScriptError};
 pub use orrery_store as store;
 pub use orrery_store::limits;
-pub use query::{LeafNote, Method, OfferedIndexes, PlanNote, QueryTimes, shorten_continuation};
+pub use query::{LeafNote, Method, OfferedIndexes, PlanNote, QuerySteward, QueryTimes, shorten_continuation};
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{

@@ -27,7 +27,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use purse::Purse;
+use purse::{Asks, Purse};
 pub use shares::MemoryShares;
 
 /// Who takes memory.
@@ -105,7 +105,15 @@ impl Memory {
     /// again later; it is said at once if too many are waiting, or if the share is smaller than what is asked for.
     pub async fn take(&self, consumer: Consumer, bytes: u64, patience: Duration) -> Option<Hold> {
         let purse = self.purse(consumer);
-        let taken = purse.try_take(bytes) || purse.wait(bytes, patience).await;
+        let taken = purse.try_take(bytes) || purse.wait(bytes, Asks::Little, patience).await;
+        taken.then(|| Hold { purse: Arc::clone(purse), bytes })
+    }
+
+    /// The same for one that had to end for want of memory. It waits in a line of its own, behind those that ask for
+    /// little, and gets only what may be grown into.
+    pub async fn take_much(&self, consumer: Consumer, bytes: u64, patience: Duration) -> Option<Hold> {
+        let purse = self.purse(consumer);
+        let taken = purse.wait(bytes, Asks::Much, patience).await;
         taken.then(|| Hold { purse: Arc::clone(purse), bytes })
     }
 

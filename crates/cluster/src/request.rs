@@ -1,10 +1,12 @@
 //! Options of requests and the shapes of answers at the `Db` boundary.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_doc::{EpkRange, PartitionKey, PartitionKeyDef};
 use orrery_store::{Item, Lsn, Meter, Outcome, Precondition, WholeKey};
 
+use crate::memory::Hold;
 use crate::query::PlanNote;
 use crate::receipt::Receipt;
 
@@ -120,6 +122,8 @@ pub struct QueryPage {
     pub plan: PlanNote,
     pub continuation: Option<String>,
     pub receipt: Receipt,
+    /// What the rows hold of the memory budget.
+    pub memory: Option<Arc<Hold>>,
 }
 
 /// Throughput as a client provisions it.

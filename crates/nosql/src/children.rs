@@ -108,7 +108,7 @@ pub(crate) async fn feed(call: &Call<'_>, branch: &Branch, body: Bytes) -> Resul
         Method::POST if call.headers.is_query => {
             let owner = branch.owner_rid();
             let rows = call.catalog.children(branch.kind, owner).map(|child| render(call, branch, child));
-            let reply = resource_query::serve(call, Some(owner), array, rows, &body)?;
+            let reply = resource_query::serve(call, Some(owner), array, rows, &body).await?;
             Ok(in_owner(call, branch, reply))
         }
         Method::POST => create(call, branch, &body).await,

@@ -30,7 +30,7 @@ pub(crate) async fn feed(call: &Call<'_>, database: &Arc<Database>, body: Bytes)
         }
         Method::POST if call.headers.is_query => {
             let rows = database.containers().map(|container| render(call, container));
-            let reply = resource_query::serve(call, owner, "DocumentCollections", rows, &body)?;
+            let reply = resource_query::serve(call, owner, "DocumentCollections", rows, &body).await?;
             Ok(reply.in_database(database))
         }
         Method::POST => create(call, database, &body).await,

@@ -19,7 +19,7 @@ pub(crate) async fn feed(call: &Call<'_>, body: Bytes) -> Result<Reply, Refusal>
         Method::GET | Method::HEAD => list(call),
         Method::POST if call.headers.is_query => {
             let rows = call.catalog.databases().map(|database| render(database));
-            resource_query::serve(call, None, "Databases", rows, &body)
+            resource_query::serve(call, None, "Databases", rows, &body).await
         }
         Method::POST => create(call, &body).await,
         _ => Err(Own::MethodNotAllowed.into()),

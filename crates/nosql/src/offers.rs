@@ -29,7 +29,7 @@ pub(crate) async fn feed(call: &Call<'_>, body: Bytes) -> Result<Reply, Refusal>
         }
         Method::POST if call.headers.is_query => {
             let rows = call.catalog.offers().map(|offer| render(offer, &status(call, offer)));
-            resource_query::serve(call, None, "Offers", rows, &body)
+            resource_query::serve(call, None, "Offers", rows, &body).await
         }
         _ => Err(Own::MethodNotAllowed.into()),
     }

@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime};
 use bytes::Bytes;
 use orrery_cluster::{ErrorKind, Rid, limits, ru};
 use orrery_doc::{Doc, json};
-use orrery_query::{Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, compile};
+use orrery_query::{Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, Steward, compile};
 
 use crate::call::Call;
 use crate::envelope::{self, invalid_continuation, page_size};
@@ -18,7 +18,7 @@ use crate::query_spec::QuerySpec;
 use crate::respond::Reply;
 
 /// Runs the query in the body over rendered resources and answers with one page.
-pub(crate) fn serve(
+pub(crate) async fn serve(
     call: &Call<'_>,
     owner: Option<Rid>,
     array: &str,
@@ -38,12 +38,15 @@ pub(crate) fn serve(
     let docs: Vec<Doc> = resources
         .map(|text| json::parse(&text, limits::JSON_DEPTH_MAX + 1).expect("a rendered resource is JSON"))
         .collect();
-    let mut pages = Pages { program: &program, docs: &docs, deadline, carry: None, next: 0 };
+    let steward = call.db.steward();
+    let steward: &dyn Steward = &steward;
+    let mut pages =
+        Pages { program: &program, docs: &docs, deadline, carry: None, next: 0, steward: Some(steward) };
     let mut answer = || pages.behind(skipped, page_size(call.headers.max_item_count));
     let (rows, has_more) = match program.is_light() {
         true => answer()?,
         // What may take long must not keep other requests from this thread.
-        false => tokio::task::block_in_place(answer)?,
+        false => call.db.by_turns(None, body.len(), answer).await??,
     };
     let continuation = has_more.then(|| skipped.saturating_add(rows.len()).to_string());
     let page: Vec<Vec<u8>> = rows.iter().map(<[u8]>::to_vec).collect();
@@ -61,6 +64,7 @@ struct Pages<'a> {
     carry: Option<Carry>,
     /// The resource that a program which answers each at once goes on with.
     next: usize,
+    steward: Option<&'a dyn Steward>,
 }
 
 impl Pages<'_> {
@@ -79,7 +83,7 @@ impl Pages<'_> {
 
     fn page(&mut self, rows_max: usize) -> Result<(Rows, bool), Refusal> {
         let room = Room { rows: rows_max, bytes: limits::PAGE_BYTES_MAX };
-        let context = Context::at(now_ticks(), 0);
+        let context = Context { steward: self.steward, ..Context::at(now_ticks(), 0) };
         let mut run = Run::start(self.program, &context, room, self.carry.as_ref())?;
         let mut rows = Rows::default();
         let is_full = match self.program.needs_items() {
@@ -136,7 +140,7 @@ mod tests {
         deadline: Instant,
     ) -> Result<(Vec<String>, bool), Refusal> {
         let program = compile(text, &Parameters::new())?;
-        let mut pages = Pages { program: &program, docs, deadline, carry: None, next: 0 };
+        let mut pages = Pages { program: &program, docs, deadline, carry: None, next: 0, steward: None };
         let (rows, has_more) = pages.behind(skipped, rows_max)?;
         let rows = rows.iter().map(|row| String::from_utf8_lossy(row).into_owned());
         Ok((rows.collect(), has_more))

@@ -35,6 +35,7 @@ pub struct Program {
     user_functions: Vec<String>,
     /// Where the client wants the order to begin.
     pub(crate) resume: Option<ResumePoint>,
+    text_bytes: usize,
 }
 
 /// One level with the number of slots that it and its subqueries need.
@@ -57,6 +58,11 @@ impl Program {
     /// The user-defined functions that it calls.
     pub fn user_functions(&self) -> &[String] {
         &self.user_functions
+    }
+
+    /// How long the text was that it was made of, with its parameters; it takes many times that in memory.
+    pub fn text_bytes(&self) -> usize {
+        self.text_bytes
     }
 
     pub(crate) fn parameters(&self) -> &Parameters {
@@ -83,8 +89,10 @@ pub fn compile(text: &str, parameters: &Parameters) -> Result<Program> {
 /// Compiles the text of a query over a container that has computed properties.
 pub fn compile_with(text: &str, parameters: &Parameters, properties: &ComputedProperties) -> Result<Program> {
     let properties = Some(properties).filter(|properties| !properties.is_empty());
-    compile_tree(parse::parse(text)?, parameters, properties, Purpose::Run)
-        .map_err(|error| error.located_in(text))
+    let mut program = compile_tree(parse::parse(text)?, parameters, properties, Purpose::Run)
+        .map_err(|error| error.located_in(text))?;
+    program.text_bytes += text.len();
+    Ok(program)
 }
 
 /// Compiles the condition of a patch, `from c where ...`; see [`crate::Program::accepts`].
@@ -147,8 +155,9 @@ fn compile_tree(
         distinct::order_by_value(&mut last.level);
     }
     stages.reverse();
+    let text_bytes = parameters.text_bytes();
     let parameters = parameters.clone();
-    Ok(Program { earlier: stages, last, query, parameters, user_functions, resume: None })
+    Ok(Program { earlier: stages, last, query, parameters, user_functions, resume: None, text_bytes })
 }
 
 struct Compiler<'q> {

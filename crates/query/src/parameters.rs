@@ -40,6 +40,12 @@ impl Parameters {
         Ok(parameters)
     }
 
+    /// About how long their text was: a value takes many times that in memory.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let bytes: u64 = self.values.values().map(|value| value.made_bytes(u64::MAX)).sum();
+        usize::try_from(bytes / 16).unwrap_or(usize::MAX)
+    }
+
     fn refusal() -> QueryError {
         QueryError::bare("The query parameters must be a list of objects with a name and a value.")
     }

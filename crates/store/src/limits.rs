@@ -67,7 +67,7 @@ pub const INDEX_BUILDS_MAX: usize = 2;
 /// Places that one query may collect to bring them into key order.
 pub const INDEX_COLLECTED_MAX: usize = 100_000;
 /// Bytes that such a collection may have; ids may be long.
-pub const INDEX_COLLECTED_BYTES_MAX: usize = 32 * 1024 * 1024;
+pub const INDEX_COLLECTED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Terms that are merged without being collected first.
 pub const INDEX_MERGED_MAX: usize = 64;
 /// Items, and about how many bytes of them, that a query fetches on a thread that other requests wait for.
@@ -111,6 +111,9 @@ pub const CHILD_BYTES_MAX: usize = 16 * 1024;
 /// Scripts that run at once; each holds a thread and may use its own memory.
 pub const SCRIPTS_AT_ONCE_MAX: usize = 16;
 pub const SCRIPT_MEMORY_BYTES: usize = 32 * 1024 * 1024;
+/// Where memory is short a script gets half of what all scripts have, but not less than this; and so long one waits for it.
+pub const SCRIPT_MEMORY_BYTES_MIN: usize = 8 * 1024 * 1024;
+pub const SCRIPT_MEMORY_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a client waits for a script. One that used its time ends by itself a little earlier; one that built-in
 /// functions keep from noticing is left alone and forgotten.
 pub const SCRIPT_ANSWER_TIME_MAX: Duration = Duration::from_millis(5_400);
@@ -178,8 +181,23 @@ pub const JOB_PARKED_MAX: usize = 1_000;
 pub const JOB_HOLD_TIME_MAX: Duration = Duration::from_secs(4);
 /// How long a query that must see all items of its scope before it can answer may take.
 pub const BLOCKING_QUERY_TIME_MAX: Duration = Duration::from_secs(30);
-/// Feeds and queries that may run at once.
-pub const SCANS_MAX: usize = 32;
+/// Feeds and queries that may have started and are not done, and those that may wait to start, for how long.
+pub const LONG_STARTED_MAX: usize = 32;
+pub const LONG_WAITING_MAX: usize = 1_024;
+pub const LONG_PATIENCE: Duration = Duration::from_secs(10);
+/// How long one of them computes while others wait, and what it may have used in all to go before those that used more.
+pub const LONG_SLICE: Duration = Duration::from_millis(3);
+pub const LONG_USED_LITTLE: Duration = Duration::from_millis(10);
+/// Of the share of all queries one may hold so much, and the page of a feed so much.
+pub const QUERY_SHARE: u64 = 2;
+pub const PAGE_SHARE: u64 = 16;
+/// In what steps a query takes memory, and how long one waits that found none.
+pub const QUERY_MEMORY_STEP: u64 = 256 * 1024;
+pub const QUERY_MEMORY_PATIENCE: Duration = Duration::from_secs(5);
+/// About what a compiled query takes for each byte of its text.
+pub const PROGRAM_BYTES_PER_TEXT: u64 = 64;
+/// Lists of the largest logical partitions that may be made at once.
+pub const LOOK_UPS_MAX: usize = 4;
 /// Transactions that may wait for one partition, about how many bytes of documents they may bring along, and
 /// the transactions that one group commits together.
 pub const PARTITION_QUEUE_MAX: usize = 10_000;

@@ -23,7 +23,7 @@ impl Db {
         container: &Arc<Container>,
         count: usize,
     ) -> Result<(Vec<LargePartitionKey>, bool)> {
-        let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
+        let _permit = self.inner.look_ups.acquire().await.map_err(|_| ErrorKind::Stopping)?;
         let (db, container) = (self.clone(), container.clone());
         let found = tokio::task::spawn_blocking(move || db.read_sizes(&container, count));
         found.await.map_err(|_| Error::from(ErrorKind::Stopping))?

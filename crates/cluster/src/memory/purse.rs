@@ -16,12 +16,36 @@ pub(super) struct Purse {
     share: u64,
     used: AtomicU64,
     highest: AtomicU64,
-    /// The length of the queue, for those who need not lock it. A waiter adds itself before it looks at `used` for the last
+    /// How many wait that asked for little, whom nobody passes, and how many in all. For those who need not lock the queues. A waiter adds itself before it looks at `used` for the last
     /// time, and those who give back look here afterwards: one of the two sees the other.
+    waiting_little: AtomicU64,
     waiting: AtomicU64,
     waited: AtomicU64,
     refused: AtomicU64,
-    queue: Mutex<VecDeque<Waiter>>,
+    queues: Mutex<Queues>,
+}
+
+/// For what one waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    Little,
+    /// What others may grow into, and no more.
+    Much,
+}
+
+#[derive(Debug, Default)]
+struct Queues {
+    little: VecDeque<Waiter>,
+    much: VecDeque<Waiter>,
+}
+
+impl Queues {
+    fn of(&mut self, asks: Asks) -> &mut VecDeque<Waiter> {
+        match asks {
+            Asks::Little => &mut self.little,
+            Asks::Much => &mut self.much,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -52,23 +76,31 @@ impl Purse {
             share,
             used: AtomicU64::new(0),
             highest: AtomicU64::new(0),
+            waiting_little: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
             waited: AtomicU64::new(0),
             refused: AtomicU64::new(0),
-            queue: Mutex::new(VecDeque::new()),
+            queues: Mutex::default(),
         }
     }
 
     pub fn try_take(&self, bytes: u64) -> bool {
-        self.waiting.load(Ordering::Relaxed) == 0 && self.add(bytes, self.share)
+        self.waiting_little.load(Ordering::Relaxed) == 0 && self.add(bytes, self.share)
     }
 
     pub fn try_grow(&self, bytes: u64) -> bool {
-        let grown = self.add(bytes, self.share - self.share / MEMORY_KEPT_FOR_NEWCOMERS);
+        let grown = self.add(bytes, self.most(Asks::Much));
         if !grown {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
         grown
+    }
+
+    fn most(&self, asks: Asks) -> u64 {
+        match asks {
+            Asks::Little => self.share,
+            Asks::Much => self.share - self.share / MEMORY_KEPT_FOR_NEWCOMERS,
+        }
     }
 
     fn add(&self, bytes: u64, most: u64) -> bool {
@@ -90,23 +122,24 @@ impl Purse {
         }
     }
 
-    pub async fn wait(self: &Arc<Self>, bytes: u64, patience: Duration) -> bool {
+    pub async fn wait(self: &Arc<Self>, bytes: u64, asks: Asks, patience: Duration) -> bool {
         let refuse = || {
             self.refused.fetch_add(1, Ordering::Relaxed);
             false
         };
-        if bytes > self.share {
+        if bytes > self.most(asks) {
             return refuse();
         }
         let (told, hears) = oneshot::channel();
         {
-            let mut queue = self.queue.lock();
+            let mut queues = self.queues.lock();
+            let queue = queues.of(asks);
             if queue.len() >= MEMORY_WAITING_MAX {
-                drop(queue);
+                drop(queues);
                 return refuse();
             }
             queue.push_back(Waiter { bytes, told });
-            self.waiting.store(queue.len() as u64, Ordering::SeqCst);
+            self.show(&queues);
         }
         self.waited.fetch_add(1, Ordering::Relaxed);
         // What was given back in between was given back unseen.
@@ -127,24 +160,31 @@ impl Purse {
     /// Gives the first in the queue what they wait for, as long as there is enough.
     fn serve_queue(self: &Arc<Self>) {
         let mut served = Vec::new();
-        let mut queue = self.queue.lock();
-        while let Some(first) = queue.front() {
-            // Looked at once: a waiter that leaves after its bytes were taken for it gives them back by dropping them.
-            let is_gone = first.told.is_closed();
-            if !is_gone && !self.add(first.bytes, self.share) {
-                break;
-            }
-            let Some(Waiter { bytes, told }) = queue.pop_front() else { break };
-            if !is_gone {
+        let mut queues = self.queues.lock();
+        for asks in [Asks::Little, Asks::Much] {
+            let queue = queues.of(asks);
+            while let Some(Waiter { bytes, told }) = queue.pop_front() {
+                if told.is_closed() {
+                    continue;
+                }
+                if !self.add(bytes, self.most(asks)) {
+                    queue.push_front(Waiter { bytes, told });
+                    break;
+                }
                 served.push((told, Taken { purse: Some(Arc::clone(self)), bytes }));
             }
         }
-        self.waiting.store(queue.len() as u64, Ordering::SeqCst);
-        drop(queue);
+        self.show(&queues);
+        drop(queues);
         // Not under the lock: what cannot be handed over is given back, and that may serve the queue again.
         for (told, taken) in served {
             drop(told.send(taken));
         }
+    }
+
+    fn show(&self, queues: &Queues) {
+        self.waiting_little.store(queues.little.len() as u64, Ordering::SeqCst);
+        self.waiting.store((queues.little.len() + queues.much.len()) as u64, Ordering::SeqCst);
     }
 
     pub fn usage(&self, consumer: Consumer) -> MemoryUse {

@@ -57,6 +57,6 @@ impl MemoryShares {
 /// For databases that nobody gave a budget, as those of tests.
 impl Default for MemoryShares {
     fn default() -> Self {
-        Self::of(1024 * MIB)
+        Self::of(8 * 1024 * MIB)
     }
 }

@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use orrery_query::ast::{Collection, Expr, ExprKind, Literal, Query, SelectSpec};
-use orrery_query::{AggregateKind, Carry, IndexPath, IndexStep, Program, Proposal, Rows};
+use orrery_query::{AggregateKind, Carry, IndexPath, IndexStep, Program, Proposal, Rows, Steward};
 use orrery_store::index::{IndexReader, ItemLoader, OrderedEntry};
 use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, GROUPS_MERGED_MAX};
 
@@ -94,6 +94,9 @@ pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<bool> {
     Ok(true)
 }
 
+/// About what a group takes besides its place.
+const GROUP_BYTES: usize = 2 * size_of::<(Vec<u8>, u64)>() + 32;
+
 /// The place of one item of each group, and the number of all.
 type CountedGroups = Vec<(Vec<u8>, u64)>;
 
@@ -118,6 +121,8 @@ fn count_groups(
             return Ok(None);
         }
         page.fetched += 1;
+        let bytes = entry.place().len() + GROUP_BYTES;
+        visit.request.steward.hold(bytes).map_err(ErrorKind::Query)?;
         groups.push((entry.place().to_vec(), 1));
         run.clear();
         run.extend_from_slice(entry.run());

@@ -3,12 +3,11 @@
 
 use std::time::Instant;
 
-use orrery_query::{Flow, Proposal};
+use orrery_query::{Flow, Proposal, Steward};
 use orrery_store::index::{IndexReader, PlaceCursor, key_at, place_of};
 use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, LOOK_AHEAD_ITEMS_MAX};
 use orrery_store::{Item, OpError, Position, Scan};
 
-use super::at_length;
 use super::choose::Chosen;
 use super::note::Method;
 use super::page::Feed;
@@ -16,6 +15,7 @@ use super::visit::{Request, Visit, stored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{PageLimits, Step};
 use crate::request::PageOptions;
+use crate::turns::at_length;
 
 /// So few intervals of terms are asked about before other tasks have their turn.
 const SPANS_AT_ONCE: usize = 8;
@@ -86,6 +86,8 @@ fn open<'r>(
         }
         None => None,
     };
+    let collected = cursor.as_ref().map_or(0, PlaceCursor::memory_bytes);
+    visit.request.steward.hold(collected).map_err(ErrorKind::Query)?;
     visit.note.method = if cursor.is_some() { Method::Index } else { Method::Scan };
     if cursor.is_none() {
         visit.note.leaves.iter_mut().for_each(|leaf| leaf.used = false);

@@ -12,9 +12,9 @@
 //! on who was faster.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-use orrery_query::{Carry, Context, Flow, Program, Rows, UserFunctions};
+use orrery_query::{Carry, Context, Flow, Program, Rows, Steward, UserFunctions};
 use orrery_store::limits::{
     MERGE_BATCH_BYTES, MERGE_BATCH_ITEMS, MERGE_BATCHES_WAITING, MERGE_VISITS_AT_ONCE, ORDERS_MERGED_MAX,
 };
@@ -22,7 +22,7 @@ use orrery_store::{Item, ItemKey, Lsn};
 
 use super::page::{Feed, PageRun, accepts, context_now};
 use super::visit::{Moment, Request, Visit, Work};
-use super::{at_length, groups, key_order, merged_order, shortcut, term_order, token};
+use super::{QuerySteward, groups, key_order, merged_order, shortcut, term_order, token};
 use crate::catalog::Container;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
@@ -30,6 +30,7 @@ use crate::feed::{Step, Walk};
 use crate::range::Range;
 use crate::request::{PageOptions, QueryPage, Scope};
 use crate::ru;
+use crate::turns::{self, Party, at_length};
 
 impl Db {
     /// As [`Db::query`], for queries that only a view of all partitions can answer: a page spans all partitions
@@ -41,11 +42,16 @@ impl Db {
         program: &Program,
         page: &PageOptions,
     ) -> Result<QueryPage> {
-        let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
         let is_quick = program.is_light() && program.is_blocking();
-        at_length(!is_quick, || {
-            self.where_it_is(container, |container| self.merged_page(container, scope, program, page))
-        })
+        let work = |steward: &QuerySteward| {
+            self.where_it_is(container, |container| {
+                self.merged_page(container, scope, program, page, steward)
+            })
+        };
+        let party = Party::from(container.number);
+        let bytes_of = |page: &QueryPage| page.rows.byte_len();
+        let (page, memory) = self.run_query(party, program, is_quick, work, bytes_of).await?;
+        Ok(QueryPage { memory, ..page })
     }
 
     fn merged_page(
@@ -54,6 +60,7 @@ impl Db {
         scope: &Scope,
         program: &Program,
         page: &PageOptions,
+        steward: &QuerySteward,
     ) -> Result<QueryPage> {
         let (position, mut carry) = token::read(page.continuation.as_deref())?;
         // Here every partition is visited from its beginning.
@@ -64,7 +71,7 @@ impl Db {
         let resumed = self.resume(container, &walk, &mut carry)?;
         let functions = self.functions_of(container, program)?;
         let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);
-        let request = Request { container, scope, program, page, carry: carry.as_ref(), functions };
+        let request = Request { container, scope, program, page, carry: carry.as_ref(), functions, steward };
         let carry = program.resumed(self.complete(request, &walk)?);
         let request = Request { carry: carry.as_ref(), ..request };
         let mut run = request.start()?;
@@ -169,20 +176,35 @@ impl Db {
                     .iter()
                     .map(|(range, lsn)| {
                         let (sender, receiver) = sync_channel(MERGE_BATCHES_WAITING);
-                        let visit = scope.spawn(move || self.visit_apart(request, range, sender));
+                        let helps = turns::here();
+                        let visit = scope.spawn(move || {
+                            turns::helping(helps.as_ref(), || self.visit_apart(request, range, sender))
+                        });
                         (range, *lsn, receiver, visit)
                     })
                     .collect();
+                // All of them are waited for here, whatever happens: at the end of the scope they would be waited for
+                // by one who keeps them from their turns.
+                let (mut failure, mut panicked) = (None, None);
                 for (range, lsn, receiver, visit) in visits {
-                    if wanted {
-                        wanted = take_all(&receiver, run)? == Flow::More;
+                    if wanted && failure.is_none() {
+                        match take_all(&receiver, run, request.steward) {
+                            Ok(flow) => wanted = flow == Flow::More,
+                            Err(error) => failure = Some(error),
+                        }
                     }
                     // A visit ends when nobody listens any more.
                     drop(receiver);
-                    let work = visit.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-                    self.settle(request, range, lsn, work, merged);
+                    match turns::aside(|| visit.join()) {
+                        Ok(Ok(work)) => self.settle(request, range, lsn, work, merged),
+                        Ok(Err(error)) => failure = failure.or(Some(error)),
+                        Err(panic) => panicked = Some(panic),
+                    }
                 }
-                Ok(())
+                if let Some(panic) = panicked {
+                    std::panic::resume_unwind(panic);
+                }
+                failure.map_or(Ok(()), Err)
             })?;
         }
         Ok(())
@@ -201,28 +223,32 @@ impl Db {
         if !answered {
             key_order::feed(&mut visit, &mut messenger)?;
         }
-        messenger.flush();
+        messenger.flush()?;
         Ok(visit.into_work())
     }
 }
 
 /// What a visit hands on.
 enum Found {
-    Items(Vec<Item>),
+    /// With the bytes that are held for them while they wait.
+    Items(Vec<Item>, usize),
     Count(u64),
     Extreme(Item),
     Group(Option<Item>, u64),
 }
 
 /// Gives the program all that one visit finds.
-fn take_all(found: &Receiver<Found>, run: &mut PageRun<'_>) -> Result<Flow> {
-    for found in found {
+fn take_all(found: &Receiver<Found>, run: &mut PageRun<'_>, steward: &QuerySteward) -> Result<Flow> {
+    // Whoever waits here must not keep the visits from their turns.
+    while let Ok(found) = found.try_recv().or_else(|_| turns::aside(|| found.recv())) {
         match found {
             Found::Count(count) => run.feed_count(count)?,
             Found::Extreme(item) => run.feed_extreme(&item)?,
             Found::Group(item, count) => run.feed_group(item.as_ref(), count)?,
-            Found::Items(items) => {
+            Found::Items(items, bytes) => {
+                steward.release(bytes);
                 for item in items {
+                    turns::rest();
                     let flow = run.feed(&item)?;
                     if flow != Flow::More {
                         return Ok(flow);
@@ -245,14 +271,21 @@ struct Messenger<'a> {
 
 impl Messenger<'_> {
     fn send(&self, found: Found) -> Flow {
-        if self.listener.send(found).is_ok() { Flow::More } else { Flow::Done }
+        let sent = match self.listener.try_send(found) {
+            Err(TrySendError::Full(found)) => turns::aside(|| self.listener.send(found)).is_ok(),
+            tried => tried.is_ok(),
+        };
+        if sent { Flow::More } else { Flow::Done }
     }
 
-    fn flush(&mut self) -> Flow {
-        self.bytes = 0;
+    fn flush(&mut self) -> Result<Flow> {
+        let bytes = std::mem::take(&mut self.bytes) as usize;
         match std::mem::take(&mut self.batch) {
-            batch if batch.is_empty() => Flow::More,
-            batch => self.send(Found::Items(batch)),
+            batch if batch.is_empty() => Ok(Flow::More),
+            batch => {
+                self.request.steward.hold(bytes).map_err(ErrorKind::Query)?;
+                Ok(self.send(Found::Items(batch, bytes)))
+            }
         }
     }
 }
@@ -265,7 +298,7 @@ impl Feed for Messenger<'_> {
         self.bytes += u64::from(item.header.json_bytes);
         self.batch.push(item.clone());
         let is_full = self.batch.len() >= MERGE_BATCH_ITEMS || self.bytes >= MERGE_BATCH_BYTES;
-        Ok(if is_full { self.flush() } else { Flow::More })
+        if is_full { self.flush() } else { Ok(Flow::More) }
     }
 
     fn feed_count(&mut self, count: u64) -> Result<()> {

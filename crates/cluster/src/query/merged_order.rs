@@ -14,13 +14,13 @@ use orrery_query::{Carry, Flow, Rows};
 use orrery_store::index::{IndexReader, ItemLoader, OrderedCursor, OrderedEntry, Places};
 use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, ORDER_RUN_MERGED_MAX};
 
-use super::at_length;
 use super::note::Method;
 use super::page::PageRun;
 use super::tally::Tally;
 use super::term_order::{FETCH_COST, Order, last_row, pays_off, spend_at_once, spend_max};
 use super::visit::{Visit, stored};
 use crate::error::{ErrorKind, Result};
+use crate::turns::at_length;
 
 /// Answers a page over all partitions of the visits, if their indexes deliver the order and that pays off.
 pub(super) fn answer(visits: &mut [Visit<'_>]) -> Result<Option<(Rows, Option<Carry>)>> {

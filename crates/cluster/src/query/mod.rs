@@ -22,6 +22,7 @@ mod offered;
 mod page;
 pub(crate) mod script;
 mod shortcut;
+mod steward;
 mod tally;
 mod term_order;
 #[cfg(test)]
@@ -42,12 +43,14 @@ use crate::range::Range;
 use crate::receipt::Served;
 use crate::request::{PageOptions, QueryPage, Scope};
 use crate::ru;
+use crate::turns::Party;
 
 pub use note::{LeafNote, Method, PlanNote};
 pub use offered::OfferedIndexes;
 pub use tally::QueryTimes;
 pub use token::shorten_continuation;
 
+pub use steward::QuerySteward;
 use visit::{Moment, Request, Visit, Work, stored};
 
 impl Db {
@@ -59,11 +62,14 @@ impl Db {
         program: &Program,
         page: &PageOptions,
     ) -> Result<QueryPage> {
-        let _permit = self.inner.scans.acquire().await.map_err(|_| ErrorKind::Stopping)?;
-        // Most pages of light programs are short; whoever finds out that one is not leaves the thread to others.
-        at_length(!program.is_light(), || {
-            self.where_it_is(container, |container| self.query_page(container, scope, program, page))
-        })
+        // Most pages of light programs are short.
+        let work = |steward: &QuerySteward| {
+            self.where_it_is(container, |container| self.query_page(container, scope, program, page, steward))
+        };
+        let party = Party::from(container.number);
+        let bytes_of = |page: &QueryPage| page.rows.byte_len();
+        let (page, memory) = self.run_query(party, program, program.is_light(), work, bytes_of).await?;
+        Ok(QueryPage { memory, ..page })
     }
 
     fn query_page(
@@ -72,6 +78,7 @@ impl Db {
         scope: &Scope,
         program: &Program,
         page: &PageOptions,
+        steward: &QuerySteward,
     ) -> Result<QueryPage> {
         let (position, mut carry) = token::read(page.continuation.as_deref())?;
         let mut walk = Walk::start(container, scope, position)?;
@@ -86,7 +93,7 @@ impl Db {
         let moment = self.moment(&range, &walk)?;
         let functions = self.functions_of(container, program)?;
         let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);
-        let request = Request { container, scope, program, page, carry: carry.as_ref(), functions };
+        let request = Request { container, scope, program, page, carry: carry.as_ref(), functions, steward };
         let carry = program.resumed(self.complete(request, &walk)?);
         let request = Request { carry: carry.as_ref(), ..request };
         let mut visit = Visit::new(request, &range, &moment, &walk)?;
@@ -158,12 +165,6 @@ impl Db {
         let whole_key = walk.whole_key.clone();
         Ok(Moment { snapshot, index: schema.index.clone(), lsn, lifetimes, whole_key })
     }
-}
-
-/// Does work that may take `long`: the other tasks of this thread then go on elsewhere. To hand them over costs more
-/// than a short page does.
-fn at_length<T>(long: bool, work: impl FnOnce() -> T) -> T {
-    if long { tokio::task::block_in_place(work) } else { work() }
 }
 
 /// Fills one page and moves the walk on.

@@ -150,7 +150,12 @@ pub(super) fn complete(request: &Request<'_>, carry: &Carry, items: &[Item]) -> 
 pub(super) fn context_now<'a>(request: &Request<'a>) -> Context<'a> {
     let ticks = now() as i64;
     let geospatial = request.container.definition.geospatial();
-    Context { geospatial, udfs: request.functions, ..Context::at(ticks, ticks as u64) }
+    Context {
+        geospatial,
+        udfs: request.functions,
+        steward: Some(request.steward),
+        ..Context::at(ticks, ticks as u64)
+    }
 }
 
 /// Whether any row of the item passes the filter. A program whose first level is not its last cannot tell.

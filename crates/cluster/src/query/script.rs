@@ -11,7 +11,7 @@ use orrery_store::{Item, ItemKey, Meter, Position, Scan, Target, Workbench};
 
 use super::page::{Feed, PageRun};
 use super::visit::{Moment, Request, Visit, stored};
-use super::{run_visit, token};
+use super::{QuerySteward, run_visit, token};
 use crate::catalog::Container;
 use crate::error::{ErrorKind, Result};
 use crate::feed::{PageLimits, Step, Walk};
@@ -28,6 +28,7 @@ pub(crate) struct ScriptQuery<'a> {
     pub functions: Option<&'a dyn UserFunctions>,
     pub bench: &'a Workbench,
     pub page: &'a PageOptions,
+    pub steward: &'a QuerySteward,
 }
 
 pub(crate) struct ScriptPage {
@@ -63,6 +64,7 @@ impl ScriptQuery<'_> {
             page: self.page,
             carry: carry.as_ref(),
             functions: self.functions,
+            steward: self.steward,
         };
         let (rows, carry, mut meter) = match own.is_empty() {
             true => {

@@ -25,7 +25,6 @@ use orrery_store::keys::after_prefix;
 use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
 use orrery_store::{ActiveIndex, Item, Scan};
 
-use super::at_length;
 use super::choose::ranges_of;
 use super::note::Method;
 use super::offered::hash_of;
@@ -33,6 +32,7 @@ use super::page::{Feed, PageRun};
 use super::visit::{Visit, stored};
 use crate::error::{ErrorKind, Result};
 use crate::request::AccessChoice;
+use crate::turns::at_length;
 
 /// What reading an index entry, scanning an item and fetching one cost, relative to each other.
 const ENTRY_COST: u64 = 1;
@@ -499,7 +499,7 @@ impl<'r> Walk<'r> {
             failure = sink.feed(visit, &item).err();
             if failure.is_some() { Scan::Stop } else { Scan::Continue }
         };
-        at_length(is_long, || scan(&mut take)).map_err(stored)?;
+        at_length(is_long, || scan(&mut take).map_err(stored))?;
         failure.map_or_else(|| self.end_ties(sink), Err)
     }
 

@@ -18,12 +18,14 @@ use super::choose::Chooser;
 use super::note::PlanNote;
 use super::offered::OfferedIndexes;
 use super::page::{Feed, PageRun};
+use super::steward::QuerySteward;
 use super::tally::Tally;
 use crate::catalog::Container;
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::Walk;
 use crate::range::Range;
 use crate::request::{AccessChoice, PageOptions, Scope};
+use crate::turns;
 
 /// What the client asked for, on all of its partitions.
 #[derive(Clone, Copy)]
@@ -34,6 +36,7 @@ pub(super) struct Request<'a> {
     pub page: &'a PageOptions,
     pub carry: Option<&'a Carry>,
     pub functions: Option<&'a dyn UserFunctions>,
+    pub steward: &'a QuerySteward,
 }
 
 impl<'a> Request<'a> {
@@ -193,6 +196,7 @@ impl<'a> Visit<'a> {
 
     /// Gives one loaded item to the program.
     pub fn feed(&mut self, run: &mut dyn Feed, item: &Item) -> Result<Flow> {
+        turns::rest();
         self.tally.loaded(item);
         self.tally.evaluating(|| run.feed(item))
     }

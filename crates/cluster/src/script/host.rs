@@ -208,6 +208,7 @@ impl ScriptHost {
     fn page_of(&self, feed: &Feed<'_>) -> Result<crate::query::script::ScriptPage, Error> {
         let program = self.program(feed.query)?;
         let functions = self.db.functions_of(&self.container, &program)?;
+        let _engine = functions.as_ref().map(|_| self.db.try_hold_engine()).transpose()?;
         let items = feed.page_size.map_or(SCRIPT_PAGE_ITEMS_DEFAULT, |size| size as usize);
         let page = PageOptions {
             items_max: items.clamp(1, SCRIPT_PAGE_ITEMS_MAX),
@@ -226,6 +227,7 @@ impl ScriptHost {
             functions: functions.as_ref().map(|functions| functions as &dyn UserFunctions),
             bench: &self.bench,
             page: &page,
+            steward: &self.db.steward(),
         };
         query.run()
     }

@@ -27,13 +27,15 @@ use orrery_doc::Doc;
 use orrery_script::{Limits, Program, Programs, Refusal, ScriptError};
 use orrery_store::Item;
 use orrery_store::limits::{
-    SCRIPT_MEMORY_BYTES, SCRIPTS_AT_ONCE_MAX, SCRIPTS_CACHED_BYTES_MAX, SCRIPTS_CACHED_MAX,
+    SCRIPT_MEMORY_BYTES, SCRIPT_MEMORY_BYTES_MIN, SCRIPT_MEMORY_PATIENCE, SCRIPTS_AT_ONCE_MAX,
+    SCRIPTS_CACHED_BYTES_MAX, SCRIPTS_CACHED_MAX,
 };
 use tokio::sync::Semaphore;
 
 use crate::catalog::{Child, Container};
 use crate::db::Db;
 use crate::error::ErrorKind;
+use crate::memory::{Consumer, Hold, MemoryShares};
 use crate::receipt::Receipt;
 
 pub use trigger::{TriggerNames, TriggeredReply};
@@ -74,13 +76,15 @@ pub struct ScriptReply {
 }
 
 impl Scripts {
-    pub fn new() -> Scripts {
+    pub fn new(memory: &MemoryShares) -> Scripts {
+        let memory_bytes = usize::try_from(memory.scripts / 2).unwrap_or(usize::MAX);
+        let memory_bytes = memory_bytes.clamp(SCRIPT_MEMORY_BYTES_MIN, SCRIPT_MEMORY_BYTES);
         Scripts {
             programs: Programs::new(SCRIPTS_CACHED_MAX, SCRIPTS_CACHED_BYTES_MAX),
             threads: threads::Threads::default(),
             at_once: Arc::new(Semaphore::new(SCRIPTS_AT_ONCE_MAX)),
             lanes: lanes::Lanes::default(),
-            limits: Limits { memory_bytes: SCRIPT_MEMORY_BYTES, ..Limits::default() },
+            limits: Limits { memory_bytes, ..Limits::default() },
             conflicts_ignored: AtomicBool::new(false),
             races: AtomicBool::new(false),
         }
@@ -94,6 +98,19 @@ impl Scripts {
 }
 
 impl Db {
+    /// Waits for the memory that one engine may use.
+    pub(crate) async fn hold_engine(&self) -> crate::error::Result<Hold> {
+        let bytes = self.inner.scripts.limits.memory_bytes as u64;
+        let waiting = self.inner.memory.take(Consumer::Scripts, bytes, SCRIPT_MEMORY_PATIENCE);
+        Ok(waiting.await.ok_or(ErrorKind::ScriptsBusy)?)
+    }
+
+    /// The same for those who have no time to wait.
+    pub(crate) fn try_hold_engine(&self) -> crate::error::Result<Hold> {
+        let bytes = self.inner.scripts.limits.memory_bytes as u64;
+        Ok(self.inner.memory.try_take(Consumer::Scripts, bytes).ok_or(ErrorKind::ScriptsBusy)?)
+    }
+
     /// For tests: scripts of one logical partition no longer wait for each other.
     #[doc(hidden)]
     pub fn let_scripts_race(&self) {

@@ -92,6 +92,7 @@ impl Db {
             let waiting = scripts.at_once.clone().acquire_owned();
             let permit =
                 timeout_at(deadline, waiting).await.map_err(busy)?.map_err(|_| ErrorKind::Stopping)?;
+            let memory = timeout_at(deadline, self.hold_engine()).await.map_err(busy)??;
             let limits = self.limits_until(deadline)?;
             // The partition may have been split while the script waited.
             place.range = place.range.current(&place.epk);
@@ -104,7 +105,7 @@ impl Db {
             let (sender, answer) = oneshot::channel();
             let run = move || {
                 // The permit belongs to the thread: one that overstays is counted until it ends.
-                let _permit = permit;
+                let _permit = (permit, memory);
                 // A client that went away takes nothing with it: what is not committed never happened.
                 let _ = sender.send(job.run(host, &limits, logging));
             };

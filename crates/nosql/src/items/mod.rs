@@ -48,7 +48,7 @@ pub(crate) async fn feed(call: &Call<'_>, address: &ContainerAddress, body: Byte
     let headers = call.headers;
     match *call.trace.method {
         Method::GET => feed::read(call, container).await,
-        Method::POST if headers.is_query_plan => query::plan(call, container, &body),
+        Method::POST if headers.is_query_plan => query::plan(call, container, &body).await,
         Method::POST if headers.is_query => query::run(call, container, &body).await,
         // A write without its triggers would not be what the client asked for.
         Method::POST if headers.is_batch && !scripts::triggers(call).is_empty() => {

@@ -40,7 +40,8 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let started = Instant::now();
     let spec = QuerySpec::parse(body)?;
     let computed = computed_properties(container)?;
-    let mut program = at_length(body, || compile_with(&spec.text, &spec.parameters, &computed))?;
+    let compiled = || compile_with(&spec.text, &spec.parameters, &computed);
+    let mut program = at_length(call, container, body, compiled).await??;
     if let Some(filter) = &spec.resume {
         program.resume_at(filter.point(container.resource.rid)?)?;
     }
@@ -48,7 +49,8 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let options = options::page(call.headers, call.db.account().consistency)?;
     let mut container = container.clone();
     let (scope, found) = loop {
-        let Place { scope, merges } = at_length(body, || narrow(call, &container, &spec, &program))?;
+        let narrowed = || narrow(call, &container, &spec, &program);
+        let Place { scope, merges } = at_length(call, &container, body, narrowed).await??;
         let found = match merges && !spans_one(&container, &scope) && needs_plan(program.query()) {
             true => call.db.query_merged(&container, &scope, &program, &options).await,
             false => call.db.query(&container, &scope, &program, &options).await,
@@ -65,7 +67,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let mut page = match found {
         Ok(page) => page,
         Err(Error { kind: ErrorKind::NeedsQueryPlan, .. }) => {
-            return Err(at_length(body, || needs_plan_refusal(container, &spec)));
+            return Err(at_length(call, container, body, || needs_plan_refusal(container, &spec)).await?);
         }
         Err(error) => return Err(error.into()),
     };
@@ -96,17 +98,25 @@ fn reply(call: &Call<'_>, answered: &Answered<'_>) -> Reply {
 }
 
 /// The plan of a query: how to rewrite it, where to send it, and how to merge what comes back.
-pub(crate) fn plan(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
+pub(crate) async fn plan(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
     let spec = QuerySpec::parse(body)?;
     let features = call.headers.supported_query_features.map_or_else(Features::all, Features::from_header);
-    let plan = at_length(body, || describe(container, &spec, &features))?;
+    let plan = at_length(call, container, body, || describe(container, &spec, &features)).await??;
     Ok(Reply::ok(plan.to_json()).charge("query plan", PLAN_CHARGE).in_container(container))
 }
 
-/// Works on the text of a query. If the body is long, the other tasks of this thread go on elsewhere meanwhile; to hand
-/// them over costs more than a short text does.
-fn at_length<T>(body: &[u8], work: impl FnOnce() -> T) -> T {
-    if body.len() > LONG_BODY_BYTES { tokio::task::block_in_place(work) } else { work() }
+/// Works on the text of a query. If the body is long, that is done by turns with other long work; to hand it over costs more
+/// than a short text does.
+async fn at_length<T>(
+    call: &Call<'_>,
+    container: &Container,
+    body: &[u8],
+    work: impl FnOnce() -> T,
+) -> Result<T, Refusal> {
+    if body.len() <= LONG_BODY_BYTES {
+        return Ok(work());
+    }
+    Ok(call.db.by_turns(Some(container), body.len(), work).await?)
 }
 
 fn describe(container: &Container, spec: &QuerySpec, features: &Features) -> orrery_query::Result<QueryPlan> {

@@ -13,6 +13,11 @@ impl Collected {
         Collected { places, at: 0 }
     }
 
+    /// What the places take in memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.places.memory_bytes()
+    }
+
     pub fn len(&self) -> usize {
         self.places.len()
     }

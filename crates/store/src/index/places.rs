@@ -84,6 +84,11 @@ impl Places {
         self.spans.len()
     }
 
+    /// What they take in memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + size_of::<(u32, u32)>() * self.spans.capacity()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }

@@ -16,6 +16,15 @@ pub enum PlaceCursor<'r> {
 }
 
 impl<'r> PlaceCursor<'r> {
+    /// What was collected, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            PlaceCursor::Collected(list) => list.memory_bytes(),
+            PlaceCursor::All(list) => list.iter().map(PlaceCursor::memory_bytes).sum(),
+            PlaceCursor::Nothing | PlaceCursor::Term(_) | PlaceCursor::Any(_) => 0,
+        }
+    }
+
     /// Opens the cursor at its first place; `None` when something to be collected has more than `most` places.
     pub fn open(
         reader: &'r IndexReader<'r>,

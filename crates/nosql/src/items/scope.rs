@@ -3,7 +3,7 @@
 //! Clients name a partition key or the first levels of one, a physical partition by the id of its range,
 //! a part of the key space by its two ends, or a part of a physical partition by both.
 
-use orrery_cluster::{ContainerDefinition, Scope};
+use orrery_cluster::{ContainerDefinition, Rid, Scope};
 use orrery_doc::{Epk, EpkRange, PartitionKey, PartitionKeyDef, prefix_range};
 
 use crate::errors::Refusal;
@@ -42,10 +42,11 @@ fn of_parts(
     })
 }
 
-/// The id of a range, alone or behind the container's RID: `0` or `ehszALxRRgA=,0`.
+/// The id of a range, alone or behind the container's RID: `0` or `ehszALxRRgA=,0`. A list of ranges is neither.
 pub(crate) fn range_id(text: &str) -> Result<u32, Refusal> {
-    let id = text.rsplit(',').next().unwrap_or(text).trim();
-    id.parse().map_err(|_| {
+    let (rid, id) = text.rsplit_once(',').map_or((None, text), |(rid, id)| (Some(rid.trim()), id));
+    let id = Some(id.trim()).filter(|_| rid.is_none_or(|rid| rid.is_empty() || Rid::parse(rid).is_some()));
+    id.and_then(|id| id.parse().ok()).ok_or_else(|| {
         let shown: String = text.chars().take(64).collect();
         Refusal::bad_request(format!("The partition key range id '{shown}' is invalid."))
     })
@@ -111,6 +112,7 @@ mod tests {
             (RequestHeaders { range_id: Some("3"), ..none() }, "range 3"),
             (RequestHeaders { range_id: Some("ehszALxRRgA=,3"), ..none() }, "range 3"),
             (RequestHeaders { range_id: Some("x"), ..none() }, "400"),
+            (RequestHeaders { range_id: Some("0,1"), ..none() }, "400"),
             (RequestHeaders { range_id: Some("-1"), ..none() }, "400"),
             (RequestHeaders { start_epk: Some("0A"), end_epk: Some("1B"), ..none() }, "epk 0A..1B"),
             (RequestHeaders { end_epk: Some("1B"), read_key_type: kind, ..none() }, "epk ..1B"),

@@ -10,8 +10,9 @@
 //! what is to be done), because a client that tries again asks for the same. That decides three things:
 //!
 //! - Who comes back before its time is told what is left of its wait, and does not sit down twice.
-//! - Who has not come back a moment after its time is no longer waited for. Its units lie in the bucket by then, so it has
-//!   delayed those behind it by its one request and no more. If it comes some seconds late, it is let in all the same.
+//! - When the time of a seat has come nobody waits for it any more. Its units lie in the bucket by then, so a client that
+//!   does not come back has delayed those behind it by its one request and no more. One that comes late, by some seconds
+//!   at most, is let in all the same.
 //! - Different clients may ask for the same. The second one looks as if the first came back too early, and is told
 //!   the same time. When that time has come and one of them was let in, those who still come are clients of their own,
 //!   and each gets a seat: such a crowd waits twice, where others wait once.
@@ -32,8 +33,6 @@ use orrery_store::limits::{WAIT_PROMISED_MAX, WAITS_PROMISED_MAX};
 const EARLY: Duration = Duration::from_millis(1);
 /// How long a seat is kept for a client that is late.
 const KEPT: Duration = Duration::from_secs(5);
-/// How long others wait for it. By then its units lie in the bucket, which holds those of a second.
-const WAITED_FOR: Duration = Duration::from_millis(250);
 /// How long those who were told one time together may come and get seats of their own.
 const CROWD: Duration = Duration::from_millis(500);
 /// Memory is given back when this many entries are no longer needed.
@@ -242,7 +241,7 @@ impl Line {
         let mut has_expired = false;
         let from = self.waited_until.map_or(Bound::Unbounded, Bound::Excluded);
         for (place, seat) in self.seats.range_mut((from, Bound::Unbounded)) {
-            if place.0 + WAITED_FOR >= now {
+            if place.0 > now {
                 break;
             }
             self.counts.remove(seat);

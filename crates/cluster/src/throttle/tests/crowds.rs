@@ -250,6 +250,18 @@ fn who_comes_too_early_is_told_the_rest_and_sits_down_once() {
     assert!(behind > told - 300);
 }
 
+/// The wait is honest whatever is asked for next: a seat is not waited for when its time has come.
+#[test]
+fn after_the_wait_there_is_budget_for_another_request_too() {
+    let start = Instant::now();
+    let budget = drained(Terms { rate: 400.0, ..Terms::default() }, start);
+    budget.pay(any(), 1_200.0, start);
+    let told = budget.admit(any(), || Who(1), start).unwrap_err().wait_ms();
+    assert_eq!(budget.admit(any(), || Who(3), after(start, told + 1)), Ok(()));
+    budget.pay(any(), 100.0, after(start, told + 2));
+    assert_eq!(budget.admit(any(), || Who(1), after(start, told + 3)), Ok(()), "and for who was told");
+}
+
 /// A client that asks every millisecond, whatever it is told, takes a few seats and not one each time.
 #[test]
 fn hammering_does_not_lengthen_the_line() {

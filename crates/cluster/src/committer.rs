@@ -11,6 +11,7 @@
 //! first to come were written at once, the others would wait for a whole sync, each time anew. So a
 //! group waits a moment, far shorter than a sync, for the partitions that have been writing lately.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +31,8 @@ use crate::options::Durability;
 const RELAXED_SYNC_INTERVAL: Duration = Duration::from_millis(100);
 /// The time without work after which the published snapshot is taken anew.
 const IDLE: Duration = Duration::from_secs(1);
+/// How long a disk that was full must have had room before that is believed to last.
+const ROOM_FOR: Duration = Duration::from_secs(10);
 /// The longest that a group waits for partitions that have been writing lately.
 const GATHER_MAX: Duration = Duration::from_micros(300);
 
@@ -118,6 +121,7 @@ impl Committer {
             snapshots: snapshots.clone(),
             counters: counters.clone(),
             durability,
+            full_seen: Cell::new(None),
         };
         let thread = std::thread::Builder::new()
             .name("committer".into())
@@ -185,6 +189,8 @@ struct Worker {
     snapshots: Arc<Snapshots>,
     counters: Arc<Counters>,
     durability: Durability,
+    /// When the disk was last seen to be full, as long as the operator has not been told that it is not.
+    full_seen: Cell<Option<Instant>>,
 }
 
 impl Worker {
@@ -234,27 +240,26 @@ impl Worker {
     }
 
     fn write(&self, group: CommitGroup) {
-        let CommitGroup { batch, waiting, .. } = group;
+        let CommitGroup { growing, freeing, .. } = group;
         // The disk comes second, so that writers can go on while it is busy.
-        let taken = match self.engine.commit(batch) {
-            Ok(()) => Ok(()),
-            Err(EngineError::DiskFull { .. }) => Err(CommitError::DiskFull),
-            Err(error) => stop_the_node(&error),
-        };
+        let shares =
+            [growing, freeing].map(|share| (self.take(share.batch, share.waiting.len()), share.waiting));
+        let is_any_taken = shares.iter().any(|(taken, waiting)| taken.is_ok() && !waiting.is_empty());
         self.counters.groups.fetch_add(1, Ordering::Relaxed);
-        let outcome = if taken.is_ok() { &self.counters.batches } else { &self.counters.refused };
-        outcome.fetch_add(waiting.len() as u64, Ordering::Relaxed);
+        self.note_room();
         // Also after a refusal: nothing new is to be seen then, but readers must not hold on to tables that merges
         // have replaced, for that is where room comes from.
         let snapshot = Arc::new(self.engine.snapshot());
         self.snapshots.applied.store(snapshot.clone());
-        let tell_applied = |waiting: Waiting| {
-            // A client that went away does not undo its write.
-            let _ = waiting.applied.send(taken);
-            waiting.durable
-        };
-        let waiting: Vec<oneshot::Sender<()>> = waiting.into_iter().map(tell_applied).collect();
-        if taken.is_ok() && self.durability == Durability::Durable {
+        let mut waiting = Vec::new();
+        for (taken, share) in shares {
+            for Waiting { applied, durable } in share {
+                // A client that went away does not undo its write.
+                let _ = applied.send(taken);
+                waiting.push(durable);
+            }
+        }
+        if is_any_taken && self.durability == Durability::Durable {
             self.sync();
         }
         self.snapshots.published.store(snapshot);
@@ -263,8 +268,44 @@ impl Worker {
         }
     }
 
+    fn take(&self, batch: Batch, count: usize) -> Result<(), CommitError> {
+        if count == 0 {
+            return Ok(());
+        }
+        let taken = match self.engine.commit(batch) {
+            Ok(()) => Ok(()),
+            Err(EngineError::DiskFull { .. }) => Err(CommitError::DiskFull),
+            Err(error) => stop_the_node(&error),
+        };
+        let outcome = if taken.is_ok() { &self.counters.batches } else { &self.counters.refused };
+        outcome.fetch_add(count as u64, Ordering::Relaxed);
+        taken
+    }
+
+    /// Tells the operator once that the disk is full, and once that it no longer is. A disk at its brink takes a little
+    /// each time that something was flushed or merged, so it must have had room for a while.
+    fn note_room(&self) {
+        let since = self.full_seen.get();
+        if self.engine.is_full() {
+            self.full_seen.set(Some(Instant::now()));
+            if since.is_none() {
+                let (used, free) = (self.engine.disk_bytes(), self.engine.free_disk_bytes());
+                tracing::warn!(
+                    used,
+                    free,
+                    "the disk is full, or the limit on disk use is reached: writes are refused, what deletes is not"
+                );
+            }
+        } else if since.is_some_and(|since| since.elapsed() >= ROOM_FOR) {
+            self.full_seen.set(None);
+            let (used, free) = (self.engine.disk_bytes(), self.engine.free_disk_bytes());
+            tracing::warn!(used, free, "there is room on the disk again: writes are taken");
+        }
+    }
+
     /// Shows the data as the engine has it. Nothing may be under way.
     fn publish(&self) {
+        self.note_room();
         let snapshot = Arc::new(self.engine.snapshot());
         self.snapshots.applied.store(snapshot.clone());
         self.snapshots.published.store(snapshot);
@@ -275,26 +316,40 @@ impl Worker {
     }
 }
 
-/// What is written with one sync.
+/// What is written with one sync. What makes room is a batch of its own: on a full disk it is taken and the other refused.
+#[derive(Default)]
 struct CommitGroup {
     from: HashSet<u32>,
+    growing: CommitShare,
+    freeing: CommitShare,
+}
+
+#[derive(Default)]
+struct CommitShare {
     batch: Batch,
     waiting: Vec<Waiting>,
 }
 
 impl CommitGroup {
     fn of(job: Job) -> CommitGroup {
-        CommitGroup { from: job.from.into_iter().collect(), batch: job.batch, waiting: vec![job.waiting] }
+        let mut group = CommitGroup::default();
+        group.add(job);
+        group
     }
 
     fn add(&mut self, job: Job) {
         self.from.extend(job.from);
-        self.batch.merge(job.batch);
-        self.waiting.push(job.waiting);
+        let share = if job.batch.frees() { &mut self.freeing } else { &mut self.growing };
+        // The first is taken as it is: most groups have one.
+        match share.waiting.is_empty() {
+            true => share.batch = job.batch,
+            false => share.batch.merge(job.batch),
+        }
+        share.waiting.push(job.waiting);
     }
 
     fn has_room(&self) -> bool {
-        self.batch.bytes() < GROUP_BYTES_MAX
+        self.growing.batch.bytes() + self.freeing.batch.bytes() < GROUP_BYTES_MAX
     }
 }
 

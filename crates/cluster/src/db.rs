@@ -74,7 +74,7 @@ pub(crate) struct Inner {
 impl Db {
     /// Opens or creates the database; must be called inside a tokio runtime.
     pub fn open(options: DbOptions) -> std::result::Result<Db, OpenError> {
-        let engine = match disk_options(&options.storage) {
+        let engine = match disk_options(&options) {
             Some(disk) => Engine::open(disk)?,
             None => Engine::in_memory(),
         };
@@ -168,6 +168,11 @@ impl Db {
     /// The budget that everything takes its memory from.
     pub fn memory(&self) -> &Memory {
         &self.inner.memory
+    }
+
+    /// Whether writes are refused at present, except those that make room.
+    pub fn is_disk_full(&self) -> bool {
+        self.inner.committer.engine().is_full()
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {

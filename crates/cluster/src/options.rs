@@ -33,19 +33,20 @@ pub enum Storage {
 }
 
 /// How the engine is opened on what is stored; none where nothing is.
-pub(crate) fn disk_options(storage: &Storage) -> Option<DiskOptions> {
-    let Storage::Disk { path, cache_bytes, disk_bytes_max, write_buffer_bytes } = storage else {
+pub(crate) fn disk_options(options: &DbOptions) -> Option<DiskOptions> {
+    let Storage::Disk { path, cache_bytes, disk_bytes_max, write_buffer_bytes } = &options.storage else {
         return None;
     };
-    let mut options = DiskOptions::new(path);
-    options.cache_bytes = *cache_bytes;
-    options.disk_limit_bytes = *disk_bytes_max;
+    let mut disk = DiskOptions::new(path);
+    disk.cache_bytes = *cache_bytes;
+    disk.buffer_bytes = options.memory.write_buffers;
+    disk.limit(*disk_bytes_max);
     if let Some(bytes) = write_buffer_bytes {
-        options.tuning.memtable_bytes = *bytes;
-        options.tuning.table_bytes = *bytes;
-        options.tuning.segment_bytes = 2 * *bytes;
+        disk.tuning.memtable_bytes = *bytes;
+        disk.tuning.table_bytes = *bytes;
+        disk.tuning.segment_bytes = 2 * *bytes;
     }
-    Some(options)
+    Some(disk)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

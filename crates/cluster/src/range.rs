@@ -18,7 +18,7 @@ use orrery_doc::{Epk, EpkRange};
 use orrery_store::engine::Snapshot;
 use orrery_store::limits::{PARTITION_QUEUE_BYTES_MAX, PARTITION_QUEUE_MAX, PartitionLimits};
 use orrery_store::{
-    Ahead, DefaultTtl, Done, Etag, ItemKey, Lifetimes, Lsn, Partition, Schema, Txn, TxnError,
+    Action, Ahead, DefaultTtl, Done, Etag, ItemKey, Lifetimes, Lsn, Partition, Schema, Txn, TxnError,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
@@ -88,6 +88,11 @@ impl Queue {
         self.waiting.push_back(pending);
     }
 
+    fn push_front(&mut self, pending: Pending) {
+        self.bytes += pending.work.doc_bytes();
+        self.waiting.push_front(pending);
+    }
+
     fn pop(&mut self) -> Option<Pending> {
         let pending = self.waiting.pop_front()?;
         self.bytes -= pending.work.doc_bytes();
@@ -102,6 +107,8 @@ impl Queue {
 
 struct Pending {
     work: Work,
+    /// It makes room, so that it is let through when the disk is full.
+    frees: bool,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -156,6 +163,18 @@ enum Work {
 }
 
 impl Work {
+    /// Whether it takes away more than it brings, whatever is stored.
+    fn frees(&self) -> bool {
+        let only_deletes =
+            |txn: &Txn| txn.ops.iter().all(|op| matches!(op.action, Action::Delete | Action::Read));
+        match self {
+            Work::Write(txn) => only_deletes(txn),
+            Work::Ahead(ahead) => only_deletes(&ahead.txn),
+            Work::EraseHistory { .. } | Work::Purge { .. } | Work::Settle => true,
+            Work::BuildIndex => false,
+        }
+    }
+
     /// Bytes of the documents that it brings along.
     fn doc_bytes(&self) -> usize {
         match self {
@@ -286,6 +305,11 @@ impl Range {
         self.enqueue(committer, Work::Write(txn)).await
     }
 
+    /// The same for one that makes room though it does not only delete: it notes what is to be erased.
+    pub async fn write_to_free(self: &Arc<Self>, committer: &Arc<Committer>, txn: Txn) -> Answer {
+        self.enqueue_as(committer, Work::Write(txn), true).await
+    }
+
     /// The same for a transaction that was worked out ahead; it is refused if its logical partition has changed since.
     pub async fn write_ahead(self: &Arc<Self>, committer: &Arc<Committer>, ahead: Ahead) -> Answer {
         self.enqueue(committer, Work::Ahead(ahead)).await
@@ -321,8 +345,13 @@ impl Range {
     }
 
     async fn enqueue(self: &Arc<Self>, committer: &Arc<Committer>, work: Work) -> Answer {
+        let frees = work.frees();
+        self.enqueue_as(committer, work, frees).await
+    }
+
+    async fn enqueue_as(self: &Arc<Self>, committer: &Arc<Committer>, work: Work, frees: bool) -> Answer {
         let (answer, answered) = oneshot::channel();
-        self.push(Pending { work, answer }, committer);
+        self.push(Pending { work, frees, answer }, committer);
         answered.await.unwrap_or(Err(WriteError::Unwritten(ErrorKind::Stopping)))
     }
 
@@ -444,6 +473,7 @@ mod tests {
             indexed: true,
         };
         Pending {
+            frees: false,
             work: Work::Write(Txn { scope: Epk::MIN, key: None, ops: vec![op], now: 0 }),
             answer: oneshot::channel().0,
         }

@@ -56,7 +56,7 @@ impl DirectoryVerification {
 /// Compares everything that is derived from items with the items, whole tables with their checksums, and the parts of the
 /// directory with each other. Changes nothing: there is no background work, and nothing is written.
 pub fn verify_directory(options: &DbOptions) -> std::result::Result<DirectoryVerification, OpenError> {
-    let Some(disk) = disk_options(&options.storage) else { return Ok(DirectoryVerification::default()) };
+    let Some(disk) = disk_options(options) else { return Ok(DirectoryVerification::default()) };
     let inspection = Engine::inspect(&disk);
     let mut found = DirectoryVerification { ranges: Vec::new(), findings: inspection.findings };
     let opened = match inspection.engine {

@@ -65,6 +65,11 @@ impl Admin {
             Page::Ready if self.stopping.load(Ordering::Relaxed) => {
                 text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
             }
+            // It goes on with reads and deletes, so that whoever sends requests here must not stop.
+            Page::Ready if self.db.is_disk_full() => text(
+                StatusCode::OK,
+                "ready, but writes are refused: the disk is full, or the limit on disk use is reached; reads and deletes are served\n",
+            ),
             Page::Ready => text(StatusCode::OK, "ready\n"),
             Page::Health => text(StatusCode::OK, "ok\n"),
             Page::Metrics => self.metrics_page(),

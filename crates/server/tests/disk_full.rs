@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use orrery_testkit::{Client, Random, Reply, Server};
+use orrery_testkit::{Client, Random, Reply, Server, eventually, wait_for};
 use serde_json::{Value, json};
 
 const WRITERS: usize = 4;
@@ -89,6 +89,131 @@ fn a_disk_that_others_fill_to_the_last_byte_costs_nothing_that_was_stored() {
     stored.check_after_restart(&data, &[], Room::Plenty);
 }
 
+/// The volume is smaller than what the server keeps free on a large one.
+#[test]
+fn a_small_volume_takes_writes_and_is_emptied_by_deletes() {
+    let Some(disk) = SmallDisk::mount() else {
+        println!("not run: this machine does not let the test mount a file system of its own");
+        return;
+    };
+    let (data, log) = (disk.directory.path().join("data"), tempfile::NamedTempFile::new().expect("a file"));
+    let options =
+        ["--no-throttle", "--log=warn", "--data-dir", data.to_str().expect("a temporary path is text")];
+    let server = Server::start_logged(binary(), &options, log.path());
+    let port = server.port();
+    assert_eq!(ready(port), "ready\n");
+    let mut stored = Stored::default();
+    stored.prepare(port);
+    stored.write_until_refused(port);
+    assert!(ready(port).contains("writes are refused"), "{}", ready(port));
+    let mut client = Client::new(port);
+    for id in stored.0.keys() {
+        let reply =
+            client.send("DELETE", &format!("{DOCS}/{id}"), &[key(id).header()], b"").expect("an answer");
+        assert_eq!(reply.status, 204, "{id}: {}", reply.json());
+    }
+    assert!(read_all(&mut client).is_empty());
+    wait_for_writes(port);
+    eventually("the server is as ready as before", || ready(port) == "ready\n");
+    let said = || std::fs::read_to_string(log.path()).expect("a log");
+    eventually("the operator is told", || said().contains("there is room on the disk again"));
+    server.stop();
+    let said = said();
+    let count = |words: &str| said.lines().filter(|line| line.contains(words)).count();
+    assert_eq!((count("the disk is full"), count("there is room on the disk again")), (1, 1), "{said}");
+    assert_eq!(said.lines().filter(|line| line.contains("WARN")).count(), 2, "{said}");
+}
+
+#[test]
+fn a_dropped_container_and_a_dropped_database_make_room_on_a_full_volume() {
+    let Some(disk) = SmallDisk::mount() else {
+        println!("not run: this machine does not let the test mount a file system of its own");
+        return;
+    };
+    let data = disk.directory.path().join("data");
+    let server = start(&data, &[]);
+    let port = server.port();
+    for path in ["/dbs/full/colls/items", "/dbs/full"] {
+        let mut stored = Stored::default();
+        stored.prepare(port);
+        stored.write_until_refused(port);
+        let mut client = Client::new(port);
+        let reply = client.send("DELETE", path, &[], b"").expect("an answer");
+        assert_eq!(reply.status, 204, "{path}: {}", reply.json());
+        eventually("there is room again", || ready(port) == "ready\n");
+        // What was dropped is erased in the background, also by a server that is killed meanwhile.
+    }
+    server.kill();
+    let server = start(&data, &[]);
+    Stored::default().prepare(server.port());
+    wait_for_writes(server.port());
+    server.stop();
+}
+
+#[test]
+fn what_only_deletes_passes_at_the_limit_and_what_writes_does_not() {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let server = start(&directory.path().join("data"), &["--max-disk-bytes", "16MiB"]);
+    let port = server.port();
+    let mut stored = Stored::default();
+    stored.prepare(port);
+    let mut client = Client::new(port);
+    let script = "function gone(id) { var c = getContext().getCollection(); \
+        c.deleteDocument(c.getAltLink() + '/docs/' + id, {}, function (error) { if (error) throw error; }); }";
+    let body = json!({"id": "gone", "body": script}).to_string();
+    let reply = client.send("POST", "/dbs/full/colls/items/sprocs", &[], body.as_bytes()).expect("an answer");
+    assert_eq!(reply.status, 201, "{}", reply.json());
+    let same = key("same");
+    for n in 0..20 {
+        let body = json!({"id": format!("same-{n}"), "pk": "same", "fill": "x".repeat(500)}).to_string();
+        let reply = client.send("POST", DOCS, &[same.header()], body.as_bytes()).expect("an answer");
+        assert_eq!(reply.status, 201, "{}", reply.json());
+    }
+    stored.write_until_refused(port);
+    let mut batch = |operations: Value| {
+        let headers =
+            [same.header(), ("x-ms-cosmos-is-batch-request", "True"), ("x-ms-cosmos-batch-atomic", "True")];
+        client.send("POST", DOCS, &headers, operations.to_string().as_bytes()).expect("an answer")
+    };
+    let delete = |n: u32| json!({"operationType": "Delete", "id": format!("same-{n}")});
+    let create = json!({"operationType": "Create", "resourceBody": {"id": "new", "pk": "same"}});
+    let mixed = batch(json!([delete(0), create]));
+    assert_eq!(mixed.status, 503, "{}", mixed.json());
+    let reply = batch(json!([delete(0), delete(1)]));
+    assert_eq!(reply.status, 200, "{}", reply.json());
+    let smaller = json!({"id": "same-2", "pk": "same"}).to_string();
+    let reply = client.send("PUT", &format!("{DOCS}/same-2"), &[same.header()], smaller.as_bytes());
+    assert_is_clean_refusal(&reply.expect("an answer"));
+    let call = "/dbs/full/colls/items/sprocs/gone";
+    let reply = client.send("POST", call, &[same.header()], b"[\"same-2\"]").expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.json());
+    let all = "/dbs/full/colls/items/operations/partitionkeydelete";
+    // It is signed as the container.
+    let (signed, date) = {
+        let signer = client.signer();
+        (signer.authorization("POST", "/dbs/full/colls/items"), signer.date().to_owned())
+    };
+    let headers = [("authorization", signed.as_str()), ("x-ms-date", &date), same.header()];
+    let reply = client.send_raw("POST", all, &headers, b"").expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.json());
+    let left = read_all(&mut client);
+    assert!(left.keys().all(|id| !id.starts_with("same-")), "{left:?}");
+    stored.check(port);
+    server.stop();
+}
+
+#[test]
+fn what_expires_makes_room_by_itself() {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let server = start(&directory.path().join("data"), &["--max-disk-bytes", "12MiB"]);
+    let port = server.port();
+    let mut stored = Stored::default();
+    stored.prepare_with(port, json!({"defaultTtl": 15}));
+    stored.write_until_refused(port);
+    wait_for_writes(port);
+    server.stop();
+}
+
 enum Room {
     None,
     Plenty,
@@ -112,12 +237,22 @@ impl Stored {
     }
 
     fn prepare(&self, port: u16) {
+        self.prepare_with(port, json!({}));
+    }
+
+    /// As soon as there is room for it; what is there already stays.
+    fn prepare_with(&self, port: u16, more: Value) {
         let mut client = Client::new(port);
-        let container =
+        let mut container =
             json!({"id": "items", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+        let more = more.as_object().expect("an object").clone();
+        container.as_object_mut().expect("an object").extend(more);
         for (path, body) in [("/dbs", json!({"id": "full"})), ("/dbs/full/colls", container)] {
-            let reply = client.send("POST", path, &[], body.to_string().as_bytes()).expect("an answer");
-            assert_eq!(reply.status, 201, "{path}: {}", reply.json());
+            let reply = wait_for(|| {
+                let reply = client.send("POST", path, &[], body.to_string().as_bytes()).expect("an answer");
+                if reply.status == 503 { Err(reply.json().to_string()) } else { Ok(reply) }
+            });
+            assert!(matches!(reply.status, 201 | 409), "{path}: {} {}", reply.status, reply.json());
         }
     }
 
@@ -230,7 +365,7 @@ fn assert_writes_are_refused(port: u16) {
     let mut client = Client::new(port);
     let mut random = Random::new(1);
     // Restarting may have freed a little by merging files, but never much.
-    let replies = (0..4_000).map(|n| write(&mut client, "after", n, &mut random));
+    let replies = (0..8_000).map(|n| write(&mut client, &format!("after-{n}"), n, &mut random));
     let refusal = replies.into_iter().find(|reply| !matches!(reply.status, 200 | 201));
     assert_is_clean_refusal(&refusal.expect("a disk that was full before the kill is full after it"));
     let reply = client.send("POST", "/dbs", &[], b"{\"id\":\"more\"}").expect("an answer");
@@ -248,6 +383,25 @@ fn assert_writes_work(port: u16) {
     assert_eq!(reply.status, 201, "{}", reply.json());
     let reply = client.send("DELETE", "/dbs/room", &[], b"").expect("an answer");
     assert_eq!(reply.status, 204, "{}", reply.json());
+}
+
+/// What was freed becomes available by itself: merges need a moment for it.
+fn wait_for_writes(port: u16) {
+    let mut client = Client::new(port);
+    let mut random = Random::new(4);
+    for n in 0..500 {
+        let reply = wait_for(|| {
+            let reply = write(&mut client, &format!("again-{n}"), n, &mut random);
+            if reply.status == 503 { Err(reply.json().to_string()) } else { Ok(reply) }
+        });
+        assert!(matches!(reply.status, 200 | 201), "{}", reply.json());
+    }
+}
+
+fn ready(port: u16) -> String {
+    let reply = Client::new(port).send("GET", "/ready", &[], b"").expect("an answer");
+    assert_eq!(reply.status, 200, "reads and deletes are served");
+    String::from_utf8(reply.body).expect("text")
 }
 
 /// Every item with its version.
@@ -311,9 +465,9 @@ struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// The server keeps 512 MiB free for its own background work; the rest can be filled.
-    const SMALL: &str = "560m";
-    const LARGE: &str = "1500m";
+    /// Less than the server keeps free where there is much; half of it can be filled.
+    const SMALL: &str = "64m";
+    const LARGE: &str = "400m";
 
     fn mount() -> Option<SmallDisk> {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");

@@ -275,12 +275,20 @@ impl Db {
         records: Vec<Record>,
         gone: Vec<String>,
     ) -> Result<Vec<ItemHeader>> {
+        // What was dropped is noted, to be erased.
+        let is_note = |record: &Record| matches!(record, Record::Dropped(_) | Record::Retired(_));
+        let frees = !gone.is_empty() && records.iter().all(is_note);
         let put = |record: Record| op(record.id(), Action::Upsert(record.to_doc()));
         let mut ops: Vec<Op> = records.into_iter().map(put).collect();
         ops.push(put(Record::Counters(counters.clone())));
         ops.extend(gone.into_iter().map(|id| op(id, Action::Delete)));
         let txn = Txn { scope: Epk::MIN, key: None, ops, now: crate::db::now() };
-        match self.inner.catalog_range.write(&self.inner.committer, txn).await {
+        let (range, committer) = (&self.inner.catalog_range, &self.inner.committer);
+        let written = match frees {
+            true => range.write_to_free(committer, txn).await,
+            false => range.write(committer, txn).await,
+        };
+        match written {
             Ok(done) => Ok(done.outcomes.into_iter().map(|outcome: Outcome| outcome.item.header).collect()),
             Err(WriteError::Refused(refusal)) => {
                 Err(ErrorKind::Op { place: refusal.place, error: refusal.error }.into())

@@ -156,6 +156,7 @@ impl Db {
                 last = Some(key);
             }
             drop(snapshot);
+            batch.set_frees(true);
             let Some(last) = last else { return Ok(()) };
             let pause = match self.inner.committer.commit(batch).await {
                 Ok(()) => {

@@ -16,6 +16,7 @@ use tokio::task::yield_now;
 
 use super::{Answer, Pending, Range, Work, WriteError, wants_history};
 use crate::committer::{CommitError, Committer, Syncing};
+use crate::error::ErrorKind;
 
 /// Evaluations between two points where the leader lets other tasks run.
 const EVALUATIONS_PER_TURN: usize = 16;
@@ -63,7 +64,8 @@ impl Range {
         let mut is_complete = before.is_none();
         let mut completing = pin!(self.complete(before));
         loop {
-            let more = self.work_out(&mut group, &schema, &mut members);
+            let is_full = committer.engine().is_full();
+            let more = self.work_out(&mut group, &schema, &mut members, is_full);
             tokio::select! {
                 biased;
                 () = &mut completing, if !is_complete => is_complete = true,
@@ -76,9 +78,20 @@ impl Range {
     }
 
     /// Works out a turn of what waits; false when the group has no room for more, or nothing waits for it.
-    fn work_out(&self, group: &mut Group<'_>, schema: &Arc<Schema>, members: &mut Members) -> bool {
+    fn work_out(
+        &self,
+        group: &mut Group<'_>,
+        schema: &Arc<Schema>,
+        members: &mut Members,
+        is_full: bool,
+    ) -> bool {
         for _ in 0..EVALUATIONS_PER_TURN {
             let Some(pending) = self.next_for(schema, members) else { return false };
+            // Refused before it is worked out, so that what makes room is not refused with it.
+            if is_full && !pending.frees {
+                pending.answer(Err(WriteError::Unwritten(ErrorKind::DiskFull)));
+                continue;
+            }
             let answer = self.evaluate(group, schema, &pending.work);
             members.bytes += item_bytes(&answer);
             members.answers.push((pending, answer));
@@ -113,12 +126,14 @@ impl Range {
     /// Gives a group to the engine. All groups before it are durable.
     async fn hand_in(&self, committer: &Committer, worked: Worked) -> Option<UnderWay> {
         let Worked { mut prepared, members } = worked;
-        let batch = std::mem::take(&mut prepared.batch);
+        let mut batch = std::mem::take(&mut prepared.batch);
         if batch.is_empty() {
             self.partition.publish(self.partition.apply(prepared));
             members.answer(Ok(()));
             return None;
         }
+        let frees = members.answers.iter().all(|(pending, _)| pending.frees);
+        batch.set_frees(frees);
         let taken = match committer.submit_for(self.partition.spec.number, batch) {
             Ok(submitted) => submitted.applied().await,
             Err(error) => Err(error),
@@ -128,12 +143,30 @@ impl Range {
                 let applied = self.partition.apply(prepared);
                 Some(UnderWay { syncing, applied, members })
             }
+            // The committer has told the operator, once.
+            Err(CommitError::DiskFull) => {
+                self.put_back(members, frees);
+                None
+            }
             Err(error) => {
                 tracing::warn!(range = self.id, ?error, "a group was not written");
                 members.answer(Err(error));
                 None
             }
         }
+    }
+
+    /// After the disk was found full: what makes room is tried again without the rest.
+    fn put_back(&self, members: Members, was_tried_alone: bool) {
+        let mut freeing = Vec::new();
+        for (pending, _) in members.answers {
+            match pending.frees && !was_tried_alone {
+                true => freeing.push(pending),
+                false => pending.answer(Err(WriteError::Unwritten(ErrorKind::DiskFull))),
+            }
+        }
+        let mut queue = self.queue.lock();
+        freeing.into_iter().rev().for_each(|pending| queue.push_front(pending));
     }
 
     /// Waits until a group is durable, shows it to readers and answers those whose it was.

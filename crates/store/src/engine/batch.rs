@@ -13,6 +13,7 @@ pub struct Batch {
     pub(super) writes: Vec<Write>,
     bytes: usize,
     oversized: bool,
+    frees: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -36,8 +37,18 @@ impl Batch {
         self.push(keyspace, key.into(), None);
     }
 
-    /// Appends another batch's writes, which then win over this one's.
+    /// Says whether the batch is there to make room, now or soon: it may then use what is kept free for that.
+    pub fn set_frees(&mut self, frees: bool) {
+        self.frees = frees;
+    }
+
+    pub fn frees(&self) -> bool {
+        self.frees
+    }
+
+    /// Appends another batch's writes, which then win over this one's. Both must make room for the whole to.
     pub fn merge(&mut self, mut other: Batch) {
+        self.frees = other.frees && (self.frees || self.writes.is_empty());
         self.bytes += other.bytes;
         self.oversized |= other.oversized;
         self.writes.append(&mut other.writes);

@@ -36,6 +36,7 @@ use super::flusher::Flusher;
 use super::points::Point;
 use super::scan::TreeScan;
 use super::shared::{Backlog, Shared};
+use super::space::volume_bytes;
 use super::tree::Tree;
 use super::tuning::Tuning;
 use super::{Access, EngineError, EngineStats, Keyspace, TornTail};
@@ -45,6 +46,9 @@ const RUNS_FREE: usize = 12;
 const DELAY_PER_RUN: Duration = Duration::from_millis(2);
 /// How long a commit waits for a flush when a write buffer is larger than twice what it should be.
 const FLUSH_WAIT_MAX: Duration = Duration::from_millis(60);
+
+/// Free space that commits leave on a volume that is large enough; of a smaller one they leave half.
+const RESERVE_BYTES: u64 = 512 << 20;
 
 /// How to open the engine in a directory.
 #[derive(Clone, Debug)]
@@ -63,14 +67,23 @@ pub struct DiskOptions {
 
 impl DiskOptions {
     pub fn new(path: impl Into<PathBuf>) -> DiskOptions {
+        let path = path.into();
+        let volume = volume_bytes(&path).unwrap_or(u64::MAX);
         DiskOptions {
-            path: path.into(),
+            path,
             cache_bytes: 32 << 20,
             buffer_bytes: 192 << 20,
             disk_limit_bytes: None,
-            reserve_bytes: 512 << 20,
-            tuning: Tuning::default(),
+            reserve_bytes: RESERVE_BYTES.min(volume / 2),
+            tuning: Tuning::for_volume(volume),
         }
+    }
+
+    /// Sets the most disk that the engine may use; what is small gets small files.
+    pub fn limit(&mut self, bytes: Option<u64>) {
+        self.disk_limit_bytes = bytes;
+        let volume = volume_bytes(&self.path).unwrap_or(u64::MAX);
+        self.tuning = Tuning::for_volume(bytes.map_or(volume, |bytes| volume.min(bytes.saturating_mul(2))));
     }
 }
 
@@ -150,7 +163,8 @@ impl Disk {
             return Ok(());
         }
         let (journal, buffered) = shared.held_bytes();
-        shared.space.admit(batch.bytes() as u64, journal + buffered).inspect_err(|_| self.make_room())?;
+        let admitted = shared.space.admit(batch.bytes() as u64, journal + buffered, batch.frees());
+        admitted.inspect_err(|_| self.make_room())?;
         self.slow_down()?;
         shared.found().map_err(|error| shared.space.translate(error))?;
         for keyspace in Keyspace::ALL {
@@ -238,6 +252,10 @@ impl Disk {
 
     pub fn remarks(&self) -> Vec<String> {
         self.shared.remarks()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.shared.space.is_full()
     }
 
     pub fn disk_bytes(&self) -> u64 {

@@ -146,6 +146,10 @@ fn run(shared: &Shared, stopped: &AtomicBool) {
         }
         shared.tend_journal(at_rest);
         shared.space.measure_if_due();
+        if shared.space.is_full() {
+            let (journal, buffered) = shared.held_bytes();
+            shared.space.look_again(journal + buffered);
+        }
         shared.leftovers.drop_buffers();
         if swept.elapsed() >= SWEEP_EVERY {
             shared.leftovers.drop_versions(shared);

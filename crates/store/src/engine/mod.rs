@@ -237,6 +237,14 @@ impl Engine {
         }
     }
 
+    /// Whether batches are refused at present unless they make room.
+    pub fn is_full(&self) -> bool {
+        match &self.kind {
+            Kind::Disk(disk) => disk.is_full(),
+            Kind::Memory(_) => false,
+        }
+    }
+
     /// Bytes the engine occupies on disk.
     pub fn disk_bytes(&self) -> u64 {
         match &self.kind {

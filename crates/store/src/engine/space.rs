@@ -5,6 +5,11 @@
 //! write: the write buffers, one more journal segment, and the output of the largest merge. Refusing
 //! is cheap and leaves no trace, and commits are taken again as soon as there is room.
 //!
+//! What makes room must not be refused for want of room. Deletes write too, and merges give back what they
+//! delete only later, so batches that free something may use most of what is kept free; what is left then is for the
+//! merges that end it. On a small volume half is kept free, and write buffers and tables are small
+//! ([`Tuning::for_volume`](super::tuning::Tuning::for_volume)).
+//!
 //! The operator's limit on disk use works the same way, against what tables occupy, write buffers will,
 //! and the journal must keep. A merge may exceed it for a moment by the size of its output, and the
 //! journal's files, which are written over again and again, by theirs: at most some hundred MiB that do
@@ -12,7 +17,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -25,12 +30,20 @@ const MEASURE_EVERY: Duration = Duration::from_millis(500);
 const MEASURE_BYTES: u64 = 16 << 20;
 /// A commit that finds older figures than this measures itself: it is the first after a rest.
 const STALE_AFTER: Duration = Duration::from_secs(2);
+/// The part of the reserve that batches which make room leave to merges.
+const LEFT_TO_MERGES: u64 = 8;
+/// How far such batches may go above an operator's limit: a part of it, and what a small one needs.
+const ABOVE_LIMIT_PART: u64 = 4;
+const ABOVE_LIMIT_BYTES: u64 = 16 << 20;
+/// A full disk counts as full until this part of the reserve is free besides it, so that it does not change every moment.
+const ROOM_AGAIN_PART: u64 = 64;
 
 pub(super) struct Space {
     path: PathBuf,
     reserve: u64,
     limit: AtomicU64,
     refused: AtomicU64,
+    is_full: AtomicBool,
     used: AtomicU64,
     free: AtomicU64,
     /// Bytes committed since the figures were measured.
@@ -46,6 +59,7 @@ impl Space {
             reserve,
             limit: AtomicU64::new(limit.unwrap_or(u64::MAX)),
             refused: AtomicU64::new(0),
+            is_full: AtomicBool::new(false),
             used: AtomicU64::new(0),
             free: AtomicU64::new(0),
             since: AtomicU64::new(0),
@@ -56,17 +70,17 @@ impl Space {
     }
 
     /// Admits a batch of so many bytes, or refuses it. `pending` bytes are in write buffers and in the journal.
-    pub fn admit(&self, bytes: u64, pending: u64) -> Result<(), EngineError> {
+    pub fn admit(&self, bytes: u64, pending: u64, frees: bool) -> Result<(), EngineError> {
         // Where somebody is measuring, there is nothing to do and no reason to wait.
         let is_stale = self.measured.try_lock().is_some_and(|at| at.elapsed() >= STALE_AFTER);
         if is_stale {
             self.measure();
         }
-        let mut fits = self.fits(bytes, pending);
+        let mut fits = self.fits(bytes, pending, frees);
         if !fits {
             // The figures may be stale to our disadvantage: space may just have been freed.
             self.measure();
-            fits = self.fits(bytes, pending);
+            fits = self.fits(bytes, pending, frees);
         }
         if !fits {
             return Err(self.refuse());
@@ -75,15 +89,36 @@ impl Space {
         Ok(())
     }
 
-    fn fits(&self, bytes: u64, pending: u64) -> bool {
+    fn fits(&self, bytes: u64, pending: u64, frees: bool) -> bool {
         // The batch goes to the journal and later to a table, as does what came since.
         let pending = self.since.load(Ordering::Relaxed) + bytes + pending + bytes;
         let (used, free) = (self.used.load(Ordering::Relaxed), self.free.load(Ordering::Relaxed));
-        free >= self.reserve.saturating_add(pending)
-            && used.saturating_add(pending) <= self.limit.load(Ordering::Relaxed)
+        let limit = self.limit.load(Ordering::Relaxed);
+        let (reserve, limit) = match frees {
+            true => (
+                self.reserve / LEFT_TO_MERGES,
+                limit.saturating_add(limit / ABOVE_LIMIT_PART + ABOVE_LIMIT_BYTES),
+            ),
+            false => (self.reserve, limit),
+        };
+        free >= reserve.saturating_add(pending) && used.saturating_add(pending) <= limit
+    }
+
+    /// Whether batches are refused unless they make room.
+    pub fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+
+    /// Looks whether a full disk has room again.
+    pub fn look_again(&self, pending: u64) {
+        let room = self.reserve.min(self.limit.load(Ordering::Relaxed)) / ROOM_AGAIN_PART;
+        if self.fits(room, pending, false) {
+            self.is_full.store(false, Ordering::Relaxed);
+        }
     }
 
     pub fn refuse(&self) -> EngineError {
+        self.is_full.store(true, Ordering::Relaxed);
         self.refused.fetch_add(1, Ordering::Relaxed);
         let (used, free) = (self.used.load(Ordering::Relaxed), self.free.load(Ordering::Relaxed));
         EngineError::DiskFull { used, free }
@@ -93,7 +128,8 @@ impl Space {
     /// their files come and go.
     pub fn measure_if_due(&self) {
         let since = self.since.load(Ordering::Relaxed);
-        if since >= MEASURE_BYTES || (since > 0 && self.measured.lock().elapsed() >= MEASURE_EVERY) {
+        let is_watched = since > 0 || self.is_full();
+        if since >= MEASURE_BYTES || (is_watched && self.measured.lock().elapsed() >= MEASURE_EVERY) {
             self.measure();
         }
     }
@@ -136,6 +172,13 @@ impl Space {
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
+}
+
+/// The size of the volume that a path is on, or will be.
+pub(super) fn volume_bytes(path: &Path) -> Option<u64> {
+    let folder = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    let stat = rustix::fs::statvfs(folder).ok()?;
+    Some(stat.f_blocks.saturating_mul(stat.f_frsize)).filter(|bytes| *bytes > 0)
 }
 
 fn free(path: &Path) -> Option<u64> {

@@ -281,6 +281,69 @@ fn a_full_quota_refuses_cleanly_and_recovers() {
 }
 
 #[test]
+fn what_makes_room_is_taken_when_the_rest_is_refused() {
+    let Fixture { engine, dir } = disk(Tuning::for_volume(16 << 20));
+    engine.set_disk_limit(Some(8 << 20));
+    let put = |number: u32| {
+        let mut batch = Batch::new();
+        batch.put(Keyspace::Item, format!("{number:08}"), vec![7; 64 << 10]);
+        engine.commit(batch)
+    };
+    assert!(!engine.is_full());
+    let written = (0..1000).find(|number| put(*number).is_err()).expect("the quota is enforced");
+    let tiny = |number: u32| {
+        let mut batch = Batch::new();
+        batch.put(Keyspace::Meta, number.to_be_bytes().to_vec(), vec![]);
+        engine.commit(batch)
+    };
+    assert!((0..100_000).any(|number| tiny(number).is_err()), "the quota is enforced to the byte");
+    assert!(engine.is_full());
+    for number in 0..written {
+        let mut batch = Batch::new();
+        batch.delete(Keyspace::Item, format!("{number:08}"));
+        let refused = |error| matches!(error, EngineError::DiskFull { .. });
+        assert!(number > 0 || engine.commit(batch.clone()).is_err_and(refused));
+        batch.set_frees(true);
+        engine.commit(batch).expect("what makes room has room");
+    }
+    // The flushes and merges that give it back happen by themselves.
+    orrery_testkit::eventually("there is room again", || put(0).is_ok());
+    orrery_testkit::eventually("that is known", || !engine.is_full());
+    drop((engine, dir));
+}
+
+#[test]
+fn a_batch_makes_room_only_as_a_whole() {
+    let one = |frees: bool| {
+        let mut batch = Batch::new();
+        batch.delete(Keyspace::Item, "key");
+        batch.set_frees(frees);
+        batch
+    };
+    for (first, second) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut batch = one(first);
+        batch.merge(one(second));
+        assert_eq!(batch.frees(), first && second);
+    }
+    let mut batch = Batch::new();
+    batch.merge(one(true));
+    assert!(batch.frees(), "nothing is no reason to refuse");
+}
+
+/// Ten segments of the journal, two write buffers of each keyspace and a table of each fit into half of the volume.
+#[test]
+fn everything_is_small_on_a_small_volume() {
+    for megabytes in [48_u64, 64, 100, 256, 511, 1024, 1 << 20] {
+        let tuning = Tuning::for_volume(megabytes << 20);
+        let needed = 10 * tuning.segment_bytes + 15 * tuning.memtable_bytes;
+        assert!(needed <= megabytes << 19, "{megabytes} MiB: {tuning:?}");
+    }
+    let usual = Tuning::default();
+    assert_eq!(Tuning::for_volume(u64::MAX).segment_bytes, usual.segment_bytes);
+    assert_eq!(Tuning::for_volume(1 << 30).memtable_bytes, usual.memtable_bytes);
+}
+
+#[test]
 fn free_space_below_the_reserve_refuses_writes() {
     let dir = tempfile::tempdir().unwrap();
     let engine = Engine::open(DiskOptions { reserve_bytes: u64::MAX, ..options(dir.path()) }).unwrap();

@@ -50,6 +50,18 @@ impl Default for Tuning {
 }
 
 impl Tuning {
+    /// On a small volume everything is in proportion: some ten journal segments, the write buffers of all keyspaces
+    /// and the tables of a merge must find room besides the data.
+    pub fn for_volume(bytes: u64) -> Tuning {
+        let usual = Tuning::default();
+        Tuning {
+            memtable_bytes: (bytes / 128).clamp(512 << 10, usual.memtable_bytes),
+            table_bytes: (bytes / 128).clamp(512 << 10, usual.table_bytes),
+            segment_bytes: (bytes / 64).clamp(1 << 20, usual.segment_bytes),
+            ..usual
+        }
+    }
+
     /// How the tree of a keyspace is opened.
     pub(super) fn config(&self, keyspace: Keyspace, path: &Path, sequence: &SequenceNumberCounter) -> Config {
         let filter = match keyspace {

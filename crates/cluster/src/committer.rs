@@ -14,7 +14,7 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use arc_swap::{ArcSwap, Guard};
 use orrery_store::engine::{Batch, Engine, EngineError, Snapshot};
 use orrery_store::limits::GROUP_BYTES_MAX;
+use orrery_store::{TICKS_PER_SECOND, is_ahead};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -49,6 +50,7 @@ pub struct Committer {
     queue: Mutex<Option<Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pub counters: Arc<Counters>,
+    told_of_clock: AtomicBool,
 }
 
 /// The two states of the data that are of interest; they differ while the disk is busy.
@@ -133,6 +135,7 @@ impl Committer {
             queue: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
             counters,
+            told_of_clock: AtomicBool::new(false),
         }
     }
 
@@ -153,6 +156,17 @@ impl Committer {
 
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Tells the operator, once, that times were stored which are far ahead of the clock.
+    pub fn note_clock(&self, stored: u64, now: u64) {
+        if is_ahead(stored, now) && !self.told_of_clock.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                ahead_seconds = (stored - now) / TICKS_PER_SECOND,
+                "items were written with times far ahead of the clock, which was wrong then or is wrong now; \
+                 from here on times follow the clock again"
+            );
+        }
     }
 
     /// Returns once the batch is as durable as configured, and published.

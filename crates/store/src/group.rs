@@ -217,7 +217,7 @@ impl<'a> Group<'a> {
         let mut outcomes = Vec::with_capacity(txn.ops.len());
         let mut answer_bytes = 0;
         let lsn = Lsn(self.state.lsn.0 + 1);
-        let time = txn.now.max(self.state.time + 1);
+        let time = self.state.next_time(txn.now);
         for (place, op) in txn.ops.iter().enumerate() {
             let stamp = stamps.get(place).copied();
             let moment = Moment { lsn, place: place as u16, time, now: txn.now, stamp };

@@ -19,10 +19,11 @@ use orrery_doc::Epk;
 use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
 use crate::feed::FeedCursor;
 use crate::group::{Removal, Write};
-use crate::item::{DamagedItem, read_u64};
-use crate::limits::{HISTORY_PASSED_PER_STEP, SIBLINGS_PASSED_AT_ONCE};
+use crate::item::{DamagedItem, TICKS_PER_SECOND, read_u64};
+use crate::limits::{HISTORY_PASSED_PER_STEP, RETENTION_MINUTES_MAX, SIBLINGS_PASSED_AT_ONCE};
 use crate::lineage::{Entries, Entry, Sequence};
 use crate::net_effect::Version;
+use crate::partition::is_ahead;
 use crate::view::read_item;
 use crate::{Item, ItemKey, Lsn, OpError, Partition, PartitionSpec, Scan, Schema, View, keys};
 
@@ -57,6 +58,9 @@ pub struct HistoryEntry {
     /// The version that this one replaced, where the schema asks for it; its id may be another.
     pub replaced: Option<Item>,
 }
+
+/// Entries that are passed to find one whose time can be believed.
+const AHEAD_LOOKED_AT: usize = 1_000;
 
 /// Which part of a partition's history is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,9 +132,20 @@ impl HistoryMove {
     ) -> Result<(), OpError> {
         let Some(bounds) = &mut self.to else { return Ok(()) };
         let (begun, mut passed, mut complete) = (bounds.erased, 0, true);
+        let mut outlived = bounds.floor;
         for entry in scan(snapshot, spec, bounds.erased) {
             let Entry { at, key, value, is_own } = entry?;
-            let is_due = at.lsn <= bounds.floor || keep_since.is_none_or(|since| time_of(&value) < since);
+            let is_due = at.lsn <= outlived
+                || match keep_since {
+                    Some(since) => match outlived_from(snapshot, spec, at.lsn, time_of(&value), since)? {
+                        Some(lsn) => {
+                            outlived = lsn;
+                            true
+                        }
+                        None => false,
+                    },
+                    None => true,
+                };
             // The next step begins with the transaction in which this one ends, which therefore must be another one.
             let is_far = passed >= HISTORY_PASSED_PER_STEP && bounds.erased > begun;
             if !is_due || is_far || self.erased.len() == entries_max {
@@ -216,11 +231,37 @@ impl HistoryBounds {
             let entry = entry?;
             // Passing others' old entries is worth a step as well, but not those where the last one ended.
             if entry.is_own || entry.at.lsn > self.erased {
-                return Ok(entry.at.lsn <= self.floor || time_of(&entry.value) < keep_since);
+                let lsn = entry.at.lsn;
+                let outlived = outlived_from(snapshot, spec, lsn, time_of(&entry.value), keep_since)?;
+                return Ok(lsn <= self.floor || outlived.is_some());
             }
         }
         Ok(false)
     }
+}
+
+/// Up to which LSN everything is older than a moment, if that holds for an entry. One that was written while the clock
+/// was far ahead seems young for years; it is as old as the next one whose time can be believed, at least.
+fn outlived_from(
+    snapshot: &Snapshot,
+    spec: &PartitionSpec,
+    lsn: Lsn,
+    time: u64,
+    keep_since: u64,
+) -> Result<Option<Lsn>, OpError> {
+    // No container keeps its history longer, so it is not later than this now.
+    let latest = keep_since.saturating_add(RETENTION_MINUTES_MAX as u64 * 60 * TICKS_PER_SECOND);
+    if !is_ahead(time, latest) {
+        return Ok((time < keep_since).then_some(lsn));
+    }
+    for entry in scan(snapshot, spec, lsn).take(AHEAD_LOOKED_AT) {
+        let entry = entry?;
+        let time = time_of(&entry.value);
+        if !is_ahead(time, latest) {
+            return Ok((time < keep_since).then_some(entry.at.lsn));
+        }
+    }
+    Ok(None)
 }
 
 /// Entries from an LSN on.

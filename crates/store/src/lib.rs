@@ -44,7 +44,7 @@ pub use keys::ItemKey;
 pub use lineage::{Source, join};
 pub use meter::Meter;
 pub use op::{Action, Condition, Effect, Op, OpError, Outcome, Patch, Precondition, Target, Txn, TxnError};
-pub use partition::{Applied, Partition, PartitionSpec, PartitionState};
+pub use partition::{Applied, Partition, PartitionSpec, PartitionState, is_ahead};
 pub use path_counts::PathCounts;
 pub use schema::{ActiveIndex, IndexGeneration, Schema};
 pub use sizes::LogicalSize;

@@ -153,6 +153,10 @@ pub const PARENTS_MAX: usize = 256;
 /// Partitions that one split may make.
 pub const SPLIT_CHILDREN_MAX: u32 = 16;
 
+/// How far the times of a partition may run ahead of the clock, in seconds: that far they go on and wait for the clock, as
+/// they do when it is set right. Beyond it, the clock was wrong once, and they follow it back.
+pub const CLOCK_AHEAD_SECONDS_MAX: u64 = 60;
+
 /// Burst: a partition below this rate banks what it leaves idle and may spend at this rate.
 pub const BURST_RATE_MAX: u32 = 3_000;
 pub const BURST_SECONDS: u32 = 300;

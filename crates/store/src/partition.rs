@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 
 use crate::build::Build;
 use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
-use crate::item::read_u64;
-use crate::limits::{LEAP_LSNS, SIZES_CACHED_MAX, SPLIT_TOUCHED_MAX};
+use crate::item::{TICKS_PER_SECOND, read_u64};
+use crate::limits::{CLOCK_AHEAD_SECONDS_MAX, LEAP_LSNS, SIZES_CACHED_MAX, SPLIT_TOUCHED_MAX};
 use crate::{FeedCursor, HistoryBounds, LogicalSize, Lsn, PathCounts, Prepared, Source, keys};
 
 /// What never changes in the life of a partition.
@@ -39,8 +39,20 @@ pub struct PartitionState {
     pub rids_given: u64,
     pub items: u64,
     pub bytes: u64,
-    /// Time of the last write: times never repeat or go back.
+    /// Time of the last write. Times do not repeat, and they go back only when they were far ahead of the clock.
     pub time: u64,
+}
+
+impl PartitionState {
+    /// The time of the next write.
+    pub(crate) fn next_time(&self, now: u64) -> u64 {
+        if is_ahead(self.time, now) { now } else { now.max(self.time + 1) }
+    }
+}
+
+/// Whether a time is so far ahead of the clock that the clock must have been wrong when it was given.
+pub fn is_ahead(time: u64, now: u64) -> bool {
+    time > now.saturating_add(CLOCK_AHEAD_SECONDS_MAX * TICKS_PER_SECOND)
 }
 
 /// What is to be published of a group that was applied, once it is durable.
@@ -70,11 +82,13 @@ pub struct Partition {
 /// For sequences of the feed, by number: up to this write no item of the partition lives by the container's default.
 pub(crate) type PassedWrites = HashMap<u32, FeedCursor>;
 
-/// What was passed, in every snapshot that holds at least `as_of`.
+/// What was passed, in every snapshot that holds at least `as_of`, and up to a moment: items were passed too whose time
+/// was ahead of the clock.
 #[derive(Default)]
 struct Passed {
     writes: Arc<PassedWrites>,
     as_of: Lsn,
+    until: u64,
 }
 
 /// Logical partitions that were written to, as long as they are not too many.
@@ -163,14 +177,17 @@ impl Partition {
 
     /// Up to which writes no item of a snapshot with this LSN lives by the container's default. Only a search has found
     /// out, so it is not known again after a restart.
-    pub(crate) fn passed_at(&self, lsn: Lsn) -> Arc<PassedWrites> {
+    pub(crate) fn passed_at(&self, lsn: Lsn, now: u64) -> (Arc<PassedWrites>, u64) {
         let passed = self.passed.lock();
         // An item that was rewritten or deleted since lay before that point, and older snapshots still hold it.
-        if lsn >= passed.as_of { passed.writes.clone() } else { Arc::default() }
+        match lsn >= passed.as_of && now < passed.until {
+            true => (passed.writes.clone(), passed.until),
+            false => (Arc::default(), u64::MAX),
+        }
     }
 
-    pub(crate) fn set_passed(&self, writes: PassedWrites, as_of: Lsn) {
-        *self.passed.lock() = Passed { writes: Arc::new(writes), as_of };
+    pub(crate) fn set_passed(&self, writes: PassedWrites, as_of: Lsn, until: u64) {
+        *self.passed.lock() = Passed { writes: Arc::new(writes), as_of, until };
     }
 
     /// How far an index that is being built has come.

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use crate::engine::Keyspace;
 use crate::index::PlaceRange;
 use crate::limits::SIBLINGS_PASSED_AT_ONCE;
-use crate::partition::PassedWrites;
+use crate::partition::{PassedWrites, is_ahead};
 use crate::view::{damaged, parse_place};
 use crate::{DefaultTtl, FeedCursor, ItemKey, Lsn, OpError, Scan, Source, TTL_BY_DEFAULT, View, keys, ttl};
 
@@ -92,14 +92,18 @@ impl View<'_> {
     fn first_by_default_is_over(&self) -> Result<bool, OpError> {
         let DefaultTtl::Seconds(seconds) = self.lifetimes.default_ttl() else { return Ok(false) };
         let (mut is_over, mut looked_at) = (false, 0);
-        let passed = self.partition.passed_at(self.state()?.lsn);
+        let (passed, _) = self.partition.passed_at(self.state()?.lsn, self.lifetimes.now());
         for source in self.partition.spec.sequences() {
             self.feed_entries_of(&source, begin_in(&passed, &source), |fed| {
                 let header = self.fed_item(&fed.key)?.header;
-                if ttl::ends_at(header.time, seconds) > self.lifetimes.now() {
+                let is_ahead = is_ahead(header.time, self.lifetimes.now());
+                if !is_ahead && ttl::ends_at(header.time, seconds) > self.lifetimes.now() {
                     return Ok(Scan::Stop);
                 }
                 looked_at += 1;
+                if is_ahead && looked_at < LOOKED_AT_FIRST {
+                    return Ok(Scan::Continue);
+                }
                 // Who had to pass so many of others' entries does not look for his own behind them.
                 is_over = !fed.is_own || header.ttl == TTL_BY_DEFAULT || looked_at == LOOKED_AT_FIRST;
                 Ok(if is_over { Scan::Stop } else { Scan::Continue })
@@ -111,7 +115,8 @@ impl View<'_> {
         Ok(is_over)
     }
 
-    /// In each sequence times grow with LSNs, so the first item that is too young ends its search.
+    /// In each sequence times grow with LSNs, so the first item that is too young ends its search. Items that were written
+    /// while the clock was ahead say nothing about those behind them, and are passed until the clock has come there.
     fn ended_by_default(
         &self,
         found: &mut Overdue,
@@ -120,7 +125,7 @@ impl View<'_> {
     ) -> Result<(), OpError> {
         let DefaultTtl::Seconds(seconds) = self.lifetimes.default_ttl() else { return Ok(()) };
         let as_of = self.state()?.lsn;
-        let begin = self.partition.passed_at(as_of);
+        let (begin, mut until) = self.partition.passed_at(as_of, self.lifetimes.now());
         let (mut passed, mut looked_at) = (PassedWrites::clone(&begin), 0);
         for source in self.partition.spec.sequences() {
             let mut found_here = false;
@@ -131,10 +136,13 @@ impl View<'_> {
                 }
                 looked_at += if fed.is_own { 1 } else { SIBLINGS_PASSED_AT_ONCE };
                 let header = self.fed_item(&fed.key)?.header;
-                if ttl::ends_at(header.time, seconds) > self.lifetimes.now() {
+                let is_ahead = is_ahead(header.time, self.lifetimes.now());
+                if is_ahead {
+                    until = until.min(header.time);
+                } else if ttl::ends_at(header.time, seconds) > self.lifetimes.now() {
                     return Ok(Scan::Stop);
                 }
-                if fed.is_own && header.ttl == TTL_BY_DEFAULT {
+                if !is_ahead && fed.is_own && header.ttl == TTL_BY_DEFAULT {
                     found_here = true;
                     found.items.push(fed.key);
                 } else if !found_here {
@@ -147,7 +155,7 @@ impl View<'_> {
             }
         }
         // A search that found nothing and did not come to the end goes on from here, so it comes there at last.
-        self.partition.set_passed(passed, as_of);
+        self.partition.set_passed(passed, as_of, until);
         Ok(())
     }
 }

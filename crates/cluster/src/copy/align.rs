@@ -205,7 +205,7 @@ impl Pair {
                 let origin = self.origin(&copy);
                 if origin != source {
                     other = Some(origin);
-                } else if copy.doc.bytes() == doc.bytes() && copy.header.time >= time {
+                } else if copy.doc.bytes() == doc.bytes() && copy.header.time >= time.min(now()) {
                     // An older copy is written again though it is the same: its time to live began too early.
                     taken.insert(slot, source);
                     continue;

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_query::{Parameters, compile};
 use orrery_store::engine::Keyspace;
-use orrery_store::{Action, FeedCursor, Lsn, Op, OpError, Precondition, Target, keys};
+use orrery_store::{Action, FeedCursor, Lsn, Op, OpError, Precondition, Target, Txn, keys};
 use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 
@@ -279,6 +279,28 @@ async fn an_expired_item_is_not_read_and_not_in_the_change_feed() {
         );
     }
     world.create("a", short, json!({"id": short, "pk": "a"})).await.expect("the old one is not there");
+    world.verify();
+}
+
+/// What one write leaves that came while the clock was twelve years ahead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_ahead_of_the_clock_stops_neither_times_nor_expiry() {
+    let world = World::new(json!({"defaultTtl": 1}), 400).await;
+    let range = world.container.ranges[0].clone();
+    let body = json!({"id": "ahead", "pk": "a"});
+    let scope = orrery_doc::epk(&world.container.definition.key, &key("a"));
+    let ahead = crate::db::now() + 12 * 365 * 86_400 * orrery_store::TICKS_PER_SECOND;
+    let txn = Txn { scope, ops: vec![op("ahead", Action::Create(doc(&body)))], now: ahead };
+    range.write(&world.db.inner.committer, txn).await.expect("a new item");
+    let before = crate::db::now();
+    let reply = world.create("a", "now", json!({"id": "now", "pk": "a"})).await.expect("a new item");
+    let time = reply.outcomes[0].item.header.time;
+    assert!((before..=crate::db::now()).contains(&time), "{time} is not the time of the clock");
+    tokio::time::sleep(A_LIFE).await;
+    assert!(!world.is_there("a", "now").await);
+    let _alone = world.db.inner.purging.lock().await;
+    world.db.purge_expired().await.expect("nobody stops");
+    assert_eq!(world.container.usage().items, 1, "the item that is ahead lives on");
     world.verify();
 }
 

@@ -25,7 +25,7 @@ impl Group<'_> {
             let outcome = self.remove(key.clone(), version, Removal::Expiry, &mut draft, &mut meter)?;
             outcomes.push(Outcome { meter, ..outcome });
             let lsn = Lsn(self.state.lsn.0 + 1);
-            let time = now.max(self.state.time + 1);
+            let time = self.state.next_time(now);
             self.apply(&key.epk, draft, lsn, time);
         }
         Ok(outcomes)

@@ -126,6 +126,27 @@ fn every_write_of_a_group_leaves_an_entry() {
     assert!(world.read(&elsewhere, FeedCursor::after(Lsn(0))).is_empty());
 }
 
+/// One write while the clock was years ahead does not keep all that follows.
+#[test]
+fn what_was_written_ahead_of_the_clock_is_erased_with_what_follows_it() {
+    const AHEAD: u64 = 12 * 365 * 86_400;
+    let world = World::new();
+    for (n, now) in [(1, 1_000), (2, AHEAD), (3, AHEAD + 1), (4, 1_010), (5, 1_020)] {
+        let id = n.to_string();
+        world.write(now, vec![vec![op(&id, Action::Create(doc(&id, n)))]]);
+    }
+    world.erase(Some(1_005), 100);
+    assert_eq!(world.floor(), Some(1), "what follows is kept still");
+    world.erase(Some(1_015), 100);
+    assert_eq!(world.floor(), Some(4));
+    let bounds = world.partition.history().expect("some of it is left");
+    let is_due = |since: u64| {
+        bounds.is_outlived(&world.engine.snapshot(), &world.partition.spec, since * TICKS_PER_SECOND)
+    };
+    assert!(!is_due(1_015).expect("entries decode"));
+    assert!(is_due(1_025).expect("entries decode"));
+}
+
 #[test]
 fn an_item_that_is_written_over_after_its_time_went_by_expiry() {
     use ChangeKind::{Created, Expired};

@@ -174,6 +174,101 @@ fn an_expired_item_is_gone_for_everybody_at_once() {
     world.check();
 }
 
+/// A clock that is twelve years ahead, in seconds.
+const AHEAD: u64 = 12 * 365 * 86_400;
+
+/// One write while the clock was ahead; then time goes on, also after a restart, and back again.
+#[test]
+fn a_clock_that_was_ahead_once_stops_neither_times_nor_expiry() {
+    let mut world = World::new(DefaultTtl::Seconds(10), &[]);
+    let mut headers = Vec::new();
+    for (id, now) in [
+        ("before", at(0)),
+        ("ahead-1", at(AHEAD)),
+        ("ahead-2", at(AHEAD + 1)),
+        ("behind", at(1)),
+        ("behind-2", at(2)),
+    ] {
+        if id == "behind-2" {
+            world.partition = ground::open(&world.engine);
+        }
+        let body = format!(r#"{{"id":"{id}","pk":"a"}}"#);
+        let header = world.run(now, vec![create(id, &body)]).unwrap()[0].item.header;
+        assert_eq!(header.time, now, "{id} has the time of the clock");
+        headers.push(header);
+    }
+    let own =
+        world.run(at(3), vec![create("own", r#"{"id":"own","pk":"a","ttl":4}"#)]).unwrap()[0].item.header;
+    headers.push(own);
+    let lsns: Vec<u64> = headers.iter().map(|header| header.lsn.0).collect();
+    assert_eq!(lsns, [1, 2, 3, 4, 5, 6]);
+    let etags: std::collections::HashSet<u64> = headers.iter().map(|header| header.etag.0).collect();
+    assert_eq!(etags.len(), headers.len());
+    assert_eq!(world.ids(late(3)).len(), 6);
+    // Neither what was written before nor what was written since waits for those that are ahead.
+    assert_eq!(world.purge(late(6), 100), 0);
+    assert!(world.view(late(7), |view| view.may_hold_expired()).expect(READABLE));
+    assert_eq!(world.purge(late(7), 100), 1, "own");
+    assert_eq!(world.purge(late(10), 100), 1, "before");
+    assert_eq!(world.purge(late(11), 100), 1, "behind");
+    assert_eq!(world.purge(late(20), 100), 1, "behind-2");
+    assert_eq!(world.ids(late(20)), ["ahead-1", "ahead-2"], "they live as long as their times say");
+    assert_eq!(world.purge(late(AHEAD), 100), 0);
+    assert_eq!(world.purge(late(AHEAD + 11), 100), 2, "the clock has come there");
+    world.check();
+}
+
+/// As many as one search looks at, and more: each search goes on behind the last.
+#[test]
+fn many_writes_ahead_of_the_clock_are_passed() {
+    let world = World::new(DefaultTtl::Seconds(10), &[]);
+    let write = |id: &str, now: u64| {
+        let body = format!(r#"{{"id":"{id}","pk":"a"}}"#);
+        world.run(now, vec![create(id, &body)]).unwrap();
+    };
+    (0..100).for_each(|n| write(&format!("ahead-{n}"), at(AHEAD + n)));
+    write("behind", at(1));
+    let search = || {
+        let overdue = world.view(late(20), |view| view.overdue(10, 30).expect(READABLE));
+        world.purge_items(late(20), &overdue.items)
+    };
+    assert_eq!((0..5).map(|_| search()).sum::<usize>(), 1);
+}
+
+/// A clock that is set right by a few seconds is waited for; times stay in their order then.
+#[test]
+fn a_clock_that_is_set_back_a_little_is_waited_for() {
+    let world = World::new(DefaultTtl::Off, &[]);
+    let write = |id: &str, now: u64| {
+        let body = format!(r#"{{"id":"{id}","pk":"a"}}"#);
+        world.run(now, vec![create(id, &body)]).unwrap()[0].item.header.time
+    };
+    let times =
+        [("1", at(100)), ("2", at(90)), ("3", at(45)), ("4", at(101))].map(|(id, now)| write(id, now));
+    assert_eq!(times, [at(100), at(100) + 1, at(100) + 2, at(101)]);
+    assert_eq!(write("5", at(30)), at(30), "more than a minute is no correction");
+}
+
+/// Who asks for changes since a moment gets all that were written since, whatever the clock showed in between.
+#[test]
+fn changes_since_a_moment_miss_nothing_after_a_clock_that_was_ahead() {
+    let world = World::new(DefaultTtl::Off, &[]);
+    let write = |id: String, now: u64| {
+        let body = format!(r#"{{"id":"{id}","pk":"a"}}"#);
+        world.run(now, vec![create(&id, &body)]).unwrap();
+    };
+    (0..20).for_each(|n| write(format!("a{n}"), at(n)));
+    (0..7).for_each(|n| write(format!("b{n}"), at(AHEAD + n)));
+    (20..60).for_each(|n| write(format!("c{n}"), at(n)));
+    for since in 20..60 {
+        let lsn = world.view(at(100), |view| view.lsn_before(at(since))).expect(READABLE);
+        // The first change of that second has this LSN.
+        let first = 27 + since - 20 + 1;
+        assert!(lsn.0 < first, "changes since {since} begin behind {}", lsn.0);
+        assert!(lsn.0 >= 20, "changes since {since} begin behind {}", lsn.0);
+    }
+}
+
 #[test]
 fn a_write_over_an_expired_item_makes_a_new_one() {
     let world = World::new(DefaultTtl::Seconds(10), &[]);

@@ -290,7 +290,7 @@ async fn a_write_ahead_of_the_clock_stops_neither_times_nor_expiry() {
     let body = json!({"id": "ahead", "pk": "a"});
     let scope = orrery_doc::epk(&world.container.definition.key, &key("a"));
     let ahead = crate::db::now() + 12 * 365 * 86_400 * orrery_store::TICKS_PER_SECOND;
-    let txn = Txn { scope, ops: vec![op("ahead", Action::Create(doc(&body)))], now: ahead };
+    let txn = Txn { scope, key: None, ops: vec![op("ahead", Action::Create(doc(&body)))], now: ahead };
     range.write(&world.db.inner.committer, txn).await.expect("a new item");
     let before = crate::db::now();
     let reply = world.create("a", "now", json!({"id": "now", "pk": "a"})).await.expect("a new item");

@@ -10,7 +10,7 @@
 //!
 //! - *To start* is to get a thread and to hold memory. A container may start as many as are still free, so one that starts
 //!   all it can leaves half of them, the next one half of the rest: there is always room for one that has none.
-//! - *A turn* is the leave to compute. Whoever has had its slice and sees others wait gets in line again
+//! - *A turn* is the leave to compute. Work that has had its slice while others wait gets in line again
 //!   ([`Turn::rest`]). Turns go round between containers, and in a container to those first that have used little
 //!   so far, so that a short query among long ones is not as slow as they are.
 //!

@@ -144,7 +144,7 @@ impl Purse {
         self.waited.fetch_add(1, Ordering::Relaxed);
         // What was given back in between was given back unseen.
         self.serve_queue();
-        // Whoever stops waiting may have been the one that those behind it had to wait for.
+        // A waiter that leaves may have been the one that those behind it had to wait for.
         let leaving = Leaving(self);
         let heard = tokio::time::timeout(patience, hears).await;
         match heard {
@@ -200,7 +200,7 @@ impl Purse {
     }
 }
 
-/// Somebody stops waiting, or is no longer polled.
+/// A waiter that leaves, because its time is over or nobody polls it any more.
 struct Leaving<'a>(&'a Arc<Purse>);
 
 impl Drop for Leaving<'_> {

@@ -9,8 +9,8 @@ use orrery_store::limits::PartitionLimits;
 use orrery_store::{Action, Op, Precondition, Target};
 
 use crate::{
-    AccessChoice, Account, Consistency, Container, ContainerDefinition, Db, DbOptions, Durability, Method,
-    PageOptions, QueryPage, Scope, Storage, Throughput, WriteOptions,
+    AccessChoice, Account, Consistency, Consumer, Container, ContainerDefinition, Db, DbOptions, Durability,
+    ErrorKind, Method, PageOptions, QueryPage, Scope, Storage, Throughput, WriteOptions,
 };
 
 const ACCESSES: [AccessChoice; 3] = [AccessChoice::ScanOnly, AccessChoice::Auto, AccessChoice::IndexAlways];
@@ -400,4 +400,58 @@ async fn short_tokens_name_the_last_row_of_an_order_by_long_strings() {
         let all: std::collections::BTreeSet<String> = found.into_iter().collect();
         assert_eq!(all.len(), 40);
     }
+}
+
+/// Rows that take megabytes to be told apart.
+const WIDE: &str =
+    "SELECT DISTINCT a, b, c.list FROM c JOIN a IN c.list JOIN b IN c.list OFFSET 9999 LIMIT 1";
+
+async fn with_lists() -> World {
+    let world = World::new(r#"{"indexingMode":"consistent"}"#, 400).await;
+    let list: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+    world.put("p0", "one", &format!(r#","list":[{}]"#, list.join(",")), true).await;
+    world
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_that_finds_no_memory_waits_for_it_and_starts_over() {
+    let world = with_lists().await;
+    let memory = world.db.memory().clone();
+    let all = memory.try_take(Consumer::Queries, memory.shares().queries).expect("nobody uses any");
+    let (db, container) = (world.db.clone(), world.container.clone());
+    let asks = tokio::spawn(async move {
+        let world = World { db, container };
+        world.page(&Scope::Key(key("p0")), WIDE, AccessChoice::Auto, 100, None, false).await.rows.len()
+    });
+    while memory.usage()[Consumer::Queries as usize].waiting == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // One that holds next to nothing is not concerned.
+    let small = "SELECT VALUE COUNT(1) FROM c";
+    let page = world.page(&Scope::Key(key("p0")), small, AccessChoice::Auto, 100, None, false).await;
+    assert_eq!(page.rows.len(), 1);
+    assert!(!asks.is_finished());
+    drop(all);
+    assert_eq!(asks.await.expect("it is answered"), 1);
+    assert_eq!(memory.usage()[Consumer::Queries as usize].used_bytes, 0, "everything was given back");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_query_that_gets_no_memory_in_time_is_told_to_come_again() {
+    let world = with_lists().await;
+    let memory = world.db.memory();
+    let _all = memory.try_take(Consumer::Queries, memory.shares().queries).expect("nobody uses any");
+    let program = compile(WIDE, &Parameters::default()).expect("a query");
+    let page = PageOptions {
+        items_max: 100,
+        bytes_max: 4 << 20,
+        time_max: Duration::from_secs(5),
+        continuation: None,
+        consistency: Consistency::Session,
+        session: None,
+        access: AccessChoice::Auto,
+    };
+    let scope = Scope::Key(key("p0"));
+    let refused = world.db.query(&world.container, &scope, &program, &page).await.expect_err("no memory");
+    assert!(matches!(refused.kind, ErrorKind::Overloaded), "{refused:?}");
 }

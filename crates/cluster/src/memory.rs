@@ -117,6 +117,21 @@ impl Memory {
         taken.then(|| Hold { purse: Arc::clone(purse), bytes })
     }
 
+    /// A hold of nothing, to be joined with others.
+    pub fn nothing(&self, consumer: Consumer) -> Hold {
+        Hold { purse: Arc::clone(self.purse(consumer)), bytes: 0 }
+    }
+
+    /// What nobody has taken of a share.
+    pub fn free(&self, consumer: Consumer) -> u64 {
+        self.purse(consumer).free()
+    }
+
+    /// Whether requests wait for memory of a share.
+    pub fn is_wanted(&self, consumer: Consumer) -> bool {
+        self.purse(consumer).is_wanted()
+    }
+
     pub fn usage(&self) -> [MemoryUse; 6] {
         Consumer::ALL.map(|consumer| self.purse(consumer).usage(consumer))
     }
@@ -151,6 +166,12 @@ impl Hold {
         let less = self.bytes.saturating_sub(bytes);
         self.bytes -= less;
         self.purse.give_back(less);
+    }
+
+    /// Takes over what another hold of the same share has.
+    pub fn join(&mut self, mut other: Hold) {
+        debug_assert!(Arc::ptr_eq(&self.purse, &other.purse), "both are of one share");
+        self.bytes += std::mem::take(&mut other.bytes);
     }
 
     /// Hands a part over to a hold of its own.

@@ -57,7 +57,8 @@ where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
-    body::read(body, bytes_max, time_max).await.map_err(Denial::from)
+    let limits = body::Limits { bytes: bytes_max, time: time_max };
+    body::read(body, limits, None).await.map_err(Denial::from)
 }
 
 /// Reads a body that nobody wants; false if it was given up, and the connection with it.

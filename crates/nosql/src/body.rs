@@ -1,19 +1,34 @@
 //! Reading request bodies: the size limit holds before anything is buffered, and time is limited too.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::Body;
+use hyper::body::{Body, Frame};
+use orrery_cluster::limits::{BODY_LARGE_BYTES, BODY_UNCOUNTED_BYTES};
 
 use crate::errors::{Own, Refusal};
+use crate::room::{BodyHold, Carrier, Room};
 
 /// A body over the limit is read to its end and thrown away up to this size, because many clients only
 /// look at the answer after they have sent everything. Beyond it the connection is closed on them.
 const DISCARD_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Reads the whole body, or refuses it.
-pub(crate) async fn read<B>(body: B, bytes_max: usize, time_max: Duration) -> Result<Bytes, Refusal>
+/// How often a body that comes slowly is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long the body of a request that is refused for want of memory is read, so that its client looks at the answer.
+const REFUSED_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// What a body may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub bytes: usize,
+    pub time: Duration,
+}
+
+/// Reads the whole body, or refuses it. What it holds is taken from a room beforehand, unless it is small.
+pub(crate) async fn read<B>(body: B, limits: Limits, room: Option<(&Room, Carrier)>) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -21,9 +36,71 @@ where
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    match tokio::time::timeout(time_max, collect(body, bytes_max)).await {
+    let mut body = std::pin::pin!(body);
+    let counted = Counted { room, hold: None };
+    match tokio::time::timeout(limits.time, collect(body.as_mut(), limits.bytes, counted)).await {
+        Ok(Err(Refusal::Db(error))) => {
+            discard(body, REFUSED_TIME_MAX).await;
+            Err(Refusal::Db(error))
+        }
         Ok(result) => result,
         Err(_) => Err(Own::BodyTimeout.into()),
+    }
+}
+
+/// The memory of a body that is being read.
+struct Counted<'a> {
+    room: Option<(&'a Room, Carrier)>,
+    hold: Option<BodyHold>,
+}
+
+impl Counted<'_> {
+    /// Takes memory for so many bytes in place of what was taken.
+    async fn take(&mut self, bytes: u64) -> Result<(), Refusal> {
+        if let Some((room, carrier)) = self.room {
+            self.hold = room.body(bytes, carrier).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes what a body of unknown length needs that has come so far: a little, and then all that it may have.
+    async fn grow(&mut self, total: u64, bytes_max: u64) -> Result<(), Refusal> {
+        let has = self.hold.as_ref().map_or(0, BodyHold::bytes);
+        match total {
+            total if total <= has.max(BODY_UNCOUNTED_BYTES) => Ok(()),
+            total if total <= BODY_LARGE_BYTES => self.take(BODY_LARGE_BYTES).await,
+            _ => self.take(bytes_max).await,
+        }
+    }
+
+    /// The next piece, unless the body is given up because others wait for its memory.
+    async fn next<B>(&self, body: &mut Pin<&mut B>) -> Option<Result<Frame<Bytes>, Refusal>>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: std::fmt::Display,
+    {
+        let told = |frame: Result<Frame<Bytes>, B::Error>| {
+            frame.map_err(|error| Refusal::from(Own::BodyBroken(error.to_string())))
+        };
+        let (Some((room, _)), Some(hold)) = (self.room, &self.hold) else {
+            return body.frame().await.map(told);
+        };
+        loop {
+            let frame = tokio::time::timeout(LOOK_EVERY, body.frame()).await;
+            if !matches!(frame, Ok(None)) && room.is_overdue(hold) {
+                return Some(Err(Own::BodyTimeout.into()));
+            }
+            if let Ok(frame) = frame {
+                return frame.map(told);
+            }
+        }
+    }
+
+    fn keep(self, body: Bytes) -> Bytes {
+        match self.hold {
+            Some(hold) => hold.keep(body),
+            None => body,
+        }
     }
 }
 
@@ -55,7 +132,11 @@ where
     tokio::time::timeout(time_max, to_its_end).await.unwrap_or(false)
 }
 
-async fn collect<B>(body: B, bytes_max: usize) -> Result<Bytes, Refusal>
+async fn collect<B>(
+    mut body: Pin<&mut B>,
+    bytes_max: usize,
+    mut counted: Counted<'_>,
+) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -64,13 +145,15 @@ where
     if declared > DISCARD_BYTES_MAX {
         return Err(Own::TooLarge.into());
     }
-    let mut body = std::pin::pin!(body);
+    if declared <= bytes_max as u64 {
+        counted.take(declared).await?;
+    }
+    let is_declared = body.size_hint().exact().is_some();
     let mut first: Option<Bytes> = None;
     let mut joined = BytesMut::new();
     let mut total = 0u64;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Own::BodyBroken(error.to_string()))?;
-        let Ok(data) = frame.into_data() else { continue };
+    while let Some(frame) = counted.next(&mut body).await {
+        let Ok(data) = frame?.into_data() else { continue };
         total += data.len() as u64;
         if total.max(declared) > bytes_max as u64 {
             first = None;
@@ -79,6 +162,9 @@ where
                 return Err(Own::TooLarge.into());
             }
             continue;
+        }
+        if !is_declared {
+            counted.grow(total, bytes_max as u64).await?;
         }
         // Nearly all bodies come in one piece, which is then passed on without copying.
         match (&first, joined.is_empty()) {
@@ -95,20 +181,17 @@ where
     if total > bytes_max as u64 {
         return Err(Own::TooLarge.into());
     }
-    Ok(first.unwrap_or_else(|| joined.freeze()))
+    Ok(counted.keep(first.unwrap_or_else(|| joined.freeze())))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
     use std::convert::Infallible;
-    use std::pin::Pin;
     use std::task::{Context, Poll};
 
-    use http_body_util::Full;
-    use hyper::body::Frame;
-
     use super::*;
+    use http_body_util::Full;
 
     /// A body of pieces, whose length is not known beforehand; without an end it never comes.
     struct Pieces {
@@ -136,32 +219,34 @@ mod tests {
         Pieces { sizes: sizes.iter().copied().collect(), ends: true }
     }
 
-    const SECOND: Duration = Duration::from_secs(1);
+    fn limits(bytes: usize) -> Limits {
+        Limits { bytes, time: Duration::from_secs(1) }
+    }
 
     #[tokio::test]
     async fn bodies_up_to_the_limit_are_read_whole() {
         for sizes in [vec![], vec![10], vec![5, 5], vec![0, 3, 0, 7], vec![1; 10]] {
             let total: usize = sizes.iter().sum();
-            let read = read(pieces(&sizes), 10, SECOND).await.expect("it is within the limit");
+            let read = read(pieces(&sizes), limits(10), None).await.expect("it is within the limit");
             assert_eq!(read.len(), total, "{sizes:?}");
         }
-        assert_eq!(read(Full::new(Bytes::from("abc")), 3, SECOND).await.expect("it fits"), "abc");
+        assert_eq!(read(Full::new(Bytes::from("abc")), limits(3), None).await.expect("it fits"), "abc");
     }
 
     #[tokio::test]
     async fn bodies_over_the_limit_are_refused_however_they_come() {
         for sizes in [vec![11], vec![5, 6], vec![10, 1, 10_000_000, 30_000_000]] {
-            let refused = read(pieces(&sizes), 10, SECOND).await;
+            let refused = read(pieces(&sizes), limits(10), None).await;
             assert!(matches!(refused, Err(Refusal::Own(Own::TooLarge))), "{sizes:?}");
         }
-        let declared = read(Full::new(Bytes::from(vec![0; 11])), 10, SECOND).await;
+        let declared = read(Full::new(Bytes::from(vec![0; 11])), limits(10), None).await;
         assert!(matches!(declared, Err(Refusal::Own(Own::TooLarge))));
     }
 
     #[tokio::test]
     async fn a_body_that_does_not_come_is_given_up() {
         let never = Pieces { sizes: VecDeque::from([3]), ends: false };
-        let refused = read(never, 10, Duration::from_millis(20)).await;
+        let refused = read(never, Limits { time: Duration::from_millis(20), ..limits(10) }, None).await;
         assert!(matches!(refused, Err(Refusal::Own(Own::BodyTimeout))));
     }
 }

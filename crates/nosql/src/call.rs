@@ -28,6 +28,8 @@ pub(crate) struct Call<'a> {
     pub told: &'a Told,
     /// The host that clients are told to dial, when it is not the one they dialled.
     pub advertised_host: Option<&'a str>,
+    /// How large a page may be.
+    pub page_bytes: usize,
 }
 
 /// What identifies a request in answers, errors and logs; known before anything is checked.

@@ -18,12 +18,14 @@ use crate::activity::ActivityId;
 use crate::address::ContainerAddress;
 use crate::audit::Entry;
 use crate::auth::{self, Entra, Identity, Keys};
+use crate::body::Limits as BodyLimits;
 use crate::call::{Call, Trace};
 use crate::children::{self, Branch};
 use crate::errors::{Own, Refusal};
 use crate::headers::RequestHeaders;
 use crate::items::told::Told;
 use crate::respond::{Reply, Responder};
+use crate::room::{Carrier, Held, Page, Room};
 use crate::router::{self, Endpoint, Route, Signed};
 use crate::{account, address, body, conflicts, containers, databases, items, offers, ranges, scripts};
 
@@ -38,6 +40,7 @@ struct Inner {
     options: Options,
     responder: Responder,
     told: Told,
+    room: Room,
 }
 
 /// What an operator may set.
@@ -71,6 +74,8 @@ struct Aside {
     audit: Option<Entry>,
     /// Something of the body was not read: the next request on this connection would begin in its middle.
     body_left: bool,
+    /// The answer, as its sender sees it.
+    held: Held,
 }
 
 /// How the client reached the server.
@@ -101,6 +106,7 @@ impl Gateway {
         let keys = ArcSwap::from_pointee(keys);
         let entra = ArcSwapOption::new(options.entra.clone());
         Gateway(Arc::new(Inner {
+            room: Room::new(db.memory().clone()),
             db,
             keys,
             entra,
@@ -147,10 +153,14 @@ impl Gateway {
         let malformed = headers.read(request.headers()).err();
         let trace = trace(request.method(), request.uri(), &headers, peer, started);
         let mut aside = Aside::default();
-        let result = match malformed {
+        let mut result = match malformed {
             Some(refusal) => Err(refusal),
             None => self.read_item(&route, &headers, &trace, &mut aside),
         };
+        if let Ok(reply) = &mut result {
+            // A large one that would have to wait for memory does so before it is read again.
+            aside.held = self.0.room.try_hold(&mut reply.body, Carrier::of(request.version()))?;
+        }
         Some(self.finish(&trace, peer, &aside, result))
     }
 
@@ -195,6 +205,9 @@ impl Gateway {
             );
         }
         let mut response = self.0.responder.respond(trace, result);
+        if let Some(unsent) = aside.held.0.clone() {
+            response.extensions_mut().insert(unsent);
+        }
         if aside.body_left {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
@@ -231,17 +244,39 @@ impl Gateway {
             Ok(admitted) => admitted,
             Err(refusal) => return self.refuse(parts, refusal, body, aside).await,
         };
+        let carrier = Carrier::of(parts.version);
         let has_body = matches!(parts.method, Method::POST | Method::PUT | Method::PATCH);
         let body = match has_body {
             true => {
-                let read = body::read(body, inner.options.body_bytes_max, inner.options.body_time_max).await;
+                let limits =
+                    BodyLimits { bytes: inner.options.body_bytes_max, time: inner.options.body_time_max };
+                let read = body::read(body, limits, Some((&inner.room, carrier))).await;
                 read.inspect_err(|_| aside.body_left = true)?
             }
             false => Bytes::new(),
         };
+        let extent = Extent::of(&endpoint, trace.method, headers);
+        let Page { bytes: page_bytes, hold } = match extent {
+            Extent::Small => Page { bytes: limits::PAGE_BYTES_MAX, hold: None },
+            Extent::Item => Page { bytes: limits::PAGE_BYTES_MAX, hold: inner.room.item().await? },
+            Extent::Written => {
+                inner.room.written().await?;
+                Page { bytes: limits::PAGE_BYTES_MAX, hold: None }
+            }
+            Extent::Page => inner.room.page(carrier).await?,
+        };
         let (in_lane, catalog) = (self.in_lane(headers), inner.db.catalog());
-        let call = self.call(in_lane.as_ref(), &catalog, headers, trace, &grant);
-        dispatch(&call, endpoint, body).await
+        let call = Call { page_bytes, ..self.call(in_lane.as_ref(), &catalog, headers, trace, &grant) };
+        let can_refuse = extent == Extent::Page || *trace.method == Method::GET;
+        // The body is held until its answer has found room.
+        let mut reply = dispatch(&call, endpoint, body.clone()).await?;
+        aside.held = inner.room.hold(&mut reply.body, carrier, hold, can_refuse).await?;
+        Ok(reply)
+    }
+
+    /// Whether requests wait for the memory of answers that are not sent yet.
+    pub fn wants_memory(&self) -> bool {
+        self.0.room.wants_answers()
     }
 
     /// The database for requests of a lane. Most are of none, and share the handle.
@@ -267,6 +302,7 @@ impl Gateway {
             grant,
             told: &inner.told,
             advertised_host: inner.options.advertised_host.as_deref(),
+            page_bytes: limits::PAGE_BYTES_MAX,
         }
     }
 
@@ -331,6 +367,33 @@ impl Gateway {
             account: &inner.db.account().name,
         };
         access::check(&identity, &asked)
+    }
+}
+
+/// How large the answer to a request may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// Not much larger than its body, or small.
+    Small,
+    /// As large as an item; nothing was written.
+    Item,
+    /// As large as an item or a few, whatever the body has; something may have been written.
+    Written,
+    /// As large as a page is allowed to be.
+    Page,
+}
+
+impl Extent {
+    fn of(endpoint: &Endpoint<'_>, method: &Method, headers: &RequestHeaders<'_>) -> Extent {
+        match endpoint {
+            Endpoint::Items { .. } if *method == Method::GET || headers.is_query => Extent::Page,
+            Endpoint::Items { .. } if headers.is_batch => Extent::Written,
+            Endpoint::Item { .. } if *method == Method::GET => Extent::Item,
+            Endpoint::Item { .. } if *method == Method::PATCH => Extent::Written,
+            Endpoint::Items { .. } | Endpoint::Item { .. } => Extent::Small,
+            Endpoint::Script { .. } if *method == Method::POST => Extent::Written,
+            _ => Extent::Small,
+        }
     }
 }
 

@@ -45,6 +45,10 @@ impl Handler for Front {
         self.gateway.handle(request, gateway_peer(peer)).await
     }
 
+    fn wants_memory(&self) -> bool {
+        self.gateway.wants_memory()
+    }
+
     fn timed_out(&self) -> Response<Full<Bytes>> {
         plain(StatusCode::REQUEST_TIMEOUT)
     }

@@ -18,6 +18,20 @@ pub const MAX_HTTP2_STREAMS: u32 = 256;
 /// Flow-control windows: large enough that a 2 MiB item is not sent in 64 KiB steps.
 pub const HTTP2_STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 pub const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+const HTTP2_CONNECTION_WINDOW_BYTES_MIN: u32 = 128 * 1024;
+/// What is in the windows is held before anybody has asked for memory, so that so many connections may fill what there
+/// is for bodies.
+const HTTP2_WINDOWS: u64 = 256;
+
+/// The window of a connection where there are so many bytes for bodies.
+pub fn http2_window_bytes(bodies: u64) -> u32 {
+    let part = u32::try_from(bodies / HTTP2_WINDOWS).unwrap_or(u32::MAX);
+    part.clamp(HTTP2_CONNECTION_WINDOW_BYTES_MIN, HTTP2_CONNECTION_WINDOW_BYTES)
+}
+
+/// An answer that is not read, or not given a window of HTTP/2, at this rate is given up when the time for writing
+/// has passed as well.
+pub const UNSENT_BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
 
 /// An HTTP/2 peer that does not answer a ping within the timeout is gone.
 pub const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);

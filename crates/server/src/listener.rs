@@ -39,6 +39,9 @@ pub trait Handler: Clone + Send + Sync + 'static {
         peer: Peer,
     ) -> impl Future<Output = Response<Full<Bytes>>> + Send;
 
+    /// Whether requests wait for memory that answers hold which are not sent yet.
+    fn wants_memory(&self) -> bool;
+
     /// The answer to a request that took too long.
     fn timed_out(&self) -> Response<Full<Bytes>>;
 }
@@ -86,6 +89,8 @@ pub struct Shared<H> {
     pub metrics: Arc<Metrics>,
     pub timeouts: Timeouts,
     pub max_connections: usize,
+    /// What a connection may have sent in bodies of HTTP/2 before anybody reads them.
+    pub http2_window_bytes: u32,
 }
 
 /// Accepts until `stop` resolves, then lets requests in progress end until `patience` does.
@@ -97,7 +102,7 @@ pub async fn run<H: Handler>(
 ) {
     let slots = Arc::new(Semaphore::new(shared.max_connections));
     let shared = Arc::new(shared);
-    let protocol = Arc::new(http_protocol());
+    let protocol = Arc::new(http_protocol(shared.http2_window_bytes));
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
     loop {
@@ -142,7 +147,7 @@ fn refuse(stream: TcpStream, remote: SocketAddr, metrics: &Metrics) {
     }
 }
 
-fn http_protocol() -> auto::Builder<TokioExecutor> {
+fn http_protocol(window_bytes: u32) -> auto::Builder<TokioExecutor> {
     let mut protocol = auto::Builder::new(TokioExecutor::new());
     // The pulse of the connection watches the headers: hyper's own timer would cost each request
     // an allocation and a turn of the timer wheel.
@@ -152,8 +157,8 @@ fn http_protocol() -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits::MAX_HTTP2_STREAMS)
         .max_header_list_size(limits::MAX_HEADER_BYTES as u32)
-        .initial_stream_window_size(limits::HTTP2_STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(limits::HTTP2_CONNECTION_WINDOW_BYTES)
+        .initial_stream_window_size(limits::HTTP2_STREAM_WINDOW_BYTES.min(window_bytes))
+        .initial_connection_window_size(window_bytes)
         .keep_alive_interval(limits::HTTP2_PING_INTERVAL)
         .keep_alive_timeout(limits::HTTP2_PING_TIMEOUT);
     protocol

@@ -76,6 +76,7 @@ async fn serve(
         metrics,
         timeouts: Timeouts::of(&config),
         max_connections: config.max_connections,
+        http2_window_bytes: limits::http2_window_bytes(db.memory().shares().bodies),
     };
     let stop = async {
         stop.made().await;

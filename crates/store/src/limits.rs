@@ -224,6 +224,22 @@ pub const MEMORY_BASE_BYTES: u64 = 48 * 1024 * 1024;
 pub const MEMORY_KEPT_FOR_NEWCOMERS: u64 = 4;
 /// Requests that may wait for memory of one share.
 pub const MEMORY_WAITING_MAX: usize = 1_024;
+/// Bodies and answers up to these sizes are not counted: a connection has one of each at a time. Streams of HTTP/2 are
+/// many, so that less of theirs is not.
+pub const BODY_UNCOUNTED_BYTES: u64 = 8 * 1024;
+pub const ANSWER_UNCOUNTED_BYTES: usize = 32 * 1024;
+pub const STREAM_UNCOUNTED_BYTES: u64 = 1024;
+/// Bodies beyond this size leave a part of the memory for bodies to those that are smaller.
+pub const BODY_LARGE_BYTES: u64 = 64 * 1024;
+/// How long a body waits, unread, for memory, and how long an answer does before it is made.
+pub const BODY_PATIENCE: Duration = Duration::from_secs(8);
+pub const ANSWER_PATIENCE: Duration = Duration::from_secs(8);
+/// Where others wait for its memory, a body has to come and an answer to be read at these rates, after a moment of grace.
+pub const BODY_BYTES_PER_SECOND_MIN: u64 = 1024 * 1024;
+pub const ANSWER_BYTES_PER_SECOND_MIN: u64 = 1024 * 1024;
+pub const HELD_GRACE: Duration = Duration::from_secs(2);
+/// The largest answer with one item.
+pub const ITEM_ANSWER_BYTES_MAX: u64 = 2 * 1024 * 1024 + 128 * 1024;
 
 /// Budgets of physical and logical partitions that an operator may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

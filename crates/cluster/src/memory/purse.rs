@@ -88,6 +88,14 @@ impl Purse {
         self.waiting_little.load(Ordering::Relaxed) == 0 && self.add(bytes, self.share)
     }
 
+    pub fn free(&self) -> u64 {
+        self.share.saturating_sub(self.used.load(Ordering::Relaxed))
+    }
+
+    pub fn is_wanted(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
     pub fn try_grow(&self, bytes: u64) -> bool {
         let grown = self.add(bytes, self.most(Asks::Much));
         if !grown {

@@ -25,7 +25,7 @@ use crate::respond::Reply;
 pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>, mode: &str) -> Result<Reply, Refusal> {
     let from = start(call.headers)?;
     let scope = scope::of_request(&container.definition, call.headers)?;
-    let options = options::page(call.headers, call.db.account().consistency)?;
+    let options = options::page(call.headers, call.db.account().consistency, call.page_bytes)?;
     let renderer = Renderer::new(container);
     let mode = mode.trim();
     if mode.eq_ignore_ascii_case("incremental feed") {

@@ -16,7 +16,7 @@ pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>) -> Result<
         return changes::read(call, container, mode).await;
     }
     let scope = scope::of_request(&container.definition, call.headers)?;
-    let options = options::page(call.headers, call.db.account().consistency)?;
+    let options = options::page(call.headers, call.db.account().consistency, call.page_bytes)?;
     let page = call.db.read_feed(container, &scope, &options).await?;
     let body = Renderer::new(container).feed(&page.items);
     Ok(Reply::ok(body)

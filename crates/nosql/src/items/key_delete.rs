@@ -29,7 +29,7 @@ pub(crate) async fn delete_key(call: &Call<'_>, address: &ContainerAddress) -> R
         let page = PageOptions {
             items_max: BATCH_OPS_MAX,
             continuation: from.clone(),
-            ..options::page(call.headers, account)?
+            ..options::page(call.headers, account, call.page_bytes)?
         };
         let page = call.db.read_feed(container, &Scope::Key(key.clone()), &page).await?;
         add(&mut total, page.receipt);

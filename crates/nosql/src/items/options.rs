@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use orrery_cluster::limits::{PAGE_BYTES_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
+use orrery_cluster::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
 use orrery_cluster::store::{Etag, Precondition};
 use orrery_cluster::{Consistency, PageOptions, ReadOptions, SessionToken, WriteOptions};
 
@@ -28,11 +28,15 @@ pub(crate) fn write(headers: &RequestHeaders<'_>, account: Consistency) -> Resul
     Ok(WriteOptions { session: session(headers, account)? })
 }
 
-pub(crate) fn page(headers: &RequestHeaders<'_>, account: Consistency) -> Result<PageOptions, Refusal> {
+pub(crate) fn page(
+    headers: &RequestHeaders<'_>,
+    account: Consistency,
+    bytes_max: usize,
+) -> Result<PageOptions, Refusal> {
     let consistency = consistency(headers, account)?;
     Ok(PageOptions {
         items_max: headers.max_item_count.or(PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX),
-        bytes_max: PAGE_BYTES_MAX,
+        bytes_max,
         time_max: PAGE_TIME_MAX,
         continuation: continuation(headers),
         consistency,
@@ -141,7 +145,7 @@ mod tests {
             ..Default::default()
         };
         assert!(read(&headers(None), Consistency::Session).is_err());
-        assert!(page(&headers(None), Consistency::Session).is_err());
+        assert!(page(&headers(None), Consistency::Session, 1).is_err());
         assert!(read(&headers(Some(Consistency::Eventual)), Consistency::Session).is_ok());
         assert!(read(&headers(None), Consistency::Strong).is_ok());
     }
@@ -174,7 +178,7 @@ mod tests {
             ("#QS:00", true),
         ] {
             let headers = RequestHeaders { continuation: Some(token), ..Default::default() };
-            let read = page(&headers, Consistency::Session).expect("well formed").continuation;
+            let read = page(&headers, Consistency::Session, 1).expect("well formed").continuation;
             assert_eq!(read.as_deref(), is_kept.then_some(token));
         }
     }

@@ -46,7 +46,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         program.resume_at(filter.point(container.resource.rid)?)?;
     }
     let compile_time = started.elapsed();
-    let options = options::page(call.headers, call.db.account().consistency)?;
+    let options = options::page(call.headers, call.db.account().consistency, call.page_bytes)?;
     let mut container = container.clone();
     let (scope, found) = loop {
         let narrowed = || narrow(call, &container, &spec, &program);

@@ -127,6 +127,7 @@ impl World {
             grant: &Grant::Everything,
             told: &Told::default(),
             advertised_host,
+            page_bytes: orrery_cluster::limits::PAGE_BYTES_MAX,
         };
         let found = address::container(call.catalog, "db", "items").expect("the container");
         let at = ContainerAddress { by_rid: self.by_rid, ..found };

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::Watcher;
+use orrery_nosql::Unsent;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -110,6 +111,9 @@ async fn serve_http<H: Handler>(
                         answer.unwrap_or_else(|| shared.handler.timed_out())
                     }
                 };
+                if let Some(unsent) = response.extensions().get::<Weak<Unsent>>() {
+                    beat.sending(unsent.clone());
+                }
                 shared.metrics.answered(response.status());
                 drop(beat);
                 Ok::<_, Infallible>(response)
@@ -122,7 +126,7 @@ async fn serve_http<H: Handler>(
         ended = connection => if let Err(error) = ended {
             tracing::debug!(remote = %peer.remote, %error, "the connection ended badly");
         },
-        overdue = pulse.overdue(&shared.timeouts) => {
+        overdue = pulse.overdue(&shared.timeouts, || shared.handler.wants_memory()) => {
             shared.metrics.connection_timed_out();
             tracing::debug!(remote = %peer.remote, ?overdue, "the connection is closed");
         }

@@ -8,18 +8,23 @@
 //! and at each tick the notes are compared with the timeouts. A timeout is thus late by at most one
 //! tick, and a connection that works costs nothing.
 //!
+//! Large answers are watched one by one as well: a peer may read just enough to look alive, and one that speaks HTTP/2 need
+//! not keep the socket from being written to. They hold memory, and when others wait for that they have to be read
+//! at a fair rate.
+//!
 //! Notes are plain atomics because HTTP/2 runs its requests on other tasks. They are independent
 //! hints: a stale one delays a verdict by a tick and never makes a wrong one, so relaxed ordering
 //! is enough.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Version;
+use orrery_nosql::Unsent;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::MissedTickBehavior;
@@ -41,6 +46,8 @@ pub struct Pulse {
     /// Since when no request is in flight.
     idle_since: AtomicU32,
     http2: AtomicBool,
+    /// Large answers that may not be sent yet.
+    unsent: Mutex<Vec<Weak<Unsent>>>,
 }
 
 /// Why a connection must be closed.
@@ -63,6 +70,7 @@ impl Pulse {
             write_since: AtomicU32::new(NOT),
             idle_since: AtomicU32::new(1),
             http2: AtomicBool::new(false),
+            unsent: Mutex::default(),
         }
     }
 
@@ -81,8 +89,15 @@ impl Pulse {
         Beat(Arc::clone(self))
     }
 
-    /// Resolves when the peer is overdue; until then it keeps the clock ticking.
-    pub async fn overdue(&self, timeouts: &Timeouts) -> Overdue {
+    fn sending(&self, answer: Weak<Unsent>) {
+        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        unsent.retain(|answer| answer.strong_count() > 0);
+        unsent.push(answer);
+    }
+
+    /// Resolves when the peer is overdue; until then it keeps the clock ticking. Asks whether others wait for the memory
+    /// that answers hold.
+    pub async fn overdue(&self, timeouts: &Timeouts, is_wanted: impl Fn() -> bool) -> Overdue {
         let schedule = Schedule::of(timeouts);
         let mut clock = tokio::time::interval(schedule.tick);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -92,6 +107,9 @@ impl Pulse {
             self.tick.store(now, Relaxed);
             if let Some(overdue) = self.verdict(now, &schedule) {
                 return overdue;
+            }
+            if self.is_unread(timeouts.write, &is_wanted) {
+                return Overdue::Write;
             }
         }
     }
@@ -115,6 +133,20 @@ impl Pulse {
         older(&self.idle_since, schedule.idle).then_some(Overdue::Idle)
     }
 
+    /// Whether an answer has been on its way for too long.
+    fn is_unread(&self, write: Duration, is_wanted: impl Fn() -> bool) -> bool {
+        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        if unsent.is_empty() {
+            return false;
+        }
+        unsent.retain(|answer| answer.strong_count() > 0);
+        let is_wanted = !unsent.is_empty() && is_wanted();
+        unsent.iter().filter_map(Weak::upgrade).any(|answer| {
+            let most = write + Duration::from_secs(answer.bytes() / limits::UNSENT_BYTES_PER_SECOND_MIN);
+            (is_wanted && answer.is_overdue()) || answer.age() > most
+        })
+    }
+
     fn received(&self) {
         if self.in_flight.load(Relaxed) == 0 && self.head_since.load(Relaxed) == NOT {
             self.head_since.store(self.tick.load(Relaxed), Relaxed);
@@ -128,6 +160,13 @@ impl Pulse {
             Poll::Ready(_) if blocked => self.write_since.store(NOT, Relaxed),
             _ => {}
         }
+    }
+}
+
+impl Beat {
+    /// The answer is large and handed to the connection.
+    pub fn sending(&self, answer: Weak<Unsent>) {
+        self.0.sending(answer);
     }
 }
 

@@ -24,6 +24,9 @@ use parking_lot::Mutex;
 /// The cache is made of at least four parts, and none may be as large as the weight of which a block is refused. What
 /// the system itself caches serves those who have more memory than this.
 const CACHE_BYTES_MAX: u64 = 8 << 30;
+/// What the cache counts is so many of so many parts of what it takes: it does not see its own entries, nor that the
+/// allocator rounds blocks up.
+const COUNTED: (u64, u64) = (8, 9);
 /// Replaced tables whose blocks are remembered. There are more only where a reader holds on to many of them for minutes.
 const REPLACED_MAX: usize = 4096;
 
@@ -41,8 +44,10 @@ struct Replaced {
 }
 
 impl Blocks {
+    /// A cache that takes so many bytes.
     pub fn new(bytes: u64) -> Blocks {
-        let cache = Arc::new(Cache::with_capacity_bytes(bytes.min(CACHE_BYTES_MAX)));
+        let counted = bytes.min(CACHE_BYTES_MAX) / COUNTED.1 * COUNTED.0;
+        let cache = Arc::new(Cache::with_capacity_bytes(counted));
         Blocks { cache, replaced: Mutex::default() }
     }
 

@@ -52,6 +52,7 @@ impl Server {
             grant: &Grant::Everything,
             told: &inner.told,
             advertised_host: None,
+            page_bytes: limits::PAGE_BYTES_MAX,
         };
         dispatch(&call, router::route(path)?.endpoint, Bytes::from(body.to_string())).await
     }

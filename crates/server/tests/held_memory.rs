@@ -1,0 +1,254 @@
+//! Clients that hold memory: uploads that never end and answers that nobody reads. They hold what the budget has for them
+//! and no more, and others are served beside them.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use orrery_testkit::{Client, EMULATOR_KEY, Signer, eventually};
+use support::Server;
+
+mod support;
+
+const MIB: u64 = 1024 * 1024;
+const BUDGET: u64 = 128 * MIB;
+const ITEMS: &str = "/dbs/db/colls/items/docs";
+/// As many as it takes to hold several times the budget.
+const HOLDERS: usize = 200;
+const UPLOAD_BYTES: usize = 2_200_000;
+
+fn world(arguments: &[&str]) -> Server {
+    let server = Server::start(&[&["--memory-bytes", "128MiB", "--no-throttle"], arguments].concat());
+    let mut client = Client::new(server.port());
+    create(&mut client, "/dbs", r#"{"id":"db"}"#);
+    let container = r#"{"id":"items","partitionKey":{"paths":["/key"],"kind":"Hash","version":2},
+        "indexingPolicy":{"includedPaths":[],"excludedPaths":[{"path":"/*"}]}}"#;
+    create(&mut client, "/dbs/db/colls", container);
+    server
+}
+
+fn create(client: &mut Client, path: &str, body: &str) {
+    let reply = client.send("POST", path, &[], body.as_bytes()).expect("an answer");
+    assert_eq!(reply.status, 201, "{}", String::from_utf8_lossy(&reply.body));
+}
+
+fn item(id: &str, bytes: usize) -> String {
+    format!(r#"{{"id":"{id}","key":"k","text":"{}"}}"#, "x".repeat(bytes))
+}
+
+fn put_item(client: &mut Client, id: &str, bytes: usize) -> u16 {
+    let headers = [("x-ms-documentdb-partitionkey", r#"["k"]"#), ("x-ms-documentdb-is-upsert", "true")];
+    client.send("POST", ITEMS, &headers, item(id, bytes).as_bytes()).map_or(0, |reply| reply.status)
+}
+
+/// The head of a signed request for the items, and whatever follows it.
+fn head(port: u16, verb: &str, path: &str, headers: &[(&str, &str)], length: usize) -> Vec<u8> {
+    let signer = Signer::new(EMULATOR_KEY);
+    let authorization = signer.authorization(verb, path);
+    let mut head = format!(
+        "{verb} {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: {authorization}\r\nx-ms-date: {}\r\n\
+         x-ms-version: 2020-07-15\r\ncontent-length: {length}\r\n",
+        signer.date()
+    );
+    headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+    head.push_str("\r\n");
+    head.into_bytes()
+}
+
+/// Anonymous memory, the highest that was seen.
+struct Gauge {
+    highest: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Gauge {
+    fn start(server: &Server) -> Gauge {
+        let (highest, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let status = format!("/proc/{}/status", server.pid());
+        let (seen, stopped) = (Arc::clone(&highest), Arc::clone(&stop));
+        let thread = thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                let text = std::fs::read_to_string(&status).unwrap_or_default();
+                let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+                let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+                seen.fetch_max(kib.unwrap_or(0) * 1024, Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        Gauge { highest, stop, thread: Some(thread) }
+    }
+
+    fn highest(&self) -> u64 {
+        self.highest.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Gauge {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What a healthy client does; every answer must be a good one.
+fn live_beside(server: &Server, time: Duration) {
+    let mut client = Client::new(server.port());
+    let began = Instant::now();
+    let mut rounds = 0;
+    while began.elapsed() < time || rounds < 10 {
+        let id = format!("healthy-{}", rounds % 10);
+        assert!([200, 201].contains(&put_item(&mut client, &id, 1_000)), "a small item is taken");
+        let key = [("x-ms-documentdb-partitionkey", r#"["k"]"#)];
+        let read = client.send("GET", &format!("{ITEMS}/{id}"), &key, b"").expect("an answer");
+        assert_eq!(read.status, 200);
+        let query = [
+            ("x-ms-documentdb-isquery", "true"),
+            ("content-type", "application/query+json"),
+            ("x-ms-documentdb-partitionkey", r#"["k"]"#),
+        ];
+        let text = format!(r#"{{"query":"SELECT VALUE c.id FROM c WHERE c.id = '{id}'"}}"#);
+        let found = client.send("POST", ITEMS, &query, text.as_bytes()).expect("an answer");
+        assert_eq!((found.status, found.json()["Documents"][0].as_str()), (200, Some(id.as_str())));
+        rounds += 1;
+    }
+}
+
+/// Sends what the sockets take, again and again, but never the last byte of any.
+struct Uploads(Vec<(TcpStream, Vec<u8>, usize)>);
+
+impl Uploads {
+    fn start(server: &Server, count: usize) -> Uploads {
+        let port = server.port();
+        let headers = [("x-ms-documentdb-partitionkey", r#"["k"]"#)];
+        let mut message = head(port, "POST", ITEMS, &headers, UPLOAD_BYTES);
+        message.resize(message.len() + UPLOAD_BYTES - 1, b' ');
+        let open = |_| {
+            let stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+            stream.set_nonblocking(true).expect("sockets need not block");
+            (stream, message.clone(), 0)
+        };
+        Uploads((0..count).map(open).collect())
+    }
+
+    fn push(&mut self) {
+        for (stream, message, sent) in &mut self.0 {
+            while *sent < message.len() {
+                match stream.write(&message[*sent..]) {
+                    Ok(count) => *sent += count,
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    /// The statuses of answers so far, of those who got one.
+    fn statuses(&mut self) -> Vec<u16> {
+        let status = |stream: &mut TcpStream| {
+            let mut start = [0; 12];
+            match stream.peek(&mut start) {
+                Ok(12) => std::str::from_utf8(&start[9..]).ok()?.parse().ok(),
+                _ => None,
+            }
+        };
+        self.0.iter_mut().filter_map(|(stream, ..)| status(stream)).collect()
+    }
+}
+
+#[test]
+fn uploads_that_do_not_end_leave_room_for_others() {
+    let server = world(&[]);
+    let gauge = Gauge::start(&server);
+    let mut uploads = Uploads::start(&server, HOLDERS);
+    let began = Instant::now();
+    thread::scope(|scope| {
+        let healthy = scope.spawn(|| live_beside(&server, Duration::from_secs(8)));
+        while !healthy.is_finished() {
+            uploads.push();
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    assert!(gauge.highest() < BUDGET * 11 / 10, "{} MiB were used", gauge.highest() / MIB);
+    // They gave up or were given up long before a body may take, so that others had their turn.
+    eventually("uploads are refused, or given up where others want their place", || {
+        uploads.push();
+        let statuses = uploads.statuses();
+        let all_known = statuses.iter().all(|status| [408, 429].contains(status));
+        assert!(all_known, "{statuses:?}");
+        statuses.contains(&408) && statuses.contains(&429)
+    });
+    println!("answers after {:?}", began.elapsed());
+    drop(uploads);
+    let mut client = Client::new(server.port());
+    eventually("a large item is taken again", || put_item(&mut client, "large", 1_900_000) == 201);
+}
+
+/// Asks for something large on many connections and reads nothing of it.
+fn hold_answers(server: &Server, path: &str, headers: &[(&str, &str)]) -> Vec<TcpStream> {
+    let request = head(server.port(), "GET", path, headers, 0);
+    let ask = |_| {
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port())).expect("a connection");
+        stream.write_all(&request).expect("a request is small");
+        stream
+    };
+    (0..HOLDERS).map(ask).collect()
+}
+
+fn check_answers(path: &str, headers: &[(&str, &str)]) {
+    let server = world(&[]);
+    let mut client = Client::new(server.port());
+    for number in 0..40 {
+        assert_eq!(put_item(&mut client, &format!("part-{number}"), 100_000), 201);
+    }
+    assert_eq!(put_item(&mut client, "large", 1_900_000), 201);
+    let gauge = Gauge::start(&server);
+    let holders = hold_answers(&server, path, headers);
+    live_beside(&server, Duration::from_secs(8));
+    assert!(gauge.highest() < BUDGET * 11 / 10, "{} MiB were used", gauge.highest() / MIB);
+    drop(holders);
+    let key = [("x-ms-documentdb-partitionkey", r#"["k"]"#)];
+    eventually("a large item is read again", || {
+        let reply = client.send("GET", &format!("{ITEMS}/large"), &key, b"");
+        reply.is_ok_and(|reply| reply.status == 200 && reply.body.len() > 1_900_000)
+    });
+}
+
+#[test]
+fn pages_that_nobody_reads_leave_room_for_others() {
+    check_answers(ITEMS, &[("x-ms-max-item-count", "-1")]);
+}
+
+#[test]
+fn items_that_nobody_reads_leave_room_for_others() {
+    check_answers(&format!("{ITEMS}/large"), &[("x-ms-documentdb-partitionkey", r#"["k"]"#)]);
+}
+
+/// One who reads slowly but does is not cut off where nobody wants the memory.
+#[test]
+fn a_slow_reader_gets_all_of_its_page() {
+    let server = world(&[]);
+    let mut client = Client::new(server.port());
+    for number in 0..30 {
+        assert_eq!(put_item(&mut client, &format!("part-{number}"), 100_000), 201);
+    }
+    let request =
+        head(server.port(), "GET", ITEMS, &[("x-ms-max-item-count", "-1"), ("connection", "close")], 0);
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).expect("a connection");
+    stream.write_all(&request).expect("a request is small");
+    let (mut all, mut piece) = (0, vec![0; 256 * 1024]);
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(count) => all += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => panic!("after {all} bytes: {error}"),
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+    assert!(all > 500_000, "{all} bytes");
+}

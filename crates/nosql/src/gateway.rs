@@ -269,7 +269,15 @@ impl Gateway {
         let call = Call { page_bytes, ..self.call(in_lane.as_ref(), &catalog, headers, trace, &grant) };
         let can_refuse = extent == Extent::Page || *trace.method == Method::GET;
         // The body is held until its answer has found room.
-        let mut reply = dispatch(&call, endpoint, body.clone()).await?;
+        let mut reply = dispatch(&call, endpoint.clone(), body.clone()).await?;
+        let (bytes, mut hold) = (reply.body.len(), hold);
+        if can_refuse && !inner.room.has_room(bytes, carrier, hold.as_ref()) {
+            // It turned out larger than what was taken, such as a page with a large item. What waits for memory must not
+            // hold any, so it is made again when there is some.
+            drop(reply);
+            hold = Some(inner.room.wait(bytes, hold).await?);
+            reply = dispatch(&call, endpoint, body).await?;
+        }
         aside.held = inner.room.hold(&mut reply.body, carrier, hold, can_refuse).await?;
         Ok(reply)
     }

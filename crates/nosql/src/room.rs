@@ -191,6 +191,21 @@ impl Room {
         Some(wrap(answer, hold, None))
     }
 
+    /// Whether an answer would find its memory at once.
+    pub fn has_room(&self, bytes: usize, carrier: Carrier, taken: Option<&Hold>) -> bool {
+        let has = taken.map_or(0, Hold::bytes);
+        bytes <= carrier.answer_uncounted()
+            || bytes as u64 <= has
+            || (!self.wants_answers() && bytes as u64 - has <= self.memory.free(Consumer::Answers))
+    }
+
+    /// Waits for the memory of an answer that is not made yet, and gives back what was taken meanwhile.
+    pub async fn wait(&self, bytes: usize, taken: Option<Hold>) -> Result<Hold, Refusal> {
+        drop(taken);
+        let hold = self.memory.take(Consumer::Answers, bytes as u64, self.patience.1).await;
+        hold.ok_or_else(overloaded)
+    }
+
     /// The same, and waits for it; `taken` was taken beforehand. What was carried out cannot be refused any more, so its
     /// answer is sent all the same.
     pub async fn hold(

@@ -9,7 +9,7 @@ use anyhow::Context;
 use orrery_cluster::Db;
 use orrery_nosql::{Entra, Gateway};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::admin::Admin;
 use crate::config::{Config, Durability};
@@ -45,7 +45,7 @@ async fn serve(
     let StopSignals { stop, hurry } = StopSignals::listen()?;
     let hangups = rotation::hangups()?;
     // The port comes first: when it is taken, the data directory has not been touched.
-    let socket = bind(&config).await?;
+    let socket = bind(&config)?;
     let address = socket.local_addr()?;
     if !config.in_memory {
         modes::keep_folder(&config.data_dir)?;
@@ -118,9 +118,10 @@ fn gateway_options(config: &Config, entra: Option<Entra>) -> orrery_nosql::Optio
     }
 }
 
-async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
+fn bind(config: &Config) -> anyhow::Result<TcpListener> {
     let address = SocketAddr::new(config.bind, config.nosql_port);
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+    let send_buffer = limits::send_buffer_bytes(config.database().memory.budget);
+    listen(address, send_buffer).map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => anyhow::anyhow!(
             "port {} on {} is in use, perhaps by another orrery; stop it or choose another with --nosql-port",
             config.nosql_port,
@@ -128,6 +129,17 @@ async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
         ),
         _ => anyhow::Error::new(error).context(format!("cannot listen on {address}")),
     })
+}
+
+/// Connections inherit what the socket is told that they come from.
+fn listen(address: SocketAddr, send_buffer: Option<u32>) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    if let Some(bytes) = send_buffer {
+        socket.set_send_buffer_size(bytes)?;
+    }
+    socket.bind(address)?;
+    socket.listen(limits::LISTEN_BACKLOG)
 }
 
 /// Makes the certificates while nobody waits for them, and new ones before they expire, however long the server runs.

@@ -10,6 +10,7 @@ mod random;
 pub mod sample;
 mod server;
 mod sign;
+mod verify;
 
 pub use client::{Client, Reply};
 pub use crowd::{Crowd, Field, Model};
@@ -17,3 +18,4 @@ pub use patience::{PATIENCE, eventually, eventually_async, has_reached, wait_for
 pub use random::Random;
 pub use server::Server;
 pub use sign::{EMULATOR_KEY, Signer};
+pub use verify::verify;

@@ -13,7 +13,6 @@ mod writer;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -74,10 +73,7 @@ fn consumers(client: &mut Client) -> Vec<Consumer> {
 
 /// The offline check: everything derived from the items, the feeds included, must agree with them.
 fn verify(directory: &Path) {
-    let output = Command::new(binary()).args(["verify", "--data-dir"]).arg(directory).output();
-    let output = output.expect("the binary runs");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "verify: {text}{}", String::from_utf8_lossy(&output.stderr));
+    orrery_testkit::verify(binary(), directory).unwrap_or_else(|text| panic!("{text}"));
 }
 
 /// Writes and reads until the kill.

@@ -13,7 +13,6 @@ mod trace;
 mod writer;
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -63,19 +62,7 @@ fn storm(writers: &mut [Writer], port: u16, pause: Duration, writes: u64, end: i
     assert!(worth_it, "fewer than {writes} writes in {PATIENCE:?}");
 }
 
-/// The offline check: sizes, counts, feed, index, unique values and ends must agree with the items. That the end of the
-/// journal was being written is a finding of it, and what these tests do.
+/// The offline check.
 fn verify(directory: &Path) -> Result<(), String> {
-    let output = Command::new(binary()).args(["verify", "--data-dir"]).arg(directory).output();
-    let output = output.expect("the binary runs");
-    let text = String::from_utf8_lossy(&output.stdout);
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            let torn = text.lines().filter(|line| line.contains(": torn tail: ")).count();
-            let only_torn = torn > 0 && errors.contains(&format!("orrery: {torn} findings in "));
-            if only_torn { Ok(()) } else { Err(format!("verify: {text}{errors}")) }
-        }
-    }
+    orrery_testkit::verify(binary(), directory)
 }

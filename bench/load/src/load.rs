@@ -24,6 +24,11 @@ pub trait Source {
 
     /// The status that every answer must have.
     fn status(&self) -> u16;
+
+    /// Whether an answer may have this status.
+    fn accepts(&self, status: u16) -> bool {
+        status == self.status()
+    }
 }
 
 /// When to stop, whichever comes first: the time, or the end of the source.
@@ -99,7 +104,7 @@ async fn converse(
         }
         stream.write_all(&request).await?;
         let (status, length) = read_answer(&mut stream, &mut answer).await?;
-        if status != wanted {
+        if status != wanted && !source.borrow().accepts(status) {
             let shown = String::from_utf8_lossy(&answer[..length.min(2000)]).into_owned();
             bail!("{status} instead of {wanted}: {shown}");
         }

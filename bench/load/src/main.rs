@@ -9,6 +9,7 @@ mod before;
 mod copy;
 mod creates;
 mod engine;
+mod fairness;
 mod growth;
 mod insight;
 mod item;
@@ -72,7 +73,7 @@ fn main() -> Result<ExitCode> {
 
 type Run = fn(&Settings, &mut Report) -> Result<()>;
 
-const SECTIONS: [(Section, Run); 10] = [
+const SECTIONS: [(Section, Run); 11] = [
     (Section::Start, start::run),
     (Section::Reads, reads::run),
     (Section::Creates, creates::run),
@@ -83,4 +84,5 @@ const SECTIONS: [(Section, Run); 10] = [
     (Section::Insight, insight::run),
     (Section::Copy, copy::run),
     (Section::Splits, splits::run),
+    (Section::Fairness, fairness::run),
 ];

@@ -65,6 +65,7 @@ pub enum Section {
     Insight,
     Copy,
     Splits,
+    Fairness,
 }
 
 impl Settings {

@@ -28,7 +28,9 @@ class ProcessorTest extends Scenario {
             .hostName(name)
             .feedContainer(asynchronous.getContainer("source"))
             .leaseContainer(asynchronous.getContainer("leases"))
+            // Leases are items whose ids are their keys, and with names as people give them they are long.
             .options(new ChangeFeedProcessorOptions()
+                .setLeasePrefix("orders-of-all-tenants-to-the-warehouse-and-to-the-search-index-in-west-europe-production")
                 .setStartFromBeginning(true)
                 .setFeedPollDelay(Duration.ofMillis(200))
                 .setLeaseAcquireInterval(Duration.ofSeconds(1))

@@ -50,7 +50,8 @@ fn hash(value: &Value, seed: u128) -> u128 {
 
 /// A double, and two bytes for what it loses of an integer.
 fn long_double(number: &Number) -> Vec<u8> {
-    let nearest = number.as_f64().expect("a number");
+    // To add zero takes the sign of zero away.
+    let nearest = number.as_f64().expect("a number") + 0.0;
     let integer = number.as_i64().filter(|integer| *integer as f64 as i128 != i128::from(*integer));
     let (double, lost) = match integer {
         None => (nearest, 0),

@@ -291,13 +291,16 @@ fn what_makes_room_is_taken_when_the_rest_is_refused() {
     };
     assert!(!engine.is_full());
     let written = (0..1000).find(|number| put(*number).is_err()).expect("the quota is enforced");
-    let tiny = |number: u32| {
-        let mut batch = Batch::new();
-        batch.put(Keyspace::Meta, number.to_be_bytes().to_vec(), vec![]);
-        engine.commit(batch)
+    // Always other keys: writing over the same ones again would need no more room.
+    let mut keys = 0_u64..200_000;
+    let mut fill = |value_bytes: usize| {
+        let is_refused = |key: u64| {
+            let mut batch = Batch::new();
+            batch.put(Keyspace::Meta, key.to_be_bytes().to_vec(), vec![7; value_bytes]);
+            engine.commit(batch).is_err()
+        };
+        assert!(keys.by_ref().any(is_refused), "the quota is enforced to the byte");
     };
-    let fill =
-        || assert!((0..100_000).any(|number| tiny(number).is_err()), "the quota is enforced to the byte");
     let delete = |number: u32, frees: bool| {
         let mut batch = Batch::new();
         batch.delete(Keyspace::Item, format!("{number:08}"));
@@ -306,7 +309,8 @@ fn what_makes_room_is_taken_when_the_rest_is_refused() {
     };
     // A flush between the two commits may make room for a few bytes, so one look is not enough.
     orrery_testkit::eventually("a delete that does not say so is refused like the rest", || {
-        fill();
+        fill(1 << 10);
+        fill(0);
         matches!(delete(0, false), Err(EngineError::DiskFull { .. })) && engine.is_full()
     });
     for number in 0..written {

@@ -74,10 +74,10 @@ test("with keys of its own an account refuses the public one, and a read-only ke
 
 test("over plain HTTP from another machine, where browsers offer less, everything works too", async (t) => {
   const place = await makeContainer("/id");
-  // A name that is not loopback's makes the page an insecure one; it is this machine all the same.
-  const elsewhere = await launch("--host-resolver-rules=MAP orrery.test 127.0.0.1");
+  // A name that is not loopback's makes the page an insecure one; it is this machine all the same, and no site can have it.
+  const elsewhere = await launch("--host-resolver-rules=MAP orrery.internal 127.0.0.1");
   t.after(() => elsewhere.close());
-  const desk = await Desk.open(t, elsewhere, { endpoint: endpoint.replace("localhost", "orrery.test") });
+  const desk = await Desk.open(t, elsewhere, { endpoint: endpoint.replace("localhost", "orrery.internal") });
   const { page } = desk;
   await page.goto(`${desk.endpoint}/_explorer`);
   assert.equal(await page.evaluate(() => isSecureContext), false);

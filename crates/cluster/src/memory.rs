@@ -21,6 +21,7 @@
 
 mod purse;
 mod shares;
+mod threads;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,8 @@ use std::time::Duration;
 
 use purse::{Asks, Purse};
 pub use shares::MemoryShares;
+pub(crate) use threads::give_back_of_this_thread;
+pub use threads::let_threads_give_back;
 
 /// Who takes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -130,7 +130,7 @@ impl Compiler<'_> {
                 Some(_) => None,
             };
             if let (Node::Constant(Val::Str(pattern)), Some(modifiers)) = (&nodes[1], modifiers) {
-                let regex = functions::regex(pattern.as_str(), modifiers);
+                let regex = functions::regex(pattern.as_str(), modifiers)?;
                 return Ok(match regex {
                     Some(regex) => Node::Regex(Box::new(nodes.swap_remove(0)), Box::new(regex)),
                     None => Node::Constant(Val::Undefined),
@@ -181,7 +181,8 @@ pub(crate) fn constant(literal: &Literal) -> Val<'static> {
         Literal::Null => Val::Null,
         Literal::Bool(value) => Val::Bool(*value),
         Literal::Int(value) => Val::Int(*value),
-        Literal::Double(value) => Val::number(*value),
+        Literal::Double(value) if value.is_finite() => Val::number(*value),
+        Literal::Double(value) => Val::Double(*value),
         Literal::String(text) => Val::text(text.as_str()),
     }
 }

@@ -24,6 +24,33 @@ fn value(expr: &str, expected: &str) {
 const UNDEFINED: &str = "";
 
 #[test]
+fn a_subquery_of_a_query_without_from_has_no_container() {
+    for text in [
+        "SELECT VALUE EXISTS (SELECT 1 FROM root c WHERE c.id = 'there')",
+        "SELECT VALUE (SELECT VALUE COUNT(1) FROM root)",
+        "SELECT VALUE ARRAY(SELECT VALUE r.id FROM root r)",
+        "SELECT VALUE ARRAY(SELECT VALUE c.id FROM c)",
+        "SELECT VALUE ARRAY(SELECT VALUE t FROM t IN c.tags)",
+        "SELECT VALUE ARRAY(SELECT VALUE x FROM (SELECT VALUE r FROM root r) AS x)",
+        "SELECT VALUE ARRAY(SELECT VALUE [n, r] FROM n IN [1, 2] JOIN r IN root.tags)",
+        "SELECT VALUE n FROM n IN [1, 2] WHERE EXISTS (SELECT 1 FROM root)",
+    ] {
+        let error = answer(text, &[r#"{"id":"there"}"#]).unwrap_err();
+        assert_eq!(error.sc_code(), Some(2001), "{text}: {error}");
+    }
+    let item = [r#"{"id":"there","tags":[1,2]}"#];
+    for (text, rows) in [
+        ("SELECT VALUE ARRAY(SELECT VALUE n FROM n IN [1, 2])", "[1,2]"),
+        ("SELECT VALUE EXISTS (SELECT 1 FROM root r WHERE r.id = 'there') FROM c", "true"),
+        ("SELECT VALUE x.id FROM (SELECT VALUE c FROM c) AS x", r#""there""#),
+        ("SELECT VALUE (SELECT VALUE COUNT(1) FROM t IN root.tags) FROM root", "2"),
+        ("SELECT VALUE (SELECT VALUE COUNT(1) FROM t IN x.tags) FROM (SELECT VALUE c FROM c) x", "2"),
+    ] {
+        assert_eq!(answer(text, &item).unwrap(), rows, "{text}");
+    }
+}
+
+#[test]
 fn date_times_with_an_offset_are_their_time_in_utc() {
     for (expr, expected) in [
         ("DateTimeToTimestamp('1998-05-04T15:30:10+01:30')", "894290410000"),
@@ -47,6 +74,32 @@ fn date_times_with_an_offset_are_their_time_in_utc() {
         ("IS_DATETIME('0001-01-01T00:30:00+01:00')", "false"),
     ] {
         value(expr, expected);
+    }
+}
+
+#[test]
+fn an_aggregate_of_a_subquery_may_be_over_what_a_subquery_makes() {
+    let items = [r#"{"A":[{"N":[{"x":1},{"x":5}]},{"N":[{"x":2}]},{"N":[]}]}"#, r#"{"A":[{"N":[{"x":7}]}]}"#];
+    for (aggregate, rows) in [
+        ("SUM((SELECT VALUE MAX(n.x) FROM n IN a.N))", "7,7"),
+        ("COUNT((SELECT VALUE n FROM n IN a.N))", "2,1"),
+        ("MAX(ARRAY_LENGTH(ARRAY(SELECT VALUE n FROM n IN a.N)))", "2,1"),
+    ] {
+        let inner = format!("(SELECT VALUE {aggregate} FROM a IN c.A)");
+        assert_eq!(answer(&format!("SELECT VALUE {inner} FROM c"), &items).unwrap(), rows, "{inner}");
+        assert_eq!(
+            answer(&format!("SELECT VALUE s FROM c JOIN {inner} s"), &items).unwrap(),
+            rows,
+            "{inner}"
+        );
+    }
+    for text in [
+        "SELECT VALUE MAX(MIN(c.x)) FROM c",
+        "SELECT VALUE SUM((SELECT VALUE MAX(n.x) FROM n IN c.N)) FROM c",
+        "SELECT VALUE (SELECT VALUE MAX(MIN(a.x)) FROM a IN c.A) FROM c",
+        "SELECT COUNT(EXISTS(SELECT 1 FROM a IN c.A)) FROM c",
+    ] {
+        assert_eq!(answer(text, &items).unwrap_err().sc_code(), Some(2101), "{text}");
     }
 }
 
@@ -183,4 +236,17 @@ fn what_no_automaton_can_match_is_refused_by_name() {
     value(r"REGEXMATCH('(?=', '[(][?]=')", "true");
     value(r"REGEXMATCH('aa', '(?<name>a)a')", "true");
     value(r"REGEXMATCH('a', '(a')", UNDEFINED);
+}
+
+#[test]
+fn more_than_ten_calls_of_user_defined_functions_are_refused_with_their_code() {
+    let calls = |n: usize| vec!["udf.f(c.x)"; n].join(", ");
+    assert!(compile(&format!("SELECT {} FROM c", calls(10)), &Parameters::new()).is_ok());
+    let text = format!("SELECT {} FROM c WHERE udf.g(c.y)", calls(10));
+    let error = compile(&text, &Parameters::new()).unwrap_err();
+    assert_eq!(error.sc_code(), Some(3005), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        "The SQL query exceeded the maximum number of user-defined function calls. The allowed limit is 10."
+    );
 }

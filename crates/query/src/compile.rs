@@ -13,6 +13,7 @@ mod stages;
 
 use crate::ast::{Collection, Query};
 use crate::error::{Diagnostic, QueryError, Result};
+use crate::limits;
 use crate::parameters::Parameters;
 use crate::parse;
 use crate::program::Level;
@@ -154,6 +155,7 @@ fn compile_tree(
     }
     findings.extend(findings::too_many_functions(&query, user_functions.len()));
     if !findings.is_empty() {
+        findings.truncate(limits::FINDINGS);
         return Err(QueryError::Invalid(findings));
     }
     if purpose == Purpose::Run {

@@ -4,19 +4,22 @@
 //! the name that a subquery gave it. What is computed for each row has no such path, and the elements of an array
 //! are no order of items.
 
+use std::rc::Rc;
+
 use crate::ast::*;
 use crate::compile::{item_names, selects_aggregate};
 use crate::error::{Code, Diagnostic, QueryError, Result};
 
-/// Where a value comes from.
-#[derive(Debug, Clone, PartialEq)]
+/// Where a value comes from. What is made of one thing twice shares what is known of it: objects in objects could
+/// else grow by a power of two with each subquery.
+#[derive(Debug, Clone)]
 pub(crate) enum Origin {
     /// A path into the item.
     Item,
     /// A path into an element of an array that was joined.
     Element,
     /// An object that the query makes, by its members.
-    Made(Vec<(String, Origin)>),
+    Made(Rc<[(String, Origin)]>),
     /// An expression.
     Computed,
 }
@@ -129,8 +132,8 @@ fn named(name: &str, scope: &Scope) -> Option<Origin> {
 fn member(base: Origin, name: &str) -> Origin {
     match base {
         Origin::Made(members) => {
-            let found = members.into_iter().find(|(known, _)| known == name);
-            found.map_or(Origin::Computed, |(_, origin)| origin)
+            let found = members.iter().find(|(known, _)| known == name);
+            found.map_or(Origin::Computed, |(_, origin)| origin.clone())
         }
         base => base,
     }

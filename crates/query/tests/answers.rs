@@ -194,6 +194,7 @@ fn bins_begin_with_the_year_1601() {
         ("DateTimeBin('2020-01-01', 'dd', 1, '1600-12-31')", UNDEFINED),
         ("DateTimeBin('1601-01-01T12:00:00Z', 'dd')", r#""1601-01-01T00:00:00.0000000Z""#),
         ("DateTimeBin('2020-01-03', 'dd', 1, '1601-01-01')", r#""2020-01-03T00:00:00.0000000Z""#),
+        ("DateTimeBin('1601-06-01', 'yyyy', 1000)", UNDEFINED),
         ("DateTimePart('yyyy', '0900-01-01')", "900"),
     ] {
         value(expr, expected);

@@ -168,7 +168,7 @@ fn bin<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
             origin.checked_add((ticks - origin).div_euclid(size).checked_mul(size)?)?
         }
     };
-    Some(Val::text(format(start)?))
+    (start >= FIRST_BIN_TICKS).then(|| format(start))?.map(Val::text)
 }
 
 fn from_parts<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {

@@ -298,13 +298,20 @@ fn retry_with() -> StatusCode {
     StatusCode::from_u16(449).expect("449 is a number that a status may have")
 }
 
+fn query_wire(error: &QueryError) -> Wire {
+    match error {
+        QueryError::Busy => overloaded(),
+        QueryError::FunctionTimedOut(message) => partition(StatusCode::REQUEST_TIMEOUT, 0, message.clone()),
+        error => {
+            Wire { voice: Voice::PartitionJson(error.to_json()), ..partition(StatusCode::BAD_REQUEST, 0, "") }
+        }
+    }
+}
+
 fn own_wire(own: &Own) -> Wire {
     match own {
         Own::Invalid(message) => partition(StatusCode::BAD_REQUEST, 0, message.clone()),
-        Own::Query(QueryError::Busy) => overloaded(),
-        Own::Query(error) => {
-            Wire { voice: Voice::PartitionJson(error.to_json()), ..partition(StatusCode::BAD_REQUEST, 0, "") }
-        }
+        Own::Query(error) => query_wire(error),
         Own::KeyMismatch => partition(
             StatusCode::BAD_REQUEST,
             1001,

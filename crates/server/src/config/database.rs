@@ -1,5 +1,7 @@
 //! The part of the configuration that the database reads, in its own words.
 
+use std::time::Duration;
+
 use orrery_cluster::limits::PartitionLimits;
 use orrery_cluster::{Account, DbOptions, MemoryShares, Storage};
 
@@ -19,11 +21,17 @@ impl Config {
                 partition_bytes: self.partition_bytes,
                 partition_throughput: self.partition_throughput,
                 merge_after: self.merge_after_seconds,
+                retention: self.retention(),
             },
             throttle: !self.no_throttle,
             account: self.account(),
             memory,
         }
+    }
+
+    fn retention(&self) -> Option<Duration> {
+        let minutes = u64::from(self.change_feed_retention_minutes);
+        (minutes > 0).then(|| Duration::from_secs(minutes * 60))
     }
 
     fn memory(&self) -> MemoryShares {

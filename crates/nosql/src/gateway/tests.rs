@@ -15,6 +15,7 @@ use super::*;
 mod access;
 mod children;
 mod exchanges;
+mod item_ids;
 mod shared_places;
 mod splits;
 mod throughput;

@@ -16,6 +16,7 @@ mod access;
 mod children;
 mod exchanges;
 mod item_ids;
+mod refused;
 mod shared_places;
 mod splits;
 mod throughput;

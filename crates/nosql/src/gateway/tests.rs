@@ -19,6 +19,7 @@ mod item_ids;
 mod refused;
 mod shared_places;
 mod splits;
+mod system_procedures;
 mod throughput;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

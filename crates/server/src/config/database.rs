@@ -67,3 +67,31 @@ impl Config {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        config: Config,
+    }
+
+    #[test]
+    fn versions_are_kept_for_as_many_minutes_as_are_given() {
+        let retention = |minutes: &str| {
+            let line = Line::try_parse_from(["orrery", "--change-feed-retention-minutes", minutes]);
+            line.ok().map(|line| line.config.database().limits.retention)
+        };
+        assert_eq!(retention("10"), Some(Some(Duration::from_secs(600))));
+        assert_eq!(retention("43200"), Some(Some(Duration::from_secs(30 * 24 * 3600))));
+        assert_eq!(retention("0"), Some(None));
+        assert_eq!(retention("43201"), None);
+        assert_eq!(retention("-1"), None);
+        let default = Line::try_parse_from(["orrery"]).map(|line| line.config.database().limits.retention);
+        assert_eq!(default.expect("all have defaults"), None);
+    }
+}

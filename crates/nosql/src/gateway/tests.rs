@@ -15,8 +15,11 @@ use super::*;
 mod access;
 mod children;
 mod exchanges;
+mod item_ids;
+mod refused;
 mod shared_places;
 mod splits;
+mod system_procedures;
 mod throughput;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

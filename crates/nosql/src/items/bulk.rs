@@ -88,7 +88,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
 }
 
 /// The part of the key space that the request was sent to; all of it when the client names none.
-fn range(call: &Call<'_>, container: &Container) -> Result<Option<orrery_doc::EpkRange>, Refusal> {
+pub(crate) fn range(call: &Call<'_>, container: &Container) -> Result<Option<orrery_doc::EpkRange>, Refusal> {
     let Some(text) = call.headers.range_id else { return Ok(None) };
     let id = scope::range_id(text)?;
     match container.ranges().into_iter().find(|range| range.id == id) {

@@ -2,7 +2,7 @@
 
 use orrery_store::OpError;
 
-use crate::receipt::Receipt;
+use crate::receipt::{Charge, Receipt};
 use crate::resource::ResourceKind;
 use crate::throttle::ThrottleCause;
 
@@ -13,6 +13,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     pub kind: ErrorKind,
     pub receipt: Option<Receipt>,
+    /// Of a transaction: what each operation cost, up to the one that was refused. Together they are the receipt's charge.
+    pub charges: Vec<Charge>,
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -102,7 +104,7 @@ pub enum QuotaKind {
 
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
-        Error { kind, receipt: None }
+        Error { kind, receipt: None, charges: Vec::new() }
     }
 }
 
@@ -115,6 +117,11 @@ impl From<HistoryError> for Error {
 impl Error {
     pub fn invalid(message: impl Into<String>) -> Error {
         ErrorKind::Invalid(message.into()).into()
+    }
+
+    /// Whether an operation was refused that its caller knew to be wrong.
+    pub fn is_wrong_op(&self) -> bool {
+        matches!(self.kind, ErrorKind::Op { error: OpError::Wrong, .. })
     }
 
     pub fn with(mut self, receipt: Receipt) -> Error {

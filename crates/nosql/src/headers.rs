@@ -88,7 +88,8 @@ pub(crate) struct RequestHeaders<'a> {
     pub populate_quota: bool,
     pub populate_statistics: bool,
     pub intended_collection_rid: Option<&'a str>,
-    pub is_client_encrypted: bool,
+    /// Whether the client encrypts the item itself, if it says so.
+    pub is_client_encrypted: Option<bool>,
     /// Who is refused first when throughput is short.
     pub lane: Lane,
     pub accepts_binary: bool,
@@ -280,7 +281,12 @@ impl<'a> RequestHeaders<'a> {
             "migrate-offer-to-autopilot" => flag(&mut self.migrate_to_autopilot, name, raw),
             "migrate-offer-to-manual-throughput" => flag(&mut self.migrate_to_manual, name, raw),
             "intended-collection-rid" => keep(&mut self.intended_collection_rid, name, raw),
-            "is-client-encrypted" => flag(&mut self.is_client_encrypted, name, raw),
+            "is-client-encrypted" => {
+                let mut is_encrypted = false;
+                flag(&mut is_encrypted, name, raw)?;
+                self.is_client_encrypted = Some(is_encrypted);
+                Ok(())
+            }
             "supported-serialization-formats" => {
                 let formats = text(name, raw)?;
                 self.accepts_binary =

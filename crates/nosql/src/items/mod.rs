@@ -102,10 +102,12 @@ fn target(address: &ContainerAddress, item: &str) -> Result<Target, Refusal> {
     Ok(Target::Rid(number))
 }
 
-/// A client that learnt the container's RID earlier may mean one that is gone.
+/// A client that learnt the container's RID earlier may mean one that is gone. One that says that it does not encrypt
+/// its items does not insist on it.
 pub(crate) fn check_intended(call: &Call<'_>, container: &Container) -> Result<(), Refusal> {
+    let insists = call.headers.is_client_encrypted != Some(false);
     match call.headers.intended_collection_rid {
-        Some(intended) if Rid::parse(intended) != Some(container.resource.rid) => {
+        Some(intended) if insists && Rid::parse(intended) != Some(container.resource.rid) => {
             Err(Own::StaleCollectionRid.into())
         }
         _ => Ok(()),

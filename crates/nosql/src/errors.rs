@@ -212,12 +212,12 @@ fn history_message(error: HistoryError) -> &'static str {
              with a retentionDuration. Learn more: https://aka.ms/ChangeFeed-AllVersionsAndDeletes"
         }
         HistoryError::NoSuchStart => {
-            "Start from beginning is not supported with 'All Versions and Deletes' mode. Start from now, or from \
-             a continuation."
+            "You must read the change feed from within the retention period. 'All Versions and Deletes' mode starts \
+             from now, or from a continuation."
         }
         HistoryError::Outlived => {
-            "The continuation is older than the retention duration of the container's changeFeedPolicy: changes \
-             behind it are no longer kept."
+            "You must read the change feed from within the retention period. Changes behind the continuation are no \
+             longer kept: it is older than the retentionDuration of the container's changeFeedPolicy."
         }
     }
 }

@@ -4,7 +4,7 @@
 //! `True`, `true` and `TRUE`. A value that is malformed is refused with its header's name, and a value
 //! that is empty counts as absent.
 
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use orrery_cluster::{AccessChoice, Consistency, Lane, Priority};
 
 use crate::errors::Refusal;
@@ -184,6 +184,13 @@ impl<'a> RequestHeaders<'a> {
             ));
         }
         Ok(())
+    }
+
+    /// Whether a request on items is for changes: a GET, or a POST of a query that says which of them are wanted.
+    pub fn asks_for_changes(&self, method: &Method) -> bool {
+        let may_ask =
+            *method == Method::GET || *method == Method::POST && self.is_query && !self.is_query_plan;
+        self.a_im.is_some() && may_ask
     }
 
     /// Whether the client is one that never ends a query which is told that its range is gone: @azure/cosmos 4 keeps

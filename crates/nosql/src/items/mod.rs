@@ -8,6 +8,7 @@ mod batch_body;
 mod batch_reply;
 mod batch_rows;
 mod bulk;
+mod change_filter;
 mod changes;
 mod diagnostics;
 pub(crate) mod document;
@@ -48,6 +49,9 @@ pub(crate) async fn feed(call: &Call<'_>, address: &ContainerAddress, body: Byte
     let headers = call.headers;
     match *call.trace.method {
         Method::GET => feed::read(call, container).await,
+        Method::POST if headers.asks_for_changes(call.trace.method) => {
+            changes::read(call, container, headers.a_im.unwrap_or_default(), &body).await
+        }
         Method::POST if headers.is_query_plan => query::plan(call, container, &body).await,
         Method::POST if headers.is_query => query::run(call, container, &body).await,
         // A write without its triggers would not be what the client asked for.

@@ -178,11 +178,6 @@ impl<'a> RequestHeaders<'a> {
                 self.take_http(name, raw)?;
             }
         }
-        if self.consistency.is_some() && self.read_strategy.is_some() {
-            return Err(Refusal::bad_request(
-                "x-ms-consistency-level and x-ms-cosmos-read-consistency-strategy exclude each other",
-            ));
-        }
         Ok(())
     }
 
@@ -498,6 +493,8 @@ pub(crate) mod names {
         LAST_STATE_CHANGE = "x-ms-last-state-change-utc";
         LLSN = "x-ms-cosmos-llsn";
         LSN = "lsn";
+        MAX_MEDIA_STORAGE = "x-ms-max-media-storage-usage-mb";
+        MEDIA_STORAGE = "x-ms-media-storage-usage-mb";
         MIN_THROUGHPUT = "x-ms-cosmos-min-throughput";
         NUMBER_OF_READ_REGIONS = "x-ms-number-of-read-regions";
         OFFER_REPLACE_PENDING = "x-ms-offer-replace-pending";

@@ -82,14 +82,15 @@ pub(crate) fn consistency(
     headers: &RequestHeaders<'_>,
     account: Consistency,
 ) -> Result<Consistency, Refusal> {
-    let asked = match (headers.consistency, headers.read_strategy) {
+    // The strategy is the newer of the two, and clients that send both mean it.
+    let asked = match (headers.read_strategy, headers.consistency) {
         (None, None) => return Ok(account),
-        (Some(level), _) => level,
-        (None, Some(ReadStrategy::Eventual)) => Consistency::Eventual,
-        (None, Some(ReadStrategy::Session)) => return Ok(Consistency::Session),
+        (None, Some(level)) => level,
+        (Some(ReadStrategy::Eventual), _) => Consistency::Eventual,
+        (Some(ReadStrategy::Session), _) => return Ok(Consistency::Session),
         // Any account may ask for what a majority has; it is read, and paid for, as bounded staleness is.
-        (None, Some(ReadStrategy::LatestCommitted)) => return Ok(Consistency::BoundedStaleness),
-        (None, Some(ReadStrategy::GlobalStrong)) => Consistency::Strong,
+        (Some(ReadStrategy::LatestCommitted), _) => return Ok(Consistency::BoundedStaleness),
+        (Some(ReadStrategy::GlobalStrong), _) => Consistency::Strong,
     };
     if asked > account {
         return Err(Refusal::bad_request(format!(
@@ -126,6 +127,8 @@ mod tests {
             (Some(BoundedStaleness), None, Session, None),
             (Some(BoundedStaleness), None, Strong, Some(BoundedStaleness)),
             (None, Some(ReadStrategy::Eventual), Session, Some(Eventual)),
+            (Some(Session), Some(ReadStrategy::Eventual), Session, Some(Eventual)),
+            (Some(Eventual), Some(ReadStrategy::Session), Session, Some(Session)),
             (None, Some(ReadStrategy::Session), Eventual, Some(Session)),
             (None, Some(ReadStrategy::LatestCommitted), Session, Some(BoundedStaleness)),
             (None, Some(ReadStrategy::GlobalStrong), Session, None),

@@ -33,6 +33,7 @@ pub(crate) struct Answered<'a> {
     pub program: Program,
     pub page: QueryPage,
     pub compile_time: Duration,
+    pub plan_time: Duration,
     pub total_time: Duration,
 }
 
@@ -48,9 +49,12 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let compile_time = started.elapsed();
     let options = options::page(call.headers, call.db.account().consistency, call.page_bytes)?;
     let mut container = container.clone();
+    let mut plan_time = Duration::ZERO;
     let (scope, found) = loop {
+        let planning = Instant::now();
         let narrowed = || narrow(call, &container, &spec, &program);
         let Place { scope, merges } = at_length(call, &container, body, narrowed).await??;
+        plan_time += planning.elapsed();
         let found = match merges && !spans_one(&container, &scope) && needs_plan(program.query()) {
             true => call.db.query_merged(&container, &scope, &program, &options).await,
             false => call.db.query(&container, &scope, &program, &options).await,
@@ -73,7 +77,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     };
     page.continuation = bound_token(page.continuation.take(), call.headers.continuation_limit_kb)?;
     let total_time = started.elapsed();
-    let answered = Answered { container, scope, program, page, compile_time, total_time };
+    let answered = Answered { container, scope, program, page, compile_time, plan_time, total_time };
     Ok(reply(call, &answered)
         .page(answered.page.rows.len(), answered.page.continuation)
         .receipt(answered.page.receipt)
@@ -83,15 +87,17 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
 fn reply(call: &Call<'_>, answered: &Answered<'_>) -> Reply {
     let Answered { container, program, page, .. } = answered;
     let renderer = Renderer::new(container);
+    let writing = Instant::now();
     let text = match call.headers.explain {
         true => renderer.explained_rows(&page.rows, &diagnostics::explanation(page)),
         false => renderer.rows(&page.rows),
     };
+    let written = writing.elapsed();
     let mut reply = Reply::ok(text)
         .header(names::QUERY_EXECUTION_INFO, HeaderValue::from_static(execution_info(program.query())))
         // A logical partition is deleted before its request is answered, so none is ever half gone.
         .header(names::KEY_DELETE_PENDING, HeaderValue::from_static("false"));
-    for (name, value) in diagnostics::headers(call.headers, answered) {
+    for (name, value) in diagnostics::headers(call.headers, answered, written) {
         reply = reply.header(name, value);
     }
     reply

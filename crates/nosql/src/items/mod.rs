@@ -10,6 +10,7 @@ mod batch_rows;
 mod bulk;
 mod change_filter;
 mod changes;
+mod continuation;
 mod diagnostics;
 pub(crate) mod document;
 mod feed;

@@ -22,7 +22,7 @@ use crate::errors::{Own, Refusal};
 use crate::headers::names;
 use crate::items::query_settings::{computed_properties, plan_settings};
 use crate::items::render::Renderer;
-use crate::items::{diagnostics, options, scope};
+use crate::items::{continuation, diagnostics, options, scope};
 use crate::query_spec::QuerySpec;
 use crate::respond::Reply;
 
@@ -75,7 +75,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         }
         Err(error) => return Err(error.into()),
     };
-    page.continuation = bound_token(page.continuation.take(), call.headers.continuation_limit_kb)?;
+    page.continuation = token(call, container, &scope, &page)?;
     let total_time = started.elapsed();
     let answered = Answered { container, scope, program, page, compile_time, plan_time, total_time };
     Ok(reply(call, &answered)
@@ -233,19 +233,41 @@ fn needs_plan_refusal(container: &Container, spec: &QuerySpec) -> Refusal {
     }
 }
 
+/// Where the next page begins, in the form that clients expect. Whoever names one range, and whoever has us merge,
+/// is given the token as it is.
+fn token(
+    call: &Call<'_>,
+    container: &Container,
+    scope: &Scope,
+    page: &QueryPage,
+) -> Result<Option<String>, Refusal> {
+    let limit_kb = call.headers.continuation_limit_kb;
+    let crosses = matches!(scope, Scope::Container | Scope::Key(_)) && !spans_one(container, scope);
+    if !crosses || call.headers.merge_here {
+        return bound_token(page.continuation.clone(), limit_kb, 0);
+    }
+    let answered = page.receipt.served.map(|served| served.range_id);
+    let token = bound_token(page.continuation.clone(), limit_kb, continuation::WRAP_BYTES_MAX)?;
+    Ok(token.map(|token| continuation::wrap(&token, container, answered)))
+}
+
 /// Keeps the token within what the client accepts. It holds the values that a query orders by; where these are long
 /// strings, it can do with their beginnings. A client whose headers overflow only sees the connection break, so if
 /// nothing helps it is told instead.
-fn bound_token(token: Option<String>, limit_kb: Option<u32>) -> Result<Option<String>, Refusal> {
+fn bound_token(
+    token: Option<String>,
+    limit_kb: Option<u32>,
+    reserved: usize,
+) -> Result<Option<String>, Refusal> {
     let wanted = limit_kb.map_or(CONTINUATION_BYTES_MAX, |kb| (kb as usize).saturating_mul(1024));
-    let bytes_max = wanted.clamp(CONTINUATION_BYTES_MIN, CONTINUATION_BYTES_MAX);
+    let bytes_max = wanted.clamp(CONTINUATION_BYTES_MIN, CONTINUATION_BYTES_MAX) - reserved;
     let token = match token {
         Some(token) if token.len() > bytes_max => token,
         short => return Ok(short),
     };
     match shorten_continuation(&token, bytes_max) {
         Some(shorter) => Ok(Some(shorter)),
-        None if token.len() <= CONTINUATION_BYTES_MAX => Ok(Some(token)),
+        None if token.len() <= CONTINUATION_BYTES_MAX - reserved => Ok(Some(token)),
         None => Err(Refusal::bad_request(format!(
             "The continuation token of this page would have {} bytes, more than the {CONTINUATION_BYTES_MAX} that \
              clients accept, because of what the query orders by. Ask for larger pages or order by something \

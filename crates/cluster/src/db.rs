@@ -21,7 +21,7 @@ use crate::catalog::{Catalog, Container, Counters, Loaded, catalog_spec};
 use crate::committer::Committer;
 use crate::copy::Jobs;
 use crate::elastic::Balance;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::insight::Insight;
 use crate::memory::Memory;
 use crate::options::{Account, DbOptions, OpenError, disk_options};
@@ -245,6 +245,17 @@ impl Db {
         ops: Vec<Op>,
         options: &WriteOptions,
     ) -> Result<WriteReply> {
+        self.write_together(container, key, ops, options).await.map_err(|failure| failure.error)
+    }
+
+    /// The same for those who want to know what each operation cost that was tried in vain.
+    pub async fn write_together(
+        &self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        ops: Vec<Op>,
+        options: &WriteOptions,
+    ) -> std::result::Result<WriteReply, Box<Failure>> {
         let scope = epk(&container.definition.key, key);
         let range = container.range_of(&scope);
         // Writes go to the newest state whatever the token says, so it decides nothing unless something is read too.
@@ -274,10 +285,10 @@ impl Db {
                 Ok(WriteReply { outcomes, charges, receipt: Receipt { charge, served } })
             }
             Err(WriteError::Refused(refusal)) => Err(self.refuse(container, range, mark, *refusal))
-                .inspect_err(|error| range.insight.refused(&scope, key, error)),
+                .inspect_err(|failure| range.insight.refused(&scope, key, &failure.error)),
             Err(WriteError::Unwritten(kind)) => {
                 let served = Some(Served { range_id: range.id, lsn: before, item_lsn: None });
-                Err(Error::from(kind).with(Receipt { charge: Charge::default(), served }))
+                Err(Error::from(kind).with(Receipt { charge: Charge::default(), served }).into())
             }
         }
     }
@@ -303,7 +314,7 @@ impl Db {
         }
     }
 
-    fn refuse(&self, container: &Container, range: &Range, mark: KeyMark, refusal: TxnError) -> Error {
+    fn refuse(&self, container: &Container, range: &Range, mark: KeyMark, refusal: TxnError) -> Box<Failure> {
         if matches!(refusal.error, OpError::LogicalPartitionFull) {
             range.counters.writes_over_limit.fetch_add(1, Ordering::Relaxed);
         }
@@ -312,7 +323,7 @@ impl Db {
         self.pay_key(container, range, mark, &charge);
         let served = Some(Served { range_id: range.id, lsn: range.partition.lsn(), item_lsn: None });
         let kind = ErrorKind::Op { place: refusal.place, error: refusal.error };
-        Error { kind, receipt: Some(Receipt { charge, served }), charges }
+        Box::new(Failure { error: Error::from(kind).with(Receipt { charge, served }), charges })
     }
 
     /// Checks the budgets and the session; the LSN returned is one that the next snapshot holds at least.

@@ -13,7 +13,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     pub kind: ErrorKind,
     pub receipt: Option<Receipt>,
-    /// Of a transaction: what each operation cost, up to the one that was refused. Together they are the receipt's charge.
+}
+
+/// A transaction that was refused.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub error: Error,
+    /// What each operation cost, up to the one that was refused. Together they are the receipt's charge.
     pub charges: Vec<Charge>,
 }
 
@@ -104,7 +110,13 @@ pub enum QuotaKind {
 
 impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Self {
-        Error { kind, receipt: None, charges: Vec::new() }
+        Error { kind, receipt: None }
+    }
+}
+
+impl From<Error> for Box<Failure> {
+    fn from(error: Error) -> Self {
+        Box::new(Failure { error, charges: Vec::new() })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use orrery_cluster::store::Op;
-use orrery_cluster::{Charge, Container, Error, ErrorKind, Receipt, WriteReply};
+use orrery_cluster::{Charge, Container, ErrorKind, Failure, Receipt, WriteReply};
 use orrery_doc::PartitionKey;
 
 use crate::call::Call;
@@ -25,14 +25,14 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let key = key::of_request(shape.key, call.headers.partition_key)?;
     let (ops, wrong) = plan(call, &shape, &key, &operations)?;
     let options = options::write(call.headers, call.db.account().consistency)?;
-    let WriteReply { outcomes, charges, receipt } = match call.db.write(container, &key, ops, &options).await
-    {
+    let done = call.db.write_together(container, &key, ops, &options).await;
+    let WriteReply { outcomes, charges, receipt } = match done {
         Ok(reply) => reply,
-        Err(error) if matches!(error.kind, ErrorKind::Op { .. }) => {
-            let (results, receipt) = failed(operations.len(), error, wrong);
+        Err(failure) if matches!(failure.error.kind, ErrorKind::Op { .. }) => {
+            let (results, receipt) = failed(operations.len(), *failure, wrong);
             return Ok(answer(container, form, results, receipt));
         }
-        Err(error) => return Err(error.into()),
+        Err(failure) => return Err(failure.error.into()),
     };
     // A wish of the whole request does not count: clients send it with batches whose operations want their items back.
     let results = outcomes.into_iter().zip(&charges).zip(&operations);
@@ -63,10 +63,10 @@ fn plan(
 }
 
 /// Nothing happened: one operation says why, and all others depend on it. What was tried is charged.
-fn failed(count: usize, error: Error, wrong: Option<Refusal>) -> (Vec<OpResult>, Receipt) {
-    let Error { kind, receipt, charges } = error;
-    let place = if let ErrorKind::Op { place, .. } = kind { place } else { 0 };
-    let error = Error::from(kind);
+fn failed(count: usize, failure: Failure, wrong: Option<Refusal>) -> (Vec<OpResult>, Receipt) {
+    let Failure { mut error, charges } = failure;
+    let receipt = error.receipt.take();
+    let place = if let ErrorKind::Op { place, .. } = error.kind { place } else { 0 };
     let refusal = wrong.filter(|_| error.is_wrong_op()).unwrap_or(Refusal::Db(error));
     let result = |i: usize| {
         let told = if i == place { OpResult::refused(&refusal) } else { OpResult::dependent() };

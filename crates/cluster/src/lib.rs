@@ -34,7 +34,7 @@ pub mod verify;
 pub use catalog::{Catalog, Child, ChildKind, Container, ContainerDefinition, Database, Usage};
 pub use changes::{ChangePage, ChangesFrom};
 pub use db::Db;
-pub use error::{Error, ErrorKind, HistoryError, QuotaKind, Result};
+pub use error::{Error, ErrorKind, Failure, HistoryError, QuotaKind, Result};
 pub use item_properties::ItemProperties;
 pub use memory::{Consumer, Hold, Memory, MemoryShares, MemoryUse, let_threads_give_back};
 pub use offer::Offer;

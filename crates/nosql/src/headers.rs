@@ -4,7 +4,7 @@
 //! `True`, `true` and `TRUE`. A value that is malformed is refused with its header's name, and a value
 //! that is empty counts as absent.
 
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use orrery_cluster::{AccessChoice, Consistency, Lane, Priority};
 
 use crate::errors::Refusal;
@@ -88,7 +88,8 @@ pub(crate) struct RequestHeaders<'a> {
     pub populate_quota: bool,
     pub populate_statistics: bool,
     pub intended_collection_rid: Option<&'a str>,
-    pub is_client_encrypted: bool,
+    /// Whether the client encrypts the item itself, if it says so.
+    pub is_client_encrypted: Option<bool>,
     /// Who is refused first when throughput is short.
     pub lane: Lane,
     pub accepts_binary: bool,
@@ -177,12 +178,14 @@ impl<'a> RequestHeaders<'a> {
                 self.take_http(name, raw)?;
             }
         }
-        if self.consistency.is_some() && self.read_strategy.is_some() {
-            return Err(Refusal::bad_request(
-                "x-ms-consistency-level and x-ms-cosmos-read-consistency-strategy exclude each other",
-            ));
-        }
         Ok(())
+    }
+
+    /// Whether a request on items is for changes: a GET, or a POST of a query that says which of them are wanted.
+    pub fn asks_for_changes(&self, method: &Method) -> bool {
+        let may_ask =
+            *method == Method::GET || *method == Method::POST && self.is_query && !self.is_query_plan;
+        self.a_im.is_some() && may_ask
     }
 
     /// Whether the client is one that never ends a query which is told that its range is gone: @azure/cosmos 4 keeps
@@ -286,7 +289,12 @@ impl<'a> RequestHeaders<'a> {
             "migrate-offer-to-autopilot" => flag(&mut self.migrate_to_autopilot, name, raw),
             "migrate-offer-to-manual-throughput" => flag(&mut self.migrate_to_manual, name, raw),
             "intended-collection-rid" => keep(&mut self.intended_collection_rid, name, raw),
-            "is-client-encrypted" => flag(&mut self.is_client_encrypted, name, raw),
+            "is-client-encrypted" => {
+                let mut is_encrypted = false;
+                flag(&mut is_encrypted, name, raw)?;
+                self.is_client_encrypted = Some(is_encrypted);
+                Ok(())
+            }
             "supported-serialization-formats" => {
                 let formats = text(name, raw)?;
                 self.accepts_binary =
@@ -565,6 +573,8 @@ pub(crate) mod names {
         LAST_STATE_CHANGE = "x-ms-last-state-change-utc";
         LLSN = "x-ms-cosmos-llsn";
         LSN = "lsn";
+        MAX_MEDIA_STORAGE = "x-ms-max-media-storage-usage-mb";
+        MEDIA_STORAGE = "x-ms-media-storage-usage-mb";
         MIN_THROUGHPUT = "x-ms-cosmos-min-throughput";
         NUMBER_OF_READ_REGIONS = "x-ms-number-of-read-regions";
         OFFER_REPLACE_PENDING = "x-ms-offer-replace-pending";

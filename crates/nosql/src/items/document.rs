@@ -52,7 +52,8 @@ pub(crate) fn parse_any(body: &[u8]) -> Result<Doc, Refusal> {
         .map_err(|error| Refusal::bad_request(format!("The input content is invalid: {error}.")))
 }
 
-/// An id may be any text. Not all of them can be named in a path; the router knows which.
+/// An id may be any text without the two characters that the documentation forbids. Not all of them can be named in a path;
+/// the router knows which.
 fn check_id(id: Value<'_>) -> Result<&str, Refusal> {
     let id = match id {
         Value::Undefined => {
@@ -74,6 +75,9 @@ fn check_id(id: Value<'_>) -> Result<&str, Refusal> {
              characters.",
             ID_BYTES_MAX + 1
         )));
+    }
+    if id.contains(['/', '\\']) {
+        return Err(Refusal::bad_request("The input id contains one of the characters '/', '\\'."));
     }
     Ok(id)
 }
@@ -139,8 +143,8 @@ mod tests {
             ("", 400),
             ("a ", 200),
             ("a\\n", 200),
-            ("a/b", 200),
-            ("a\\\\b", 200),
+            ("a/b", 400),
+            ("a\\\\b", 400),
             ("a?b", 200),
             ("a#b", 200),
             ("a\\b\\t%20", 200),

@@ -21,9 +21,9 @@
 
 mod purse;
 mod shares;
-mod threads;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::sync::Arc;
 use std::time::Duration;

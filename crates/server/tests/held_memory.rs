@@ -260,15 +260,15 @@ fn beside_many(
     act: impl Fn(&mut Client, usize, usize) -> u16 + Sync,
 ) -> Vec<u16> {
     let stop = AtomicBool::new(false);
+    let work = |number: usize| {
+        let (mut client, mut answers) = (Client::new(server.port()), Vec::new());
+        while !stop.load(Ordering::Relaxed) {
+            answers.push(act(&mut client, number, answers.len()));
+        }
+        answers
+    };
+    let work = &work;
     thread::scope(|scope| {
-        let work = |number: usize| {
-            let (mut client, mut answers) = (Client::new(server.port()), Vec::new());
-            while !stop.load(Ordering::Relaxed) {
-                answers.push(act(&mut client, number, answers.len()));
-            }
-            answers
-        };
-        let work = &work;
         let threads: Vec<_> = (0..clients).map(|number| scope.spawn(move || work(number))).collect();
         live_beside(server, Duration::from_secs(8));
         stop.store(true, Ordering::Relaxed);

@@ -65,7 +65,10 @@ impl<'a> Reader<'a> {
         match kind {
             0x01 => out.double(f64::from_le_bytes(self.array())),
             0x02 => out.str(self.string()),
-            0x03 | 0x04 => return self.document(kind == 0x04, out),
+            0x03 | 0x04 => {
+                self.document(kind == 0x04, out);
+                out
+            }
             0x05 => {
                 let length = self.length();
                 let subtype = self.take(1)[0];

@@ -396,5 +396,5 @@ fn typed_values_are_indexed_as_what_json_shows() {
         all
     };
     assert_eq!(terms(&typed), terms(&shown), "{shown:?}");
-    assert_eq!(terms(&typed).len(), 11);
+    assert_eq!(terms(&typed).len(), 10);
 }

@@ -14,7 +14,6 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -23,10 +22,13 @@ use crate::hosts::Hosts;
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
+use stop::Stop;
 
 mod connection;
+mod lines;
 mod pulse;
-mod strict;
+mod stop;
+mod stream;
 
 /// Answers requests; clones are cheap and share what they work on.
 pub trait Handler: Clone + Send + Sync + 'static {
@@ -103,7 +105,7 @@ pub async fn run<H: Handler>(
     let slots = Arc::new(Semaphore::new(shared.max_connections));
     let shared = Arc::new(shared);
     let protocol = Arc::new(http_protocol(shared.http2_window_bytes));
-    let graceful = GracefulShutdown::new();
+    let connections = Stop::new();
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -122,8 +124,13 @@ pub async fn run<H: Handler>(
             refuse(stream, remote, &shared.metrics);
             continue;
         };
-        let serving =
-            connection::serve(stream, remote, Arc::clone(&shared), Arc::clone(&protocol), graceful.watcher());
+        let serving = connection::serve(
+            stream,
+            remote,
+            Arc::clone(&shared),
+            Arc::clone(&protocol),
+            connections.stopping(),
+        );
         tokio::spawn(async move {
             serving.await;
             drop(slot);
@@ -132,7 +139,7 @@ pub async fn run<H: Handler>(
     // The port is free again from here on; a new server may already take it over.
     drop(socket);
     tokio::select! {
-        () = graceful.shutdown() => {}
+        () = connections.stop() => {}
         () = patience => tracing::warn!("some requests did not end in time and are cut off"),
     }
 }

@@ -4,24 +4,25 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
+use http::Version;
 use http::header::CONNECTION;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::Watcher;
 use orrery_nosql::Unsent;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::pulse::{Pulse, Watched};
-use super::strict::Strict;
+use super::lines::Lines;
+use super::pulse::{Beat, Pulse};
+use super::stop::Stopping;
+use super::stream::{Socket, Stream};
 use super::{Handler, Peer, Scheme, Shared};
 use crate::hosts::Accepted;
 
@@ -33,7 +34,7 @@ pub async fn serve<H: Handler>(
     remote: SocketAddr,
     shared: Arc<Shared<H>>,
     protocol: Arc<auto::Builder<TokioExecutor>>,
-    watcher: Watcher,
+    stopping: Stopping,
 ) {
     let _open = shared.metrics.connection_opened();
     if let Err(error) = stream.set_nodelay(true) {
@@ -48,11 +49,9 @@ pub async fn serve<H: Handler>(
             return;
         }
     }
-    let pulse = Arc::new(Pulse::new());
-    let stream = Watched::new(stream, Arc::clone(&pulse));
     if first[0] != TLS_HANDSHAKE {
-        return serve_http(stream, Peer { scheme: Scheme::Http, remote }, shared, protocol, pulse, watcher)
-            .await;
+        let peer = Peer { scheme: Scheme::Http, remote };
+        return serve_http(Socket::Plain(stream), peer, shared, protocol, stopping).await;
     }
     let acceptor = match shared.tls.acceptor().await {
         Ok(acceptor) => acceptor,
@@ -63,9 +62,8 @@ pub async fn serve<H: Handler>(
     };
     match timeout(shared.timeouts.tls, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => {
-            let stream = Box::new(stream);
             let peer = Peer { scheme: Scheme::Https, remote };
-            serve_http(stream, peer, Arc::clone(&shared), protocol, pulse, watcher).await;
+            serve_http(Socket::Tls(Box::new(stream)), peer, shared, protocol, stopping).await;
         }
         Ok(Err(error)) => {
             shared.metrics.tls_failed();
@@ -78,53 +76,76 @@ pub async fn serve<H: Handler>(
     }
 }
 
+/// What a request holds of its connection.
+struct Held<H> {
+    shared: Arc<Shared<H>>,
+    pulse: Arc<Pulse>,
+}
+
+/// Requests count the references to what they hold here. If they counted where all connections do, processors would
+/// wait for each other.
+struct Holder<H>(Arc<Held<H>>);
+
+impl<H> AsRef<Pulse> for Holder<H> {
+    fn as_ref(&self) -> &Pulse {
+        &self.0.pulse
+    }
+}
+
 async fn serve_http<H: Handler>(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    socket: Socket,
     peer: Peer,
     shared: Arc<Shared<H>>,
     protocol: Arc<auto::Builder<TokioExecutor>>,
-    pulse: Arc<Pulse>,
-    watcher: Watcher,
+    mut stopping: Stopping,
 ) {
-    pulse.begin();
-    // Requests hold this. If they were counted where all connections are, processors would wait for each other.
-    let held = Arc::new(Arc::clone(&shared));
+    let pulse = Arc::new(Pulse::new());
+    let stream = Stream::new(socket, Arc::clone(&pulse), Lines::new());
+    let held = Arc::new(Held { shared: Arc::clone(&shared), pulse: Arc::clone(&pulse) });
     // hyper calls the service from the task of the connection alone, also for HTTP/2.
     let accepted = RefCell::new(Accepted::default());
-    let service = service_fn({
-        let pulse = &pulse;
-        move |request: http::Request<Incoming>| {
-            let beat = pulse.request(request.version());
-            let shared = Arc::clone(&held);
-            // hyper copies this future from place to place, so that it must stay small: what may wait is boxed, and
-            // so is what is rare.
-            let refused = shared.hosts.refuse(&request, &mut accepted.borrow_mut()).map(Box::new);
-            async move {
-                let answered = match refused {
-                    Some(refusal) => Some(*refusal),
-                    None => shared.handler.answer_now(&request, peer),
-                };
-                let response = match answered {
-                    Some(response) => response,
-                    None => {
-                        let work = Box::pin(shared.handler.handle(request, peer));
-                        let answer = within(shared.timeouts.request, work).await;
-                        answer.unwrap_or_else(|| shared.handler.timed_out())
-                    }
-                };
-                if response.status().is_client_error() && ends_connection(&response) {
-                    beat.ends_early();
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let beat = Beat::of(Holder(Arc::clone(&held)));
+        if request.version() == Version::HTTP_2 {
+            held.pulse.expect_other_bytes();
+        }
+        // hyper copies this future from place to place, so that it must stay small: what may wait is boxed, and
+        // so is what is rare.
+        let refused = held.shared.hosts.refuse(&request, &mut accepted.borrow_mut()).map(Box::new);
+        async move {
+            let Held { shared, pulse } = &*beat.holder().0;
+            let answered = match refused {
+                Some(refusal) => Some(*refusal),
+                None => shared.handler.answer_now(&request, peer),
+            };
+            let response = match answered {
+                Some(response) => response,
+                None => {
+                    let work = Box::pin(shared.handler.handle(request, peer));
+                    let answer = within(shared.timeouts.request, work).await;
+                    answer.unwrap_or_else(|| shared.handler.timed_out())
                 }
-                if let Some(unsent) = response.extensions().get::<Weak<Unsent>>() {
-                    beat.sending(unsent.clone());
-                }
-                shared.metrics.answered(response.status());
-                drop(beat);
-                Ok::<_, Infallible>(response)
+            };
+            if response.status().is_client_error() && ends_connection(&response) {
+                pulse.linger();
             }
+            if let Some(unsent) = response.extensions().get::<Weak<Unsent>>() {
+                pulse.sending(unsent.clone());
+            }
+            shared.metrics.answered(response.status());
+            drop(beat);
+            Ok::<_, Infallible>(response)
         }
     });
-    let connection = watcher.watch(protocol.serve_connection(TokioIo::new(Strict::new(stream)), service));
+    let connection = async {
+        let mut connection = pin!(protocol.serve_connection(TokioIo::new(stream), service));
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => return ended,
+            () = &mut stopping => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await
+    };
     tokio::select! {
         biased;
         ended = connection => if let Err(error) = ended {

@@ -16,18 +16,12 @@
 //! hints: a stale one delays a verdict by a tick and never makes a wrong one, so relaxed ordering
 //! is enough.
 
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::{Context, Poll, ready};
+use std::sync::{Mutex, PoisonError, Weak};
+use std::task::Poll;
 use std::time::Duration;
 
-use http::Version;
 use orrery_nosql::Unsent;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::MissedTickBehavior;
 
 use super::Timeouts;
@@ -46,7 +40,8 @@ pub struct Pulse {
     write_since: AtomicU32,
     /// Since when no request is in flight.
     idle_since: AtomicU32,
-    http2: AtomicBool,
+    /// See [`Pulse::expect_other_bytes`].
+    sends_other_bytes: AtomicBool,
     /// The last answer was given before its request was there in full: what still comes is taken in before the socket is
     /// closed. Else the system would tell the peer that the connection is broken, and the peer would never see the answer.
     lingers: AtomicBool,
@@ -62,8 +57,9 @@ pub enum Overdue {
     Idle,
 }
 
-/// A request in flight, until it is dropped.
-pub struct Beat(Arc<Pulse>);
+/// A request in flight, until it is dropped. It keeps what its work needs of the connection, so that a request counts
+/// one reference and not several.
+pub struct Beat<P: AsRef<Pulse>>(P);
 
 impl Pulse {
     pub fn new() -> Pulse {
@@ -73,28 +69,28 @@ impl Pulse {
             head_since: AtomicU32::new(NOT),
             write_since: AtomicU32::new(NOT),
             idle_since: AtomicU32::new(1),
-            http2: AtomicBool::new(false),
+            sends_other_bytes: AtomicBool::new(false),
             lingers: AtomicBool::new(false),
             unsent: Mutex::default(),
         }
     }
 
-    /// HTTP begins: bytes seen so far belonged to the TLS handshake.
-    pub fn begin(&self) {
-        self.head_since.store(NOT, Relaxed);
-        self.idle_since.store(self.tick.load(Relaxed), Relaxed);
+    /// The peer sends bytes between requests that begin none, as HTTP/2 does with pings and window updates.
+    pub fn expect_other_bytes(&self) {
+        self.sends_other_bytes.store(true, Relaxed);
     }
 
-    pub fn request(self: &Arc<Self>, version: Version) -> Beat {
-        self.in_flight.fetch_add(1, Relaxed);
-        self.head_since.store(NOT, Relaxed);
-        if version == Version::HTTP_2 {
-            self.http2.store(true, Relaxed);
-        }
-        Beat(Arc::clone(self))
+    /// The answer ends the connection, and something of the request is perhaps still on its way.
+    pub fn linger(&self) {
+        self.lingers.store(true, Relaxed);
     }
 
-    fn sending(&self, answer: Weak<Unsent>) {
+    pub fn lingers(&self) -> bool {
+        self.lingers.load(Relaxed)
+    }
+
+    /// An answer is large and handed to the connection.
+    pub fn sending(&self, answer: Weak<Unsent>) {
         let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
         unsent.retain(|answer| answer.strong_count() > 0);
         unsent.push(answer);
@@ -133,9 +129,8 @@ impl Pulse {
         if self.lingers.load(Relaxed) {
             return older(&self.idle_since, schedule.write).then_some(Overdue::Write);
         }
-        // HTTP/2 peers send pings and window updates between requests; those are not headers, and a
-        // peer that sends nothing else is idle.
-        if !self.http2.load(Relaxed) && older(&self.head_since, schedule.header) {
+        // A peer that sends nothing but other bytes is idle.
+        if !self.sends_other_bytes.load(Relaxed) && older(&self.head_since, schedule.header) {
             return Some(Overdue::Headers);
         }
         older(&self.idle_since, schedule.idle).then_some(Overdue::Idle)
@@ -155,13 +150,15 @@ impl Pulse {
         })
     }
 
-    fn received(&self) {
+    /// Bytes have come from the peer.
+    pub fn received(&self) {
         if self.in_flight.load(Relaxed) == 0 && self.head_since.load(Relaxed) == NOT {
             self.head_since.store(self.tick.load(Relaxed), Relaxed);
         }
     }
 
-    fn sent<T>(&self, outcome: &Poll<T>) {
+    /// The peer has taken bytes, or has not.
+    pub fn sent<T>(&self, outcome: &Poll<T>) {
         let blocked = self.write_since.load(Relaxed) != NOT;
         match outcome {
             Poll::Pending if !blocked => self.write_since.store(self.tick.load(Relaxed), Relaxed),
@@ -171,24 +168,26 @@ impl Pulse {
     }
 }
 
-impl Beat {
-    /// The answer is large and handed to the connection.
-    pub fn sending(&self, answer: Weak<Unsent>) {
-        self.0.sending(answer);
+impl<P: AsRef<Pulse>> Beat<P> {
+    /// A request is there, and its headers with it.
+    pub fn of(holder: P) -> Beat<P> {
+        let pulse = holder.as_ref();
+        pulse.in_flight.fetch_add(1, Relaxed);
+        pulse.head_since.store(NOT, Relaxed);
+        Beat(holder)
+    }
+
+    pub fn holder(&self) -> &P {
+        &self.0
     }
 }
 
-impl Beat {
-    /// The answer ends the connection, and something of the request is perhaps still on its way.
-    pub fn ends_early(&self) {
-        self.0.lingers.store(true, Relaxed);
-    }
-}
-
-impl Drop for Beat {
+impl<P: AsRef<Pulse>> Drop for Beat<P> {
     fn drop(&mut self) {
-        let pulse = &self.0;
-        if pulse.in_flight.fetch_sub(1, Relaxed) == 1 {
+        let pulse = self.0.as_ref();
+        let before = pulse.in_flight.fetch_sub(1, Relaxed);
+        debug_assert!(before > 0, "a request ends once");
+        if before == 1 {
             pulse.idle_since.store(pulse.tick.load(Relaxed), Relaxed);
         }
     }
@@ -219,89 +218,10 @@ impl Schedule {
     }
 }
 
-/// A socket that notes in the pulse what its peer does.
-pub struct Watched {
-    stream: TcpStream,
-    pulse: Arc<Pulse>,
-    /// Nothing more will be sent.
-    is_shut: bool,
-    /// Bytes that were taken in since then.
-    taken: usize,
-}
-
-impl Watched {
-    pub fn new(stream: TcpStream, pulse: Arc<Pulse>) -> Watched {
-        Watched { stream, pulse, is_shut: false, taken: 0 }
-    }
-
-    /// Reads what the peer still sends and forgets it, within a bound. How long that may take is the pulse's to say.
-    fn take_in_the_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut room = [const { MaybeUninit::uninit() }; limits::LINGER_READ_BYTES];
-        while self.taken < limits::LINGER_BYTES_MAX {
-            let mut piece = ReadBuf::uninit(&mut room);
-            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut piece)) {
-                Ok(()) if !piece.filled().is_empty() => self.taken += piece.filled().len(),
-                _ => break,
-            }
-        }
-        Poll::Ready(())
-    }
-}
-
-impl AsyncRead for Watched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.pulse.received();
-        }
-        outcome
-    }
-}
-
-impl AsyncWrite for Watched {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.pulse.sent(&outcome);
-        outcome
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.pulse.sent(&outcome);
-        outcome
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.is_shut {
-            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-            self.is_shut = true;
-        }
-        if self.pulse.lingers.load(Relaxed) {
-            ready!(self.take_in_the_rest(cx));
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     const SCHEDULE: Schedule = Schedule { tick: Duration::from_millis(10), header: 4, write: 8, idle: 100 };
@@ -317,7 +237,7 @@ mod tests {
         pulse.received();
         assert_eq!(at(&pulse, 5), None);
         assert_eq!(at(&pulse, 6), Some(Overdue::Headers));
-        let beat = pulse.request(Version::HTTP_11);
+        let beat = Beat::of(Arc::clone(&pulse));
         assert_eq!(at(&pulse, 1000), None, "a request in flight is the handler's to time");
         drop(beat);
         assert_eq!(at(&pulse, 1001), None);
@@ -333,7 +253,8 @@ mod tests {
     #[test]
     fn pings_of_an_http2_peer_are_not_unfinished_headers() {
         let pulse = Arc::new(Pulse::new());
-        drop(pulse.request(Version::HTTP_2));
+        drop(Beat::of(Arc::clone(&pulse)));
+        pulse.expect_other_bytes();
         pulse.received();
         assert_eq!(at(&pulse, 50), None);
         assert_eq!(at(&pulse, 102), Some(Overdue::Idle));
@@ -342,8 +263,8 @@ mod tests {
     #[test]
     fn what_is_left_of_a_refused_body_may_come_for_a_while() {
         let pulse = Arc::new(Pulse::new());
-        let beat = pulse.request(Version::HTTP_11);
-        beat.ends_early();
+        let beat = Beat::of(Arc::clone(&pulse));
+        beat.holder().linger();
         drop(beat);
         pulse.received();
         assert_eq!(at(&pulse, 9), None, "these are no headers");
@@ -353,7 +274,7 @@ mod tests {
     #[test]
     fn a_peer_that_does_not_read_its_answer_is_overdue() {
         let pulse = Arc::new(Pulse::new());
-        let _beat = pulse.request(Version::HTTP_11);
+        let _beat = Beat::of(Arc::clone(&pulse));
         pulse.sent::<()>(&Poll::Pending);
         assert_eq!(at(&pulse, 9), None);
         assert_eq!(at(&pulse, 10), Some(Overdue::Write));

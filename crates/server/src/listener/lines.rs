@@ -10,27 +10,15 @@
 //! gets 400 and the connection ends, as after anything else that is not HTTP. Well-formed traffic pays for one search for the
 //! ends of its lines.
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use memchr::memchr_iter;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::stream::Check;
 use crate::limits;
 
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Not HTTP, whatever stands before it, and the end of a head: the parser looks at no head before it is whole.
 const SPOILED: &[u8] = b"\0\r\n\r\n";
-
-/// A stream whose heads have proper line ends, or are no heads.
-pub struct Strict<S> {
-    stream: S,
-    lines: Lines,
-    /// What the parser gets instead of bytes from the stream, once a line has ended as it must not.
-    instead: Option<&'static [u8]>,
-}
 
 /// Where in the conversation the next byte is.
 enum Place {
@@ -47,7 +35,8 @@ enum Place {
     Through,
 }
 
-struct Lines {
+/// Follows the heads of a connection and finds the first line that ends as it must not.
+pub struct Lines {
     place: Place,
     /// The beginning of a line that came in pieces, up to the length that the parser takes, and its last byte.
     started: Vec<u8>,
@@ -58,21 +47,22 @@ struct Lines {
     is_chunked: bool,
 }
 
-impl<S> Strict<S> {
-    pub fn new(stream: S) -> Strict<S> {
-        let lines = Lines {
+impl Lines {
+    pub fn new() -> Lines {
+        Lines {
             place: Place::Preface(0),
             started: Vec::new(),
             last: 0,
             has_lines: false,
             length: 0,
             is_chunked: false,
-        };
-        Strict { stream, lines, instead: None }
+        }
     }
 }
 
-impl Lines {
+impl Check for Lines {
+    const INSTEAD: &'static [u8] = SPOILED;
+
     /// Looks at the bytes that come next; returns where among them a line ends as it must not.
     fn wrong_end(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
@@ -115,7 +105,9 @@ impl Lines {
         }
         None
     }
+}
 
+impl Lines {
     /// Takes the lines at the beginning of some bytes, up to where something else begins, and says how many bytes that
     /// were; or where a line ends as it must not.
     fn take_lines(&mut self, bytes: &[u8]) -> Result<usize, usize> {
@@ -238,65 +230,17 @@ fn number(digits: &[u8], radix: u32) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Strict<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.instead.is_none() {
-            let before = buf.filled().len();
-            let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
-            let Some(at) = self.lines.wrong_end(&buf.filled()[before..]) else { return outcome };
-            buf.set_filled(before + at);
-            self.instead = Some(SPOILED);
-        }
-        // When all of it is given, this is the end of the stream.
-        let instead = self.instead.unwrap_or_default();
-        let (now, later) = instead.split_at(instead.len().min(buf.remaining()));
-        buf.put_slice(now);
-        self.instead = Some(later);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Strict<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Where the first wrong end is when the bytes come in pieces of this size.
     fn wrong_end(bytes: &[u8], piece: usize) -> Option<usize> {
-        let mut strict = Strict::new(());
+        let mut lines = Lines::new();
         bytes
             .chunks(piece)
             .enumerate()
-            .find_map(|(index, piece_bytes)| strict.lines.wrong_end(piece_bytes).map(|at| index * piece + at))
+            .find_map(|(index, piece_bytes)| lines.wrong_end(piece_bytes).map(|at| index * piece + at))
     }
 
     fn check(text: &str, wanted: Option<usize>) {

@@ -10,7 +10,8 @@ use orrery_nosql::Gateway;
 
 use crate::admin::{Admin, Page};
 use crate::explorer;
-use crate::listener::{Handler, Peer, Scheme};
+use crate::listener::http::Handler;
+use crate::listener::{Peer, Scheme};
 use crate::manage::Manage;
 
 #[derive(Clone)]

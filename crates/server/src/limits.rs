@@ -12,6 +12,12 @@ pub const MAX_CONNECTIONS: usize = 4096;
 /// containers are the longest honest header, and they stay below half of this.
 pub const MAX_HEADER_BYTES: usize = 64 * 1024;
 
+/// The first bytes of a connection by which several protocols on one port are told apart. The frames and methods that
+/// they begin with are told by far fewer.
+pub const RECOGNITION_BYTES_MAX: usize = 64;
+/// The longest method of HTTP that is recognised beside other protocols.
+pub const HTTP_METHOD_BYTES_MAX: usize = 24;
+
 /// Streams one HTTP/2 connection may have open.
 pub const MAX_HTTP2_STREAMS: u32 = 256;
 

@@ -16,7 +16,9 @@ use crate::config::{Config, Durability};
 use crate::front::Front;
 use crate::hosts::Hosts;
 use crate::keys::AccountKeys;
-use crate::listener::{self, Shared, Timeouts};
+use crate::listener::http::{Http, Shared};
+use crate::listener::protocol::Protocols;
+use crate::listener::{self, Port, Timeouts};
 use crate::manage::Manage;
 use crate::metrics::Metrics;
 use crate::signals::StopSignals;
@@ -69,14 +71,19 @@ async fn serve(
     announce(&config, &keys, address, started);
     keep_tls(Arc::clone(&tls));
 
-    let shared = Shared {
+    let http = Http::new(Shared {
         handler: Front::new(Arc::clone(&admin), manage, gateway),
         hosts,
+        metrics: Arc::clone(&metrics),
+        request_time_max: config.request_timeout_seconds,
+        http2_window_bytes: limits::http2_window_bytes(db.memory().shares().bodies),
+    });
+    let port = Port {
+        protocols: Protocols::one(http),
         tls,
         metrics,
         timeouts: Timeouts::of(&config),
         max_connections: config.max_connections,
-        http2_window_bytes: limits::http2_window_bytes(db.memory().shares().bodies),
     };
     let stop = async {
         stop.made().await;
@@ -88,7 +95,7 @@ async fn serve(
             () = hurry.made() => {}
         }
     };
-    listener::run(socket, shared, stop, patience).await;
+    listener::run(socket, port, stop, patience).await;
     db.close().await;
     tracing::info!("stopped");
     Ok(())

@@ -1,173 +1,105 @@
-//! One connection from its first byte to its end.
+//! One connection from its first byte to its end, whatever it speaks.
 
-use std::cell::RefCell;
-use std::convert::Infallible;
-use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
-use std::sync::{Arc, Weak};
-use std::task::Poll;
-use std::time::Duration;
+use std::sync::Arc;
 
-use http::Version;
-use http::header::CONNECTION;
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
-use orrery_nosql::Unsent;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::lines::Lines;
-use super::pulse::{Beat, Pulse};
+use super::protocol::{Connection, Protocol};
+use super::pulse::Pulse;
 use super::stop::Stopping;
-use super::stream::{Socket, Stream};
-use super::{Handler, Peer, Scheme, Shared};
-use crate::hosts::Accepted;
+use super::stream::{Anything, Socket, Stream, Watched};
+use super::{Peer, Port, Scheme};
+use crate::limits;
 
 /// A TLS connection opens with a handshake record; no HTTP method starts with this byte.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-pub async fn serve<H: Handler>(
-    stream: TcpStream,
-    remote: SocketAddr,
-    shared: Arc<Shared<H>>,
-    protocol: Arc<auto::Builder<TokioExecutor>>,
-    stopping: Stopping,
-) {
-    let _open = shared.metrics.connection_opened();
+pub async fn serve(stream: TcpStream, remote: SocketAddr, port: Arc<Port>, stopping: Stopping) {
+    let _open = port.metrics.connection_opened();
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%remote, %error, "cannot set TCP_NODELAY");
     }
+    let deadline = Instant::now() + port.timeouts.header;
     let mut first = [0u8; 1];
-    match timeout(shared.timeouts.header, stream.peek(&mut first)).await {
+    match timeout_at(deadline, stream.peek(&mut first)).await {
         Ok(Ok(1)) => {}
         Ok(Ok(_)) | Ok(Err(_)) => return,
-        Err(_) => {
-            shared.metrics.connection_timed_out();
-            return;
+        Err(_) => return port.metrics.connection_timed_out(),
+    }
+    let pulse = Arc::new(Pulse::new());
+    let (socket, scheme, deadline) = if first[0] == TLS_HANDSHAKE {
+        let stream = Watched::new(stream, Arc::clone(&pulse));
+        let Some(socket) = open_tls(stream, remote, &port).await else { return };
+        pulse.begin();
+        (socket, Scheme::Https, Instant::now() + port.timeouts.header)
+    } else {
+        (Socket::Plain(stream), Scheme::Http, deadline)
+    };
+    let peer = Peer { scheme, remote };
+    let mut stream = Stream::new(socket, Arc::clone(&pulse));
+    let protocol = match port.protocols.only() {
+        Some(only) => only,
+        None => match recognise(&mut stream, deadline, peer, &port).await {
+            Some(protocol) => protocol,
+            None => return,
+        },
+    };
+    let serving = protocol.serve(Connection { stream, peer, pulse: Arc::clone(&pulse), stopping });
+    tokio::select! {
+        biased;
+        () = serving => {}
+        overdue = pulse.overdue(&port.timeouts, || port.protocols.wants_memory()) => {
+            port.metrics.connection_timed_out();
+            tracing::debug!(%remote, ?overdue, "the connection is closed");
         }
     }
-    if first[0] != TLS_HANDSHAKE {
-        let peer = Peer { scheme: Scheme::Http, remote };
-        return serve_http(Socket::Plain(stream), peer, shared, protocol, stopping).await;
-    }
-    let acceptor = match shared.tls.acceptor().await {
+}
+
+async fn open_tls(stream: Watched, remote: SocketAddr, port: &Port) -> Option<Socket> {
+    let acceptor = match port.tls.acceptor().await {
         Ok(acceptor) => acceptor,
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "HTTPS is not available");
-            return;
+            return None;
         }
     };
-    match timeout(shared.timeouts.tls, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => {
-            let peer = Peer { scheme: Scheme::Https, remote };
-            serve_http(Socket::Tls(Box::new(stream)), peer, shared, protocol, stopping).await;
-        }
-        Ok(Err(error)) => {
-            shared.metrics.tls_failed();
-            tracing::debug!(%remote, %error, "the TLS handshake failed");
-        }
-        Err(_) => {
-            shared.metrics.tls_failed();
-            tracing::debug!(%remote, "the TLS handshake took too long");
-        }
+    match timeout(port.timeouts.tls, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => return Some(Socket::Tls(Box::new(stream))),
+        Ok(Err(error)) => tracing::debug!(%remote, %error, "the TLS handshake failed"),
+        Err(_) => tracing::debug!(%remote, "the TLS handshake took too long"),
     }
+    port.metrics.tls_failed();
+    None
 }
 
-/// What a request holds of its connection.
-struct Held<H> {
-    shared: Arc<Shared<H>>,
-    pulse: Arc<Pulse>,
-}
-
-/// Requests count the references to what they hold here. If they counted where all connections do, processors would
-/// wait for each other.
-struct Holder<H>(Arc<Held<H>>);
-
-impl<H> AsRef<Pulse> for Holder<H> {
-    fn as_ref(&self) -> &Pulse {
-        &self.0.pulse
-    }
-}
-
-async fn serve_http<H: Handler>(
-    socket: Socket,
+/// Reads until one of several protocols takes the connection. Its peer may be slow, or speak none of them.
+async fn recognise<'p>(
+    stream: &mut Stream<Anything>,
+    deadline: Instant,
     peer: Peer,
-    shared: Arc<Shared<H>>,
-    protocol: Arc<auto::Builder<TokioExecutor>>,
-    mut stopping: Stopping,
-) {
-    let pulse = Arc::new(Pulse::new());
-    let stream = Stream::new(socket, Arc::clone(&pulse), Lines::new());
-    let held = Arc::new(Held { shared: Arc::clone(&shared), pulse: Arc::clone(&pulse) });
-    // hyper calls the service from the task of the connection alone, also for HTTP/2.
-    let accepted = RefCell::new(Accepted::default());
-    let service = service_fn(move |request: http::Request<Incoming>| {
-        let beat = Beat::of(Holder(Arc::clone(&held)));
-        if request.version() == Version::HTTP_2 {
-            held.pulse.expect_other_bytes();
-        }
-        // hyper copies this future from place to place, so that it must stay small: what may wait is boxed, and
-        // so is what is rare.
-        let refused = held.shared.hosts.refuse(&request, &mut accepted.borrow_mut()).map(Box::new);
-        async move {
-            let Held { shared, pulse } = &*beat.holder().0;
-            let answered = match refused {
-                Some(refusal) => Some(*refusal),
-                None => shared.handler.answer_now(&request, peer),
-            };
-            let response = match answered {
-                Some(response) => response,
-                None => {
-                    let work = Box::pin(shared.handler.handle(request, peer));
-                    let answer = within(shared.timeouts.request, work).await;
-                    answer.unwrap_or_else(|| shared.handler.timed_out())
+    port: &'p Port,
+) -> Option<&'p dyn Protocol> {
+    let mut seen = Vec::with_capacity(limits::RECOGNITION_BYTES_MAX);
+    let reading = async {
+        loop {
+            stream.look_ahead(&mut seen, limits::RECOGNITION_BYTES_MAX).await.ok()?;
+            match port.protocols.recognise(&seen) {
+                Ok(Some(protocol)) => {
+                    stream.begins_with(seen);
+                    return Some(protocol);
                 }
-            };
-            if response.status().is_client_error() && ends_connection(&response) {
-                pulse.linger();
+                Ok(None) if seen.len() < limits::RECOGNITION_BYTES_MAX => {}
+                Ok(None) | Err(_) => {
+                    tracing::debug!(remote = %peer.remote, "no protocol of this port begins like this");
+                    return None;
+                }
             }
-            if let Some(unsent) = response.extensions().get::<Weak<Unsent>>() {
-                pulse.sending(unsent.clone());
-            }
-            shared.metrics.answered(response.status());
-            drop(beat);
-            Ok::<_, Infallible>(response)
         }
-    });
-    let connection = async {
-        let mut connection = pin!(protocol.serve_connection(TokioIo::new(stream), service));
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => return ended,
-            () = &mut stopping => connection.as_mut().graceful_shutdown(),
-        }
-        connection.await
     };
-    tokio::select! {
-        biased;
-        ended = connection => if let Err(error) = ended {
-            tracing::debug!(remote = %peer.remote, %error, "the connection ended badly");
-        },
-        overdue = pulse.overdue(&shared.timeouts, || shared.handler.wants_memory()) => {
-            shared.metrics.connection_timed_out();
-            tracing::debug!(remote = %peer.remote, ?overdue, "the connection is closed");
-        }
-    }
-}
-
-/// Whether the connection is closed behind the answer, because its request was not read to the end.
-fn ends_connection<B>(response: &http::Response<B>) -> bool {
-    response.headers().get(CONNECTION).is_some_and(|value| value == "close")
-}
-
-/// The outcome of `work`, unless it takes longer than `limit`. Most answers are there at the first
-/// look, and only those that wait pay for a timer.
-async fn within<F: Future>(limit: Duration, mut work: Pin<Box<F>>) -> Option<F::Output> {
-    match poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
-        Poll::Ready(outcome) => Some(outcome),
-        Poll::Pending => timeout(limit, work).await.ok(),
-    }
+    timeout_at(deadline, reading).await.unwrap_or_else(|_| {
+        port.metrics.connection_timed_out();
+        None
+    })
 }

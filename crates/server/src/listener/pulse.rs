@@ -75,6 +75,12 @@ impl Pulse {
         }
     }
 
+    /// The first request may come: bytes seen so far belonged to the TLS handshake.
+    pub fn begin(&self) {
+        self.head_since.store(NOT, Relaxed);
+        self.idle_since.store(self.tick.load(Relaxed), Relaxed);
+    }
+
     /// The peer sends bytes between requests that begin none, as HTTP/2 does with pings and window updates.
     pub fn expect_other_bytes(&self) {
         self.sends_other_bytes.store(true, Relaxed);

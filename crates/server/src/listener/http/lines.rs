@@ -12,7 +12,7 @@
 
 use memchr::memchr_iter;
 
-use super::stream::Check;
+use super::super::stream::Check;
 use crate::limits;
 
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -437,6 +437,7 @@ impl<'a> Group<'a> {
             json_bytes: json_bytes as u32,
         };
         let after = self.version(Item { header, doc }, &key.id);
+            origin: None,
         count_write(before.as_ref(), Some(&after), meter);
         draft.bytes += growth;
         draft.items += i64::from(before.is_none());

@@ -39,7 +39,7 @@ pub use etag::Etag;
 pub use feed::FeedCursor;
 pub use group::{Done, Group, Prepared};
 pub use history::{ChangeKind, HistoryBounds, HistoryEntry};
-pub use item::{DamagedItem, FLAG_UNINDEXED, Item, ItemHeader, TICKS_PER_SECOND};
+pub use item::{DamagedItem, FLAG_ORIGIN, FLAG_UNINDEXED, Item, ItemHeader, Origin, TICKS_PER_SECOND};
 pub use keys::ItemKey;
 pub use lineage::{Source, join};
 pub use meter::Meter;

@@ -12,7 +12,10 @@ use crate::build::Build;
 use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
 use crate::item::{TICKS_PER_SECOND, read_u64};
 use crate::limits::{CLOCK_AHEAD_SECONDS_MAX, LEAP_LSNS, SIZES_CACHED_MAX, SPLIT_TOUCHED_MAX};
-use crate::{FeedCursor, HistoryBounds, LogicalSize, Lsn, PathCounts, Prepared, Source, keys};
+use crate::{FeedCursor, HistoryBounds, ItemRid, LogicalSize, Lsn, PathCounts, Prepared, Source, keys};
+
+/// The region whose partitions these are, as long as the account has one.
+const REGION: u8 = 0;
 
 /// What never changes in the life of a partition.
 #[derive(Clone, Debug)]
@@ -277,11 +280,11 @@ impl Partition {
         (before, state.lsn)
     }
 
-    /// A rid that no other item of this partition has: 40 bits of count, 20 of partition. Transactions that are worked
-    /// out beside the write path take theirs before they are committed, so the count is not a part of the group.
+    /// A rid that no other item of this partition has. Transactions that are worked out beside the write path take theirs
+    /// before they are committed, so the count is not a part of the group.
     pub(crate) fn next_rid(&self) -> u64 {
         let count = self.rids_given.fetch_add(1, Ordering::Relaxed) + 1;
-        (count & 0xFF_FFFF_FFFF) | u64::from(self.spec.rid_prefix & 0xF_FFFF) << 40
+        ItemRid { partition: self.spec.rid_prefix, region: REGION, count }.encode()
     }
 
     /// How many were given, to be stored with the items that have them.

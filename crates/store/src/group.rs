@@ -545,8 +545,8 @@ impl<'a> Group<'a> {
             batch.put(Keyspace::Meta, keys::partition_state(spec.number).to_vec(), self.state.encode());
         }
         let build = self.build.map(|build| build.to);
-        let lsns = (self.partition.state().lsn, self.state.lsn);
-        let history = self.history.finish(spec, self.schema.keeps_history, lsns, &mut batch);
+        let moved = (&self.partition.state(), self.state.lsn);
+        let history = self.history.finish(spec, self.schema.keeps_history, moved, &mut batch);
         Prepared { batch, state: self.state, sizes: self.sizes, counts, build, history }
     }
 }

@@ -23,9 +23,11 @@ use crate::item::{DamagedItem, TICKS_PER_SECOND, read_u64};
 use crate::limits::{HISTORY_PASSED_PER_STEP, RETENTION_MINUTES_MAX, SIBLINGS_PASSED_AT_ONCE};
 use crate::lineage::{Entries, Entry, Sequence};
 use crate::net_effect::Version;
-use crate::partition::is_ahead;
+use crate::partition_state::is_ahead;
 use crate::view::read_item;
-use crate::{Item, ItemKey, Lsn, OpError, Partition, PartitionSpec, Scan, Schema, View, keys};
+use crate::{
+    Item, ItemKey, Lsn, OpError, Partition, PartitionSpec, PartitionState, Scan, Schema, View, keys,
+};
 
 const FORMAT: u8 = 1;
 /// Added to the kind of an entry that has the replaced version, with its length, before the new one.
@@ -166,19 +168,22 @@ impl HistoryMove {
         Ok(())
     }
 
-    /// Puts everything into the batch; `lsns` are those before and after the group.
+    /// Puts everything into the batch; the state is that before the group, the LSN that after it.
     pub fn finish(
         self,
         spec: &PartitionSpec,
         is_kept: bool,
-        lsns: (Lsn, Lsn),
+        (before, after): (&PartitionState, Lsn),
         batch: &mut Batch,
     ) -> Option<HistoryBounds> {
-        let has_written = lsns.1 > lsns.0;
+        let has_written = after > before.lsn;
         let to = match self.to {
-            None if is_kept && has_written => Some(HistoryBounds { floor: lsns.0, erased: lsns.0 }),
+            None if is_kept && has_written => {
+                let floor = before.unrecorded();
+                Some(HistoryBounds { floor, erased: floor })
+            }
             // Nobody recorded these writes, so nobody may read across them.
-            Some(bounds) if !is_kept && has_written => Some(HistoryBounds { floor: lsns.1, ..bounds }),
+            Some(bounds) if !is_kept && has_written => Some(HistoryBounds { floor: after, ..bounds }),
             unchanged => unchanged,
         };
         for (key, value) in self.entries {

@@ -264,7 +264,8 @@ impl Default for PartitionLimits {
     }
 }
 
-/// How far LSNs leap when the end of the journal was torn: more than can have been given out since the last sync.
+/// How far LSNs and rids leap when the end of the journal was torn, and when an epoch begins: more than can have been given
+/// out since the last sync.
 pub const LEAP_LSNS: u64 = 1 << 20;
 
 /// Regions of an account.

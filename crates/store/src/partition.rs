@@ -4,15 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
 use orrery_doc::{Epk, EpkRange};
 use parking_lot::Mutex;
 
 use crate::build::Build;
 use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
-use crate::item::{TICKS_PER_SECOND, read_u64};
-use crate::limits::{CLOCK_AHEAD_SECONDS_MAX, LEAP_LSNS, SIZES_CACHED_MAX, SPLIT_TOUCHED_MAX};
-use crate::{FeedCursor, HistoryBounds, ItemRid, LogicalSize, Lsn, PathCounts, Prepared, Source, keys};
+use crate::limits::{LEAP_LSNS, SIZES_CACHED_MAX, SPLIT_TOUCHED_MAX};
+use crate::{
+    FeedCursor, HistoryBounds, ItemRid, LogicalSize, Lsn, PartitionState, PathCounts, Prepared, Source,
+    keys,
+};
 
 /// The region whose partitions these are, as long as the account has one.
 const REGION: u8 = 0;
@@ -32,30 +33,6 @@ pub struct PartitionSpec {
     pub rid_prefix: u32,
     /// Partitions that were before this one and whose entries it goes on reading.
     pub sources: Vec<Source>,
-}
-
-/// What changes with every transaction; stored in the same commit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PartitionState {
-    pub lsn: Lsn,
-    /// At least as many as were given to items; some were given to transactions that came to nothing.
-    pub rids_given: u64,
-    pub items: u64,
-    pub bytes: u64,
-    /// Time of the last write. Times do not repeat, and they go back only when they were far ahead of the clock.
-    pub time: u64,
-}
-
-impl PartitionState {
-    /// The time of the next write.
-    pub(crate) fn next_time(&self, now: u64) -> u64 {
-        if is_ahead(self.time, now) { now } else { now.max(self.time + 1) }
-    }
-}
-
-/// Whether a time is so far ahead of the clock that the clock must have been wrong when it was given.
-pub fn is_ahead(time: u64, now: u64) -> bool {
-    time > now.saturating_add(CLOCK_AHEAD_SECONDS_MAX * TICKS_PER_SECOND)
 }
 
 /// What is to be published of a group that was applied, once it is durable.
@@ -142,7 +119,7 @@ impl Partition {
 
     /// As the last group left it that was applied, which is perhaps not durable yet.
     pub fn state(&self) -> PartitionState {
-        *self.state.lock()
+        self.state.lock().clone()
     }
 
     /// The state that a snapshot holds, which is of the same moment as everything else in it.
@@ -270,8 +247,21 @@ impl Partition {
     /// to writes that are lost, and that somebody may have seen, is then never given again. Returns the LSNs before
     /// and after.
     pub fn leap(&self, batch: &mut Batch) -> (Lsn, Lsn) {
+        let epoch = self.state.lock().epoch;
+        self.skip(epoch, batch)
+    }
+
+    /// Begins a new epoch, in a batch that the caller commits before anything is served: somebody else may have gone on from
+    /// an older state of this partition, and what was given to writes there is never given here. Returns the LSNs before and after.
+    pub fn enter_epoch(&self, epoch: u32, batch: &mut Batch) -> (Lsn, Lsn) {
+        assert!(epoch > self.state.lock().epoch, "epochs of a partition grow");
+        self.skip(epoch, batch)
+    }
+
+    fn skip(&self, epoch: u32, batch: &mut Batch) -> (Lsn, Lsn) {
         let mut state = self.state.lock();
         let before = state.lsn;
+        state.epoch = epoch;
         state.lsn.0 += LEAP_LSNS;
         state.rids_given += LEAP_LSNS;
         self.rids_given.store(state.rids_given, Ordering::Relaxed);
@@ -290,34 +280,5 @@ impl Partition {
     /// How many were given, to be stored with the items that have them.
     pub(crate) fn rids_given(&self) -> u64 {
         self.rids_given.load(Ordering::Relaxed)
-    }
-}
-
-impl PartitionState {
-    fn read(snapshot: &Snapshot, partition: u32) -> Result<PartitionState, EngineError> {
-        match snapshot.get(Keyspace::Meta, &keys::partition_state(partition))? {
-            Some(bytes) => PartitionState::decode(&bytes).ok_or_else(|| {
-                EngineError::Corrupt(format!("the state of partition {partition} is not readable"))
-            }),
-            None => Ok(PartitionState::default()),
-        }
-    }
-
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(40);
-        for number in [self.lsn.0, self.rids_given, self.items, self.bytes, self.time] {
-            out.extend_from_slice(&number.to_be_bytes());
-        }
-        out
-    }
-
-    pub fn decode(bytes: &Bytes) -> Option<PartitionState> {
-        (bytes.len() == 40).then(|| PartitionState {
-            lsn: Lsn(read_u64(bytes, 0)),
-            rids_given: read_u64(bytes, 8),
-            items: read_u64(bytes, 16),
-            bytes: read_u64(bytes, 24),
-            time: read_u64(bytes, 32),
-        })
     }
 }

@@ -176,7 +176,7 @@ pub fn split(
             items: part.items.max(0) as u64,
             bytes: part.bytes.max(0) as u64,
             rids_given: 0,
-            ..state
+            ..state.clone()
         };
         batch.put(Keyspace::Meta, keys::partition_state(child.number).to_vec(), held.encode());
         counts.of_part(state.items, held.items).write(child.number, generation, &mut batch);
@@ -195,6 +195,8 @@ pub fn merge(
     child: &PartitionSpec,
 ) -> Result<Batch, OpError> {
     let [left, right] = parts;
+        epoch: states[0].epoch.max(states[1].epoch),
+        regions: states[0].joined_regions(&states[1]),
     let states = [left.state_at(snapshot).map_err(damaged)?, right.state_at(snapshot).map_err(damaged)?];
     let state = PartitionState {
         lsn: states[0].lsn.max(states[1].lsn),

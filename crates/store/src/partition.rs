@@ -190,8 +190,7 @@ impl Partition {
         if let Some(size) = self.sizes.lock().get(epk) {
             return Ok(*size);
         }
-        let stored = snapshot.get(Keyspace::Meta, &keys::logical_size(self.spec.container, epk))?;
-        Ok(stored.as_ref().and_then(LogicalSize::decode).unwrap_or_default())
+        LogicalSize::read(snapshot, self.spec.container, epk)
     }
 
     /// From now on remembers which logical partitions are written to.

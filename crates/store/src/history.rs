@@ -322,11 +322,13 @@ pub(crate) fn parse_key(key: &[u8]) -> Result<FeedCursor, OpError> {
 /// The place of the item that an entry is about.
 pub(crate) fn place_in(value: &[u8]) -> Result<&[u8], OpError> {
     let wrong = || OpError::Damaged("an entry of the history".into());
-    if value.len() < HEAD_BYTES || value[0] != FORMAT {
-        return Err(wrong());
+    match value.first() {
+        Some(&FORMAT) if value.len() >= HEAD_BYTES => {
+            let place_bytes = usize::from(u16::from_be_bytes([value[18], value[19]]));
+            value.get(HEAD_BYTES..HEAD_BYTES + place_bytes).ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
     }
-    let place_bytes = usize::from(u16::from_be_bytes([value[18], value[19]]));
-    value.get(HEAD_BYTES..HEAD_BYTES + place_bytes).ok_or_else(wrong)
 }
 
 /// An entry taken apart as far as needed to know whom it concerns.

@@ -8,6 +8,7 @@
 //!         generation u32, two u64, EPK, key u8, values    -> ids of the items that have these values at a unique key
 //! feed    partition u32, LSN u64, place u16               -> EPK, id
 //!         all ones u32, partition u32, LSN u64, place u16 -> one entry of the history
+//!         all ones but the last bit u32, partition u32, LSN u64, place u16 -> a write that lost against another
 //! meta    'P', partition u32                              -> partition state
 //!         'S', container u32, EPK                         -> size of a logical partition
 //!         'N', partition u32, generation u32, page u16    -> numbers of items that have a term at a path
@@ -148,6 +149,24 @@ pub fn history(partition: u32, lsn: u64, place: u16) -> [u8; 18] {
 /// The LSN and place of a key of the history.
 pub fn parse_history(key: &[u8]) -> Option<(u64, u16)> {
     parse_feed(key.strip_prefix(&[0xFF; 4])?)
+}
+
+/// What the conflicts of a partition start with. No partition has this number either.
+pub fn conflicts_of(partition: u32) -> [u8; 8] {
+    let mut out = history_of(partition);
+    out[3] = 0xFE;
+    out
+}
+
+pub fn conflict(partition: u32, lsn: u64, place: u16) -> [u8; 18] {
+    let mut out = history(partition, lsn, place);
+    out[3] = 0xFE;
+    out
+}
+
+/// The LSN and place of a key of the conflicts.
+pub fn parse_conflict(key: &[u8]) -> Option<(u64, u16)> {
+    parse_feed(key.strip_prefix(&[0xFF, 0xFF, 0xFF, 0xFE])?)
 }
 
 pub fn history_bounds(partition: u32) -> [u8; 5] {

@@ -5,6 +5,7 @@
 
 mod ahead;
 mod build;
+mod conflict;
 pub mod engine;
 mod etag;
 mod feed;
@@ -37,6 +38,7 @@ mod whole_key;
 
 pub use ahead::{Ahead, Stamp, Workbench};
 pub use build::{Build, Reached};
+pub use conflict::{Conflict, ConflictKind};
 pub use etag::Etag;
 pub use feed::FeedCursor;
 pub use group::{Done, Group, Prepared};

@@ -115,6 +115,7 @@ impl Db {
         for partition in &record.partitions {
             prefixes.push((Keyspace::Feed, partition.to_be_bytes().to_vec()));
             prefixes.push((Keyspace::Feed, keys::history_of(*partition).to_vec()));
+            prefixes.push((Keyspace::Feed, keys::conflicts_of(*partition).to_vec()));
             prefixes.extend(state_prefixes(*partition));
         }
         for generation in &record.generations {

@@ -29,7 +29,7 @@ use crate::unique::{EntryTable, Holders, encode_holders};
 use crate::view::{damaged, find_rid, read_item};
 use crate::{
     Action, Effect, Etag, Item, ItemHeader, ItemKey, LogicalSize, Lsn, Meter, Op, OpError, Outcome,
-    Partition, PartitionState, Precondition, Schema, Target, Txn, TxnError, keys, patch,
+    Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys, patch,
 };
 
 pub struct Group<'a> {
@@ -57,6 +57,8 @@ pub struct Prepared {
     pub(crate) counts: Vec<(u32, PathCountChange)>,
     pub(crate) build: Option<Build>,
     pub(crate) history: Option<HistoryBounds>,
+    /// Present when the group is the first under other indexes.
+    pub(crate) schema: Option<SchemaMark>,
 }
 
 /// A group between two of its transactions; see [`Group::pause`].
@@ -435,9 +437,9 @@ impl<'a> Group<'a> {
             ttl,
             rid,
             json_bytes: json_bytes as u32,
+            origin: None,
         };
         let after = self.version(Item { header, doc }, &key.id);
-            origin: None,
         count_write(before.as_ref(), Some(&after), meter);
         draft.bytes += growth;
         draft.items += i64::from(before.is_none());
@@ -544,10 +546,16 @@ impl<'a> Group<'a> {
         if !self.changes.is_empty() {
             batch.put(Keyspace::Meta, keys::partition_state(spec.number).to_vec(), self.state.encode());
         }
+        let is_built = self.build.as_ref().is_some_and(|build| build.from != build.to);
+        let schema = SchemaMark::after(self.partition.schema_mark(), self.schema)
+            .filter(|_| is_built || !self.changes.is_empty());
+        if let Some(mark) = schema {
+            batch.put(Keyspace::Meta, keys::schema_mark(spec.number).to_vec(), mark.encode());
+        }
         let build = self.build.map(|build| build.to);
         let moved = (&self.partition.state(), self.state.lsn);
         let history = self.history.finish(spec, self.schema.keeps_history, moved, &mut batch);
-        Prepared { batch, state: self.state, sizes: self.sizes, counts, build, history }
+        Prepared { batch, state: self.state, sizes: self.sizes, counts, build, history, schema }
     }
 }
 

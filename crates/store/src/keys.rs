@@ -14,6 +14,7 @@
 //!         'N', partition u32, generation u32, page u16    -> numbers of items that have a term at a path
 //!         'B', partition u32                              -> how far the index that is being built has come
 //!         'H', partition u32                              -> which part of the history is there
+//!         'V', partition u32                              -> which indexes the partition keeps up
 //! ```
 //! A term is that of one value, or of several behind each other in a composite or tuple index, whose hash
 //! then stands for all of their paths. The rids, expiry times and unique keys of a container have a generation of
@@ -167,6 +168,12 @@ pub fn conflict(partition: u32, lsn: u64, place: u16) -> [u8; 18] {
 /// The LSN and place of a key of the conflicts.
 pub fn parse_conflict(key: &[u8]) -> Option<(u64, u16)> {
     parse_feed(key.strip_prefix(&[0xFF, 0xFF, 0xFF, 0xFE])?)
+}
+
+pub fn schema_mark(partition: u32) -> [u8; 5] {
+    let mut out = partition_state(partition);
+    out[0] = b'V';
+    out
 }
 
 pub fn history_bounds(partition: u32) -> [u8; 5] {

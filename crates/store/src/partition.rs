@@ -11,8 +11,8 @@ use crate::build::Build;
 use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
 use crate::limits::{LEAP_LSNS, SIZES_CACHED_MAX, SPLIT_TOUCHED_MAX};
 use crate::{
-    FeedCursor, HistoryBounds, ItemRid, LogicalSize, Lsn, PartitionState, PathCounts, Prepared, Source,
-    keys,
+    FeedCursor, HistoryBounds, ItemRid, LogicalSize, Lsn, PartitionState, PathCounts, Prepared, SchemaMark,
+    Source, keys,
 };
 
 /// The region whose partitions these are, as long as the account has one.
@@ -54,6 +54,8 @@ pub struct Partition {
     counts: Mutex<HashMap<u32, Arc<PathCounts>>>,
     build: Mutex<Option<Build>>,
     history: Mutex<Option<HistoryBounds>>,
+    /// Which indexes the last group kept up.
+    schema: Mutex<Option<SchemaMark>>,
     passed: Mutex<Passed>,
     /// Logical partitions written to since somebody began to watch.
     touched: Mutex<Option<Touched>>,
@@ -98,11 +100,13 @@ impl Partition {
         let counts = PathCounts::read_all(snapshot, spec.number)?;
         let build = Build::read(snapshot, spec.number)?;
         let history = HistoryBounds::read(snapshot, spec.number)?;
+        let schema = SchemaMark::read(snapshot, spec.number)?;
         Ok(Partition {
             spec,
             counts: Mutex::new(counts),
             build: Mutex::new(build),
             history: Mutex::new(history),
+            schema: Mutex::new(schema),
             passed: Mutex::new(Passed::default()),
             published: AtomicU64::new(state.lsn.0),
             rids_given: AtomicU64::new(state.rids_given),
@@ -181,6 +185,11 @@ impl Partition {
         *self.history.lock()
     }
 
+    /// Which indexes the last group kept up; none when there was no group yet, or none by a build that says so.
+    pub fn schema_mark(&self) -> Option<SchemaMark> {
+        *self.schema.lock()
+    }
+
     pub(crate) fn with_counts<T>(&self, read: impl FnOnce(&HashMap<u32, Arc<PathCounts>>) -> T) -> T {
         read(&self.counts.lock())
     }
@@ -224,6 +233,9 @@ impl Partition {
         counts.retain(|generation, _| prepared.counts.iter().any(|(kept, _)| kept == generation));
         for (generation, change) in prepared.counts {
             Arc::make_mut(counts.entry(generation).or_default()).apply(change);
+        }
+        if prepared.schema.is_some() {
+            *self.schema.lock() = prepared.schema;
         }
         if prepared.build.is_some() {
             *self.build.lock() = prepared.build;

@@ -174,11 +174,12 @@ impl Db {
 }
 
 /// What a partition keeps besides its sequences.
-fn state_prefixes(partition: u32) -> [(Keyspace, Vec<u8>); 4] {
+fn state_prefixes(partition: u32) -> [(Keyspace, Vec<u8>); 5] {
     [
         (Keyspace::Meta, keys::partition_state(partition).to_vec()),
         (Keyspace::Meta, keys::build(partition).to_vec()),
         (Keyspace::Meta, keys::history_bounds(partition).to_vec()),
+        (Keyspace::Meta, keys::schema_mark(partition).to_vec()),
         (Keyspace::Meta, keys::path_counts_of_all(partition)),
     ]
 }

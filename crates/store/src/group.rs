@@ -521,16 +521,17 @@ impl<'a> Group<'a> {
         Group { state, changes, created, sizes, entries, ..self }
     }
 
-    /// Turns the net effect of the group into one batch.
+    /// Turns the net effect of the group into one batch. The same group gives the same bytes, whatever the order in which
+    /// its tables remember things: copies of the partition are handed these bytes.
     pub fn finish(self) -> Prepared {
         let spec = &self.partition.spec;
         let mut effect = NetEffect::new(spec, self.schema, self.build.as_ref());
-        for (key, change) in &self.changes {
+        for (key, change) in sorted(&self.changes) {
             effect.change(key, change);
         }
         effect.build(&self.changes);
         let (mut batch, counts) = self.partition.with_counts(|counts| effect.finish(counts));
-        for (epk, size) in &self.sizes {
+        for (epk, size) in sorted(&self.sizes) {
             let key = keys::logical_size(spec.container, epk);
             match size.items {
                 0 => batch.delete(Keyspace::Meta, key),
@@ -557,6 +558,13 @@ impl<'a> Group<'a> {
         let history = self.history.finish(spec, self.schema.keeps_history, moved, &mut batch);
         Prepared { batch, state: self.state, sizes: self.sizes, counts, build, history, schema }
     }
+}
+
+/// The entries of a table in the order of their keys.
+fn sorted<K: Ord, V>(table: &HashMap<K, V>) -> Vec<(&K, &V)> {
+    let mut entries: Vec<(&K, &V)> = table.iter().collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    entries
 }
 
 fn count_write(before: Option<&Version>, after: Option<&Version>, meter: &mut Meter) {

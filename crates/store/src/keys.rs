@@ -9,12 +9,14 @@
 //! feed    partition u32, LSN u64, place u16               -> EPK, id
 //!         all ones u32, partition u32, LSN u64, place u16 -> one entry of the history
 //!         all ones but the last bit u32, partition u32, LSN u64, place u16 -> a write that lost against another
+//! log     partition u32, index u64, term u64              -> an entry of the replicated log
 //! meta    'P', partition u32                              -> partition state
 //!         'S', container u32, EPK                         -> size of a logical partition
 //!         'N', partition u32, generation u32, page u16    -> numbers of items that have a term at a path
 //!         'B', partition u32                              -> how far the index that is being built has come
 //!         'H', partition u32                              -> which part of the history is there
 //!         'V', partition u32                              -> which indexes the partition keeps up
+//!         'R', partition u32                              -> kept free: how far the replicated log was applied
 //! ```
 //! A term is that of one value, or of several behind each other in a composite or tuple index, whose hash
 //! then stands for all of their paths. The rids, expiry times and unique keys of a container have a generation of
@@ -168,6 +170,15 @@ pub fn conflict(partition: u32, lsn: u64, place: u16) -> [u8; 18] {
 /// The LSN and place of a key of the conflicts.
 pub fn parse_conflict(key: &[u8]) -> Option<(u64, u16)> {
     parse_feed(key.strip_prefix(&[0xFF, 0xFF, 0xFF, 0xFE])?)
+}
+
+/// An entry of the replicated log. The term is part of the key, so that no key is ever written twice.
+pub fn log(partition: u32, index: u64, term: u64) -> [u8; 20] {
+    let mut out = [0; 20];
+    out[..4].copy_from_slice(&partition.to_be_bytes());
+    out[4..12].copy_from_slice(&index.to_be_bytes());
+    out[12..].copy_from_slice(&term.to_be_bytes());
+    out
 }
 
 pub fn schema_mark(partition: u32) -> [u8; 5] {

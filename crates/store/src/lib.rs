@@ -18,6 +18,7 @@ mod item_rid;
 pub mod keys;
 pub mod limits;
 mod lineage;
+mod log;
 mod meter;
 mod net_effect;
 mod op;
@@ -48,6 +49,7 @@ pub use item::{DamagedItem, FLAG_ORIGIN, FLAG_UNINDEXED, Item, ItemHeader, Origi
 pub use item_rid::ItemRid;
 pub use keys::ItemKey;
 pub use lineage::{Source, join};
+pub use log::{EntryKind, LogEntry};
 pub use meter::Meter;
 pub use op::{Action, Condition, Effect, Op, OpError, Outcome, Patch, Precondition, Target, Txn, TxnError};
 pub use partition::{Applied, Partition, PartitionSpec};

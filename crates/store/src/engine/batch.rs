@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::Keyspace;
+use super::journal::{decode_writes, encode_writes};
 
 const KEY_BYTES_MAX: usize = u16::MAX as usize;
 const VALUE_BYTES_MAX: usize = u32::MAX as usize;
@@ -52,6 +53,23 @@ impl Batch {
         self.bytes += other.bytes;
         self.oversized |= other.oversized;
         self.writes.append(&mut other.writes);
+    }
+
+    /// The writes in the journal's encoding, in their order. What makes room for what is this node's own affair and not
+    /// told. Panics where a key or value is too long to be stored.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.bytes + 7 * self.writes.len());
+        encode_writes(&self.writes, &mut out).expect("what is encoded can be committed");
+        out
+    }
+
+    /// Reads back what [`Batch::encode`] wrote; `None` for other bytes.
+    pub fn decode(bytes: &Bytes) -> Option<Batch> {
+        let mut batch = Batch::new();
+        for Write { keyspace, key, value } in decode_writes(bytes)? {
+            batch.push(keyspace, key, value);
+        }
+        (!batch.oversized).then_some(batch)
     }
 
     /// Number of writes.

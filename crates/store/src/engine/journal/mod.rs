@@ -45,6 +45,7 @@ pub(super) use self::open::check_unused;
 use self::record::{END_BYTES, RECORD_HEAD, RECORDS_AT, Tags};
 use super::batch::Write;
 use super::{Access, EngineError, Keyspace, TornTail};
+pub(super) use self::record::{decode_writes, encode_writes};
 
 /// Free segments that are kept when another one is begun. A burst may have made many.
 const FREE_MAX: usize = 3;

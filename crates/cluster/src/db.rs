@@ -27,9 +27,10 @@ use crate::options::{Account, DbOptions, OpenError, disk_options};
 use crate::range::{Range, RangeParts, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
 use crate::recovery::recover;
-use crate::request::{PageOptions, ReadOptions, ReadReply, SessionToken, WriteOptions, WriteReply};
+use crate::request::{PageOptions, ReadOptions, ReadReply, WriteOptions, WriteReply};
 use crate::ru;
 use crate::script::Scripts;
+use crate::session::{RangeProgress, SINGLE_REGION_VERSION, SessionToken};
 use crate::throttle::{Throttled, Who};
 use crate::throughput::{Claim, Hours, KeyMark, Lane};
 use crate::turns::Turns;
@@ -345,8 +346,7 @@ impl Db {
             let receipt = Receipt { charge: Charge::default(), served };
             return Err(Error::from(ErrorKind::Throttled { retry_after_ms, cause }).with(receipt));
         }
-        let wanted = session.and_then(|session| session.lsn_of(range.id, &range.parents));
-        if wanted.is_some_and(|wanted| wanted > lsn) {
+        if session.is_some_and(|session| Db::is_behind(range, lsn, session)) {
             let receipt = Receipt { charge: ru::miss(), served };
             return Err(Error::from(ErrorKind::SessionUnavailable).with(receipt));
         }
@@ -355,6 +355,12 @@ impl Db {
 
     pub(crate) fn pay(&self, container: &Container, range: &Range, charge: &Charge) {
         self.pay_key(container, range, KeyMark::default(), charge);
+    /// Whether a client has seen more of a range than is there.
+    fn is_behind(range: &Range, lsn: Lsn, session: &SessionToken) -> bool {
+        let here = RangeProgress { version: SINGLE_REGION_VERSION, lsn, regions: None };
+        session.is_ahead(range.id, &range.parents, here)
+    }
+
     }
 
     /// The same for a request that concerned one logical partition.
@@ -382,14 +388,6 @@ impl Db {
 fn who_writes(scope: &Epk, ops: &[Op]) -> Who {
     let each = |op: &Op| Who::of((std::mem::discriminant(&op.action), &op.target)).0;
     ops.iter().fold(Who::of(scope), |who, op| Who::of((who, each(op))))
-}
-
-impl SessionToken {
-    /// What the client has seen of a range, or of those it was split from.
-    fn lsn_of(&self, range: u32, parents: &[u32]) -> Option<Lsn> {
-        let named = |id: &u32| *id == range || parents.contains(id);
-        self.ranges.iter().filter(|(id, _)| named(id)).map(|(_, lsn)| *lsn).max()
-    }
 }
 
 /// Units of 100 ns since 1970.

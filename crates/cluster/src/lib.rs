@@ -26,6 +26,7 @@ pub mod ru;
 mod script;
 pub mod stats;
 mod throttle;
+pub mod session;
 pub mod throughput;
 mod ttl;
 mod turns;
@@ -46,11 +47,12 @@ pub use query::{LeafNote, Method, OfferedIndexes, PlanNote, QuerySteward, QueryT
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{
-    AccessChoice, Consistency, FeedPage, PageOptions, QueryPage, ReadOptions, ReadReply, Scope, SessionToken,
-    Throughput, WriteOptions, WriteReply,
+    AccessChoice, Consistency, FeedPage, PageOptions, QueryPage, ReadOptions, ReadReply, Scope, Throughput,
+    WriteOptions, WriteReply,
 };
 pub use resource::{Resource, ResourceKind};
 pub use rid::Rid;
 pub use script::{Forms, ScriptOptions, ScriptReply, TriggerNames, TriggeredReply};
 pub use throttle::ThrottleCause;
 pub use throughput::{Lane, Priority};
+pub use session::{RangeProgress, RangeToken, SessionToken};

@@ -16,7 +16,7 @@ use orrery_store::{
 
 use tokio::sync::Semaphore;
 
-use crate::catalog::{Catalog, Container, Counters, Loaded, catalog_spec};
+use crate::catalog::{Catalog, Container, Counters, Loaded, catalog_spec, upgrade};
 use crate::committer::Committer;
 use crate::copy::Jobs;
 use crate::elastic::Balance;
@@ -30,7 +30,7 @@ use crate::recovery::recover;
 use crate::request::{PageOptions, ReadOptions, ReadReply, WriteOptions, WriteReply};
 use crate::ru;
 use crate::script::Scripts;
-use crate::session::{RangeProgress, SINGLE_REGION_VERSION, SessionToken};
+use crate::session::{RangeProgress, SessionToken};
 use crate::throttle::{Throttled, Who};
 use crate::throughput::{Claim, Hours, KeyMark, Lane};
 use crate::turns::Turns;
@@ -81,12 +81,14 @@ impl Db {
         };
         let snapshot = engine.snapshot();
         let partition = Partition::open(catalog_spec(), &snapshot)?;
-        let loaded = Loaded::read(&partition, &snapshot, &options)?;
+        let mut loaded = Loaded::read(&partition, &snapshot, &options)?;
         recover(&engine, &partition, &loaded.catalog)?;
         drop(snapshot);
+        let catalog_range = catalog_range(partition, &options);
+        upgrade(&engine, &catalog_range, &mut loaded, &options)?;
         let committer = Arc::new(Committer::start(Arc::new(engine), options.durability));
         let inner = Inner {
-            catalog_range: Arc::new(catalog_range(partition, &options)),
+            catalog_range: Arc::new(catalog_range),
             committer,
             catalog: ArcSwap::from_pointee(loaded.catalog),
             turns: Turns::new(processors()),
@@ -346,21 +348,25 @@ impl Db {
             let receipt = Receipt { charge: Charge::default(), served };
             return Err(Error::from(ErrorKind::Throttled { retry_after_ms, cause }).with(receipt));
         }
-        if session.is_some_and(|session| Db::is_behind(range, lsn, session)) {
+        if session.is_some_and(|session| self.is_behind(range, lsn, session)) {
             let receipt = Receipt { charge: ru::miss(), served };
             return Err(Error::from(ErrorKind::SessionUnavailable).with(receipt));
         }
         Ok(lsn)
     }
 
-    pub(crate) fn pay(&self, container: &Container, range: &Range, charge: &Charge) {
-        self.pay_key(container, range, KeyMark::default(), charge);
     /// Whether a client has seen more of a range than is there.
-    fn is_behind(range: &Range, lsn: Lsn, session: &SessionToken) -> bool {
-        let here = RangeProgress { version: SINGLE_REGION_VERSION, lsn, regions: None };
+    fn is_behind(&self, range: &Range, lsn: Lsn, session: &SessionToken) -> bool {
+        let catalog = self.catalog_now();
+        let account = catalog.account();
+        let state = account.is_written_in_many().then(|| range.partition.state());
+        let regions = state.as_ref().map(|state| &state.regions[..]);
+        let here = RangeProgress { version: account.version, lsn, regions };
         session.is_ahead(range.id, &range.parents, here)
     }
 
+    pub(crate) fn pay(&self, container: &Container, range: &Range, charge: &Charge) {
+        self.pay_key(container, range, KeyMark::default(), charge);
     }
 
     /// The same for a request that concerned one logical partition.

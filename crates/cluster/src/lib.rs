@@ -32,7 +32,9 @@ mod ttl;
 mod turns;
 pub mod verify;
 
-pub use catalog::{Catalog, Child, ChildKind, Container, ContainerDefinition, Database, Usage};
+pub use catalog::{
+    AccountRecord, Catalog, Child, ChildKind, Container, ContainerDefinition, Database, RegionRecord, Usage,
+};
 pub use changes::{ChangePage, ChangesFrom};
 pub use db::Db;
 pub use error::{Error, ErrorKind, HistoryError, QuotaKind, Result};

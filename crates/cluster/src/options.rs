@@ -71,6 +71,8 @@ pub enum OpenError {
     Engine(#[from] EngineError),
     #[error("the catalog is damaged: {0}")]
     Catalog(String),
-    #[error("the data has storage format {found}, and this version of the server reads format {known} only")]
-    Format { found: u32, known: u32 },
+    #[error(
+        "the data has storage format {found}, and this version of the server reads formats {oldest} to {newest}"
+    )]
+    Format { found: u32, oldest: u32, newest: u32 },
 }

@@ -8,6 +8,8 @@ mod db;
 mod elastic;
 mod error;
 mod feed;
+#[cfg(test)]
+mod golden;
 mod history;
 pub mod insight;
 mod item_properties;
@@ -24,9 +26,9 @@ pub mod resource;
 pub mod rid;
 pub mod ru;
 mod script;
+pub mod session;
 pub mod stats;
 mod throttle;
-pub mod session;
 pub mod throughput;
 mod ttl;
 mod turns;
@@ -55,6 +57,6 @@ pub use request::{
 pub use resource::{Resource, ResourceKind};
 pub use rid::Rid;
 pub use script::{Forms, ScriptOptions, ScriptReply, TriggerNames, TriggeredReply};
+pub use session::{RangeProgress, RangeToken, SessionToken};
 pub use throttle::ThrottleCause;
 pub use throughput::{Lane, Priority};
-pub use session::{RangeProgress, RangeToken, SessionToken};

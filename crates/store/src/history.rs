@@ -275,7 +275,7 @@ fn scan(snapshot: &Snapshot, spec: &PartitionSpec, from: Lsn) -> Entries {
     spec.walk(snapshot, Sequence::History, before, Lsn(u64::MAX))
 }
 
-fn encode(
+pub(crate) fn encode(
     kind: ChangeKind,
     time: u64,
     previous: Option<Lsn>,

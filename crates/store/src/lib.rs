@@ -9,6 +9,8 @@ mod conflict;
 pub mod engine;
 mod etag;
 mod feed;
+#[cfg(test)]
+mod golden;
 mod group;
 mod history;
 pub mod index;

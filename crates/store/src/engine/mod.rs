@@ -53,6 +53,14 @@ pub use error::EngineError;
 pub use scan::{Keys, Scan};
 pub use tuning::Tuning;
 
+/// The forms of the engine's own files, for `docs/format.md`.
+#[cfg(test)]
+pub(crate) fn golden() -> Vec<crate::golden::Form> {
+    let mut forms = journal::golden::forms();
+    forms.push(manifest::golden());
+    forms
+}
+
 /// The five keyspaces of a node. They are fixed for its life, because a keyspace has a cost of its
 /// own (files, a write buffer) and containers must be free to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

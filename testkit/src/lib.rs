@@ -5,6 +5,7 @@
 
 mod client;
 mod crowd;
+pub mod golden;
 mod patience;
 mod random;
 pub mod sample;

@@ -344,6 +344,7 @@ pub fn text_of(value: &KeyComponent) -> String {
         KeyComponent::Bool(truth) => truth.to_string(),
         KeyComponent::Null => "null".to_owned(),
         KeyComponent::Undefined => "(none)".to_owned(),
+        KeyComponent::Exact(key) => format!("{key:?}"),
         KeyComponent::Infinity => "(infinity)".to_owned(),
     }
 }

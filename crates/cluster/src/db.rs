@@ -11,7 +11,8 @@ use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{INDEX_BUILDS_MAX, LOOK_UPS_MAX};
 use orrery_store::{
-    Done, Etag, Lsn, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, TxnError, View, WholeKey,
+    Action, Done, Etag, Lsn, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, TxnError, View,
+    WholeKey,
 };
 
 use tokio::sync::Semaphore;
@@ -20,7 +21,7 @@ use crate::catalog::{Catalog, Container, Counters, Loaded, catalog_spec, upgrade
 use crate::committer::Committer;
 use crate::copy::Jobs;
 use crate::elastic::Balance;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::insight::Insight;
 use crate::memory::Memory;
 use crate::options::{Account, DbOptions, OpenError, disk_options};
@@ -129,7 +130,7 @@ impl Db {
         W: Future<Output = Result<T>> + Send + 'static,
     {
         match tokio::spawn(work(self.clone())).await {
-            Ok(done) => done,
+            Ok(done) => done.map_err(charged),
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
             Err(_) => Err(ErrorKind::Stopping.into()),
         }
@@ -247,13 +248,25 @@ impl Db {
         ops: Vec<Op>,
         options: &WriteOptions,
     ) -> Result<WriteReply> {
+        self.write_together(container, key, ops, options).await.map_err(|failure| failure.error)
+    }
+
+    /// The same for those who want to know what each operation cost that was tried in vain.
+    pub async fn write_together(
+        &self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        ops: Vec<Op>,
+        options: &WriteOptions,
+    ) -> std::result::Result<WriteReply, Box<Failure>> {
         let scope = epk(&container.definition.key, key);
         let range = container.range_of(&scope);
-        // Writes go to the newest state whatever the token says, so the token decides nothing.
-        let _ = options;
+        // Writes go to the newest state whatever the token says, so it decides nothing unless something is read too.
+        let reads = || ops.iter().any(|op| matches!(op.action, Action::Read));
+        let session = options.session.as_ref().filter(|_| reads());
         let mark = KeyMark::of(&scope);
         let before = self
-            .admit_key(container, range, mark, || who_writes(&scope, &ops), None)
+            .admit_key(container, range, mark, || who_writes(&scope, &ops), session)
             .inspect_err(|error| range.insight.refused(&scope, key, error))?;
         let kind = self.kind_to_record(&ops);
         let whole_key = WholeKey::of(&container.definition.key, key);
@@ -266,8 +279,7 @@ impl Db {
                 self.watch_size(container, range, key, logical_bytes);
                 range.insight.sized(&scope, key, logical_bytes);
                 let charges: Vec<Charge> = outcomes.iter().map(|outcome| ru::write(&outcome.meter)).collect();
-                let charge =
-                    Charge { lines: charges.iter().flat_map(|charge| charge.lines.clone()).collect() };
+                let charge = Charge::sum(&charges);
                 self.pay_key(container, range, mark, &charge);
                 range.insight.keyed(&scope, key, charge.total());
                 self.record_write(container, kind, &outcomes);
@@ -276,10 +288,10 @@ impl Db {
                 Ok(WriteReply { outcomes, charges, receipt: Receipt { charge, served } })
             }
             Err(WriteError::Refused(refusal)) => Err(self.refuse(container, range, mark, *refusal))
-                .inspect_err(|error| range.insight.refused(&scope, key, error)),
+                .inspect_err(|failure| range.insight.refused(&scope, key, &failure.error)),
             Err(WriteError::Unwritten(kind)) => {
                 let served = Some(Served { range_id: range.id, lsn: before, item_lsn: None });
-                Err(Error::from(kind).with(Receipt { charge: Charge::default(), served }))
+                Err(Error::from(kind).with(Receipt { charge: Charge::default(), served }).into())
             }
         }
     }
@@ -305,15 +317,16 @@ impl Db {
         }
     }
 
-    fn refuse(&self, container: &Container, range: &Range, mark: KeyMark, refusal: TxnError) -> Error {
+    fn refuse(&self, container: &Container, range: &Range, mark: KeyMark, refusal: TxnError) -> Box<Failure> {
         if matches!(refusal.error, OpError::LogicalPartitionFull) {
             range.counters.writes_over_limit.fetch_add(1, Ordering::Relaxed);
         }
-        let charge = ru::write(&refusal.meter);
+        let charges: Vec<Charge> = refusal.meters.iter().map(ru::write).collect();
+        let charge = Charge::sum(&charges);
         self.pay_key(container, range, mark, &charge);
         let served = Some(Served { range_id: range.id, lsn: range.partition.lsn(), item_lsn: None });
         let kind = ErrorKind::Op { place: refusal.place, error: refusal.error };
-        Error::from(kind).with(Receipt { charge, served })
+        Box::new(Failure { error: Error::from(kind).with(Receipt { charge, served }), charges })
     }
 
     /// Checks the budgets and the session; the LSN returned is one that the next snapshot holds at least.
@@ -387,6 +400,21 @@ impl Db {
         if let Some(budget) = &container.shared_budget {
             budget.pay_aside(units, now);
         }
+    }
+}
+
+/// A change of the catalog that was refused after somebody has looked costs what a look costs.
+fn charged(error: Error) -> Error {
+    let has_looked = matches!(
+        error.kind,
+        ErrorKind::AlreadyExists(_)
+            | ErrorKind::NotFound(_)
+            | ErrorKind::OwnerNotFound(_)
+            | ErrorKind::PreconditionFailed
+    );
+    match has_looked && error.receipt.is_none() {
+        true => error.with(Receipt { charge: Charge::flat("catalog read", ru::METADATA_READ), served: None }),
+        false => error,
     }
 }
 

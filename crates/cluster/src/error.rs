@@ -2,7 +2,7 @@
 
 use orrery_store::OpError;
 
-use crate::receipt::Receipt;
+use crate::receipt::{Charge, Receipt};
 use crate::resource::ResourceKind;
 use crate::throttle::ThrottleCause;
 
@@ -13,6 +13,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub struct Error {
     pub kind: ErrorKind,
     pub receipt: Option<Receipt>,
+}
+
+/// A transaction that was refused.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub error: Error,
+    /// What each operation cost, up to the one that was refused. Together they are the receipt's charge.
+    pub charges: Vec<Charge>,
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -106,6 +114,12 @@ impl From<ErrorKind> for Error {
     }
 }
 
+impl From<Error> for Box<Failure> {
+    fn from(error: Error) -> Self {
+        Box::new(Failure { error, charges: Vec::new() })
+    }
+}
+
 impl From<HistoryError> for Error {
     fn from(error: HistoryError) -> Self {
         ErrorKind::History(error).into()
@@ -115,6 +129,11 @@ impl From<HistoryError> for Error {
 impl Error {
     pub fn invalid(message: impl Into<String>) -> Error {
         ErrorKind::Invalid(message.into()).into()
+    }
+
+    /// Whether an operation was refused that its caller knew to be wrong.
+    pub fn is_wrong_op(&self) -> bool {
+        matches!(self.kind, ErrorKind::Op { error: OpError::Wrong, .. })
     }
 
     pub fn with(mut self, receipt: Receipt) -> Error {

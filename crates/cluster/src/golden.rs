@@ -1,32 +1,14 @@
 //! Records of the catalog, session tokens and ids, held against `docs/format.md`: what the page says reads back to the same text.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::BTreeSet;
 
 use orrery_store::{Etag, ItemRid, Lsn};
+use orrery_testkit::golden;
 
 use crate::catalog::Record;
 use crate::resource::ResourceKind;
 use crate::rid::Rid;
 use crate::session::RangeToken;
-
-/// The lines of one section: blocks whose info string is `golden-text`, lines of `name = text`.
-fn page(wanted: &str) -> BTreeMap<String, String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
-    let text = std::fs::read_to_string(&path).expect("the page is there");
-    let (mut section, mut is_golden, mut lines) = ("", false, BTreeMap::new());
-    for line in text.lines() {
-        if let Some(heading) = line.strip_prefix("## ") {
-            section = heading.split(' ').next().unwrap_or_default();
-        }
-        if let Some(info) = line.strip_prefix("```") {
-            is_golden = info.trim() == "golden-text";
-        } else if let Some((name, text)) = line.split_once(" = ").filter(|_| is_golden && section == wanted) {
-            assert!(lines.insert(name.to_owned(), text.to_owned()).is_none(), "{name} is there twice");
-        }
-    }
-    lines
-}
 
 /// What the page calls a record, by its kind; a new kind is a new line.
 fn kind(record: &Record) -> &'static str {
@@ -49,7 +31,7 @@ fn kind(record: &Record) -> &'static str {
 
 #[test]
 fn the_format_page_tells_every_record_of_the_catalog() {
-    let page = page("7");
+    let page = golden::texts_of_formats("catalog");
     for (name, text) in &page {
         let record: Record = serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(name.split('.').next(), Some(kind(&record)));
@@ -58,8 +40,7 @@ fn the_format_page_tells_every_record_of_the_catalog() {
         assert_eq!(serde_json::to_string(&stored).expect("plain data"), *text, "{name} as it is stored");
     }
     const KINDS: usize = 13;
-    let kinds: std::collections::BTreeSet<&str> =
-        page.keys().filter_map(|name| name.split('.').next()).collect();
+    let kinds: BTreeSet<&str> = page.iter().filter_map(|(name, _)| name.split('.').next()).collect();
     assert_eq!(kinds.len(), KINDS, "{kinds:?}");
 }
 
@@ -71,21 +52,20 @@ fn the_format_page_tells_tokens_and_ids() {
     let database = Rid::database(1);
     let container = Rid::container(database, 1);
     let item = ItemRid { partition: 2, region: 0, count: 0x0304 }.encode();
-    let wanted = BTreeMap::from(
-        [
-            ("token", token(0, Some(-1), 12, &[])),
-            ("token.regions", token(3, Some(1), 12, &[(2, 5), (4, -1)])),
-            ("token.old", token(0, None, 12, &[])),
-            ("etag.header", Etag::of(0x0102, 3, 0x66B3_F4D1).to_header()),
-            ("rid.database", database.to_string()),
-            ("rid.container", container.to_string()),
-            ("rid.document", Rid::child(container, ResourceKind::Item, item).to_string()),
-            ("rid.user", Rid::user(database, 1).to_string()),
-            ("rid.offer", Rid::offer(1).to_string()),
-        ]
-        .map(|(name, text)| (name.to_owned(), text)),
-    );
-    assert_eq!(page("8"), wanted);
+    let wanted: Vec<(String, String)> = [
+        ("token", token(0, Some(-1), 12, &[])),
+        ("token.regions", token(3, Some(1), 12, &[(2, 5), (4, -1)])),
+        ("token.old", token(0, None, 12, &[])),
+        ("etag.header", Etag::of(0x0102, 3, 0x66B3_F4D1).to_header()),
+        ("rid.database", database.to_string()),
+        ("rid.container", container.to_string()),
+        ("rid.document", Rid::child(container, ResourceKind::Item, item).to_string()),
+        ("rid.user", Rid::user(database, 1).to_string()),
+        ("rid.offer", Rid::offer(1).to_string()),
+    ]
+    .map(|(name, text)| (name.to_owned(), text))
+    .to_vec();
+    assert_eq!(golden::texts_of_formats("tokens and ids"), wanted);
     let rids = wanted.iter().filter(|(name, _)| name.starts_with("rid."));
     for (name, text) in rids {
         assert_eq!(Rid::parse(text).map(|rid| rid.to_string()).as_ref(), Some(text), "{name}");

@@ -39,9 +39,9 @@ pub use catalog::{
 };
 pub use changes::{ChangePage, ChangesFrom};
 pub use db::Db;
-pub use error::{Error, ErrorKind, HistoryError, QuotaKind, Result};
+pub use error::{Error, ErrorKind, Failure, HistoryError, QuotaKind, Result};
 pub use item_properties::ItemProperties;
-pub use memory::{Consumer, Hold, Memory, MemoryShares, MemoryUse};
+pub use memory::{Consumer, Hold, Memory, MemoryShares, MemoryUse, let_threads_give_back};
 pub use offer::Offer;
 pub use options::{Account, DbOptions, Durability, OpenError, Storage};
 pub use orrery_script::{Refusal as ScriptRefusal, ScriptError};

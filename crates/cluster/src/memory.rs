@@ -23,12 +23,15 @@ mod purse;
 mod shares;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use purse::{Asks, Purse};
 pub use shares::MemoryShares;
+pub(crate) use threads::give_back_of_this_thread;
+pub use threads::let_threads_give_back;
 
 /// Who takes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use orrery_doc::{Epk, EpkRange};
 use orrery_store::engine::Snapshot;
 use orrery_store::limits::{PARTITION_QUEUE_BYTES_MAX, PARTITION_QUEUE_MAX, PartitionLimits};
 use orrery_store::{
-    Action, Ahead, DefaultTtl, Done, Etag, ItemKey, Lifetimes, Lsn, Partition, Schema, Txn, TxnError,
+    Action, Ahead, DefaultTtl, Done, Etag, ItemKey, Lifetimes, Lsn, Op, Partition, Schema, Txn, TxnError,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
@@ -165,8 +165,11 @@ enum Work {
 impl Work {
     /// Whether it takes away more than it brings, whatever is stored.
     fn frees(&self) -> bool {
-        let only_deletes =
-            |txn: &Txn| txn.ops.iter().all(|op| matches!(op.action, Action::Delete | Action::Read));
+        let only_deletes = |txn: &Txn| {
+            let brings_nothing =
+                |op: &Op| matches!(op.action, Action::Delete | Action::Read | Action::Wrong { .. });
+            txn.ops.iter().all(brings_nothing)
+        };
         match self {
             Work::Write(txn) => only_deletes(txn),
             Work::Ahead(ahead) => only_deletes(&ahead.txn),
@@ -457,7 +460,7 @@ impl From<CommitError> for ErrorKind {
 #[cfg(test)]
 mod tests {
     use orrery_doc::{Doc, json};
-    use orrery_store::{Action, Op, Precondition, Target};
+    use orrery_store::{Precondition, Target};
 
     use super::*;
 

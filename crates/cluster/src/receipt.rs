@@ -58,6 +58,11 @@ impl Charge {
         }
     }
 
+    /// What several operations cost together, line by line.
+    pub fn sum(charges: &[Charge]) -> Charge {
+        Charge { lines: charges.iter().flat_map(|charge| charge.lines.iter().cloned()).collect() }
+    }
+
     pub fn flat(what: &'static str, units: f64) -> Charge {
         Charge::default().line(what, 1.0, units)
     }

@@ -83,12 +83,16 @@ pub fn write(meter: &Meter) -> Charge {
     charge.line("items looked for in vain or refused", f64::from(meter.misses), MISS)
 }
 
-/// One page of a read feed: about the sum of the point reads.
+/// One page of a read feed: the sum of the point reads, and for none the price of one. Recorded pages of the service with no
+/// item and with one small item are charged one unit each.
 pub fn feed(meter: &Meter, consistency: Consistency) -> Charge {
     let each =
         if meter.items_scanned == 0 { 0 } else { meter.bytes_scanned / u64::from(meter.items_scanned) };
     let reads = f64::from(meter.items_scanned) * replicas_read(consistency);
-    Charge::flat("page of a feed", 1.0).line("items read, by mean size", reads, read_units(each))
+    match meter.items_scanned {
+        0 => Charge::flat("page of a feed without items", MISS),
+        _ => Charge::default().line("items read, by mean size", reads, read_units(each)),
+    }
 }
 
 /// One page of a query on one physical partition.
@@ -152,6 +156,16 @@ mod tests {
         assert_eq!(write(&replace).total(), 13.9);
         let patch = Meter { properties_patched: 2, ..replace };
         assert_eq!(write(&patch).total(), 14.7);
+    }
+
+    #[test]
+    fn a_page_of_a_feed_costs_what_its_items_cost() {
+        let page = |items: u32| {
+            let meter =
+                Meter { items_scanned: items, bytes_scanned: u64::from(items) * 300, ..Meter::default() };
+            feed(&meter, Consistency::Session).total()
+        };
+        assert_eq!([page(0), page(1), page(2), page(100)], [1.0, 1.0, 2.0, 100.0]);
     }
 
     #[test]

@@ -34,6 +34,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::error::{ErrorKind, Result};
+use crate::memory::give_back_of_this_thread;
 use line::Line;
 
 /// On whose behalf: the number of a container.
@@ -175,8 +176,12 @@ impl Started {
             since: Instant::now(),
             used: Duration::ZERO,
         };
-        let _mode = InMode::enter(Mode::Long(turn));
-        work()
+        let mode = InMode::enter(Mode::Long(turn));
+        let done = work();
+        drop(mode);
+        // Others have the turn by now.
+        give_back_of_this_thread();
+        done
     }
 }
 
@@ -272,6 +277,7 @@ impl Turns {
             self.call(&mut state);
             seat
         };
+        give_back_of_this_thread();
         while !seat.is_called.load(Ordering::Acquire) {
             std::thread::park();
         }

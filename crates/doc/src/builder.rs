@@ -1,13 +1,16 @@
 //! Writes a document front to back.
 
+mod typed;
+
 use std::collections::HashMap;
 
 use bytes::Bytes;
 
 use crate::format::{
-    CONTAINER_HEADER, Doc, FORMAT_VERSION, SCAN_LIMIT, TAG_ARRAY, TAG_DOUBLE, TAG_EXT_FIRST, TAG_FALSE,
-    TAG_INT, TAG_NULL, TAG_OBJECT, TAG_STRING, TAG_TRUE, read_blob, write_varint, zigzag,
+    CONTAINER_HEADER, Doc, FORMAT_VERSION, SCAN_LIMIT, TAG_ARRAY, TAG_DOUBLE, TAG_FALSE, TAG_INT, TAG_NULL,
+    TAG_OBJECT, TAG_STRING, TAG_TRUE, TAG_UDT, read_blob, write_varint, zigzag,
 };
+use crate::typed::{Typed, write_payload};
 use crate::value::{Value, rank_width};
 
 /// Builds one document. Calls come in the order of the text they stand for: inside an object each
@@ -109,12 +112,10 @@ impl DocBuilder {
         self
     }
 
-    /// A scalar of one protocol; tags below 0x40 belong to the format itself.
-    pub fn ext(&mut self, tag: u8, bytes: &[u8]) -> &mut DocBuilder {
-        assert!(tag >= TAG_EXT_FIRST, "tag {tag:#x} belongs to the format");
-        self.tag(tag);
-        write_varint(bytes.len() as u64, &mut self.out);
-        self.out.extend_from_slice(bytes);
+    /// A scalar of a type that JSON does not have.
+    pub fn typed(&mut self, value: Typed<'_>) -> &mut DocBuilder {
+        self.tag(value.tag());
+        write_payload(value, &mut self.out);
         self
     }
 
@@ -129,7 +130,8 @@ impl DocBuilder {
             Value::Str(value) => self.str(value),
             Value::Array(array) => self.slice(array.encoded()),
             Value::Object(object) => self.slice(object.encoded()),
-            Value::Ext(ext) => self.ext(ext.tag(), ext.bytes()),
+            Value::Map(map) => self.slice(map.encoded()),
+            Value::Typed(value) => self.typed(value),
         }
     }
 
@@ -177,7 +179,7 @@ impl DocBuilder {
         self.open.push(OpenContainer {
             start,
             first_offset: self.offsets.len(),
-            is_object: tag == TAG_OBJECT,
+            is_object: matches!(tag, TAG_OBJECT | TAG_UDT),
         });
         self
     }

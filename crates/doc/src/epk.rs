@@ -12,7 +12,13 @@
 //!   at bytes instead disagree with the service.
 //! - **Range** has only the encoded components, of strings the first 101 bytes.
 //!
-//! So long strings of the last two may share an EPK; [`PartitionKeyDef::may_share_place`] tells.
+//! Two more are our own, for APIs whose clients do not compute them:
+//!
+//! - **Exact** hashes as version 2 does, from the exact bytes of typed values.
+//! - **Token** has Cassandra's token of the key, behind two zero bits so that it fills the same space as a hash of
+//!   version 2, and behind it the key. So a range of tokens is a range of EPKs, and no two keys share a place.
+//!
+//! So long strings of version 1 and Range may share an EPK; [`PartitionKeyDef::may_share_place`] tells.
 //!
 //! Boundaries of partitions may be shorter or longer than the EPKs they divide. A boundary with zeros
 //! behind it is the same boundary, so ranges compare their ends as if zeros went on for ever.
@@ -23,7 +29,7 @@ use std::hash::{Hash, Hasher};
 
 use crate::murmur3;
 use crate::partition_key::{
-    KeyComponent, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion,
+    ExactKey, KeyComponent, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion,
 };
 
 /// The bytes that need no allocation: a MultiHash EPK of three levels.
@@ -36,6 +42,10 @@ const BINARY_STRING_BYTES: usize = 100;
 pub(crate) const CUT_BYTES_MIN: usize = 100;
 /// The largest 128-bit hash after its top two bits are cleared.
 const MAX_V2_HASH: u128 = u128::MAX >> 2;
+/// Where a token stands in the first 128 bits of an EPK: behind two bits, as the hashes of version 2.
+const TOKEN_SHIFT: u32 = 62;
+/// The bytes that these two bits and a token take.
+const TOKEN_BYTES: usize = 9;
 
 /// An effective partition key, or a boundary between some. Ordered by its bytes.
 #[derive(Clone)]
@@ -76,7 +86,8 @@ pub fn epk(def: &PartitionKeyDef, key: &PartitionKey) -> Epk {
             }
             Epk::from_bytes(&hashes)
         }
-        (PartitionKeyKind::Hash, PartitionKeyVersion::V2) => {
+        (PartitionKeyKind::Token, _) => token_epk(components),
+        (PartitionKeyKind::Hash, PartitionKeyVersion::V2) | (PartitionKeyKind::Exact, _) => {
             for component in components {
                 put_hashed(component, None, 0xff, &mut bytes);
             }
@@ -110,7 +121,11 @@ pub fn prefix_range(def: &PartitionKeyDef, key: &PartitionKey) -> EpkRange {
         return EpkRange::full();
     }
     let min = epk(def, key);
-    let hashed = def.kind != PartitionKeyKind::Range && def.version == PartitionKeyVersion::V2;
+    let hashed = match def.kind {
+        PartitionKeyKind::Hash | PartitionKeyKind::MultiHash => def.version == PartitionKeyVersion::V2,
+        PartitionKeyKind::Exact | PartitionKeyKind::Token => true,
+        PartitionKeyKind::Range => false,
+    };
     let next = (hashed && key.is_full(def)).then(|| min.next()).flatten();
     let max = next.unwrap_or_else(|| {
         // Keys of the older encodings end themselves, so none goes on behind another.
@@ -125,9 +140,10 @@ pub fn prefix_range(def: &PartitionKeyDef, key: &PartitionKey) -> EpkRange {
 pub fn boundaries(def: &PartitionKeyDef, n: u32) -> Vec<Epk> {
     let n = n.max(1);
     let boundary = |i: u32| match (def.kind, def.version) {
-        (PartitionKeyKind::MultiHash, _) | (_, PartitionKeyVersion::V2) => {
+        (PartitionKeyKind::MultiHash | PartitionKeyKind::Exact | PartitionKeyKind::Token, _)
+        | (_, PartitionKeyVersion::V2) => {
             let step = MAX_V2_HASH / u128::from(n);
-            Epk::from_bytes(&(step * u128::from(i)).to_be_bytes())
+            hash_boundary(def, step * u128::from(i))
         }
         (_, PartitionKeyVersion::V1) => {
             let mut bytes = Vec::with_capacity(16);
@@ -151,7 +167,7 @@ pub fn divide(def: &PartitionKeyDef, range: &EpkRange, n: u32) -> Vec<Epk> {
             let end =
                 if range.max.as_bytes().first() >= Some(&0x40) { MAX_V2_HASH } else { padded(&range.max) };
             let low = padded(&range.min).min(end);
-            Epk::from_bytes(&(low + (end - low) / u128::from(n) * u128::from(i)).to_be_bytes())
+            hash_boundary(def, low + (end - low) / u128::from(n) * u128::from(i))
         };
         let last = found.last().unwrap_or(&range.min);
         if *last < boundary && boundary < range.max {
@@ -166,6 +182,52 @@ pub fn boundary_between(below: &Epk, above: &Epk) -> Epk {
     let (low, high) = (below.as_bytes(), above.as_bytes());
     let same = low.iter().zip(high).take_while(|(a, b)| a == b).count();
     Epk::from_bytes(&high[..high.len().min(same + 1)])
+}
+
+/// A boundary among hashes of 128 bits, or the token below it: keys of one token stay together.
+fn hash_boundary(def: &PartitionKeyDef, hash: u128) -> Epk {
+    match def.kind {
+        PartitionKeyKind::Token => Epk::at_token((hash >> TOKEN_SHIFT) as i64 ^ i64::MIN),
+        _ => Epk::from_bytes(&hash.to_be_bytes()),
+    }
+}
+
+/// The token of a key, its length and the key. With the length in front no EPK goes on behind another.
+fn token_epk(components: &[KeyComponent]) -> Epk {
+    let key = token_key(components);
+    let mut bytes = Epk::at_token(murmur3::cassandra_token(&key)).as_bytes().to_vec();
+    bytes.extend_from_slice(&(key.len() as u32).to_be_bytes()[1..]);
+    bytes.extend_from_slice(&key);
+    Epk::from_bytes(&bytes)
+}
+
+/// The bytes that Cassandra makes a token of: those of the one column, or of several, each behind its length and with a
+/// zero behind it.
+fn token_key(components: &[KeyComponent]) -> Vec<u8> {
+    let mut key = Vec::new();
+    if let [component] = components {
+        put_cql(component, &mut key);
+        return key;
+    }
+    for component in components {
+        let start = key.len();
+        key.extend_from_slice(&[0, 0]);
+        put_cql(component, &mut key);
+        let length = (key.len() - start - 2) as u16;
+        key[start..start + 2].copy_from_slice(&length.to_be_bytes());
+        key.push(0);
+    }
+    key
+}
+
+fn put_cql(component: &KeyComponent, out: &mut Vec<u8>) {
+    match component {
+        KeyComponent::Exact(key) => out.extend_from_slice(key.bytes()),
+        // A part that has no value has no bytes.
+        other => {
+            crate::cql::write(other.as_value(), out);
+        }
+    }
 }
 
 fn v1_boundary(hash: u64) -> Epk {
@@ -195,6 +257,12 @@ fn padded(epk: &Epk) -> u128 {
 impl Epk {
     /// The start of the key space.
     pub const MIN: Epk = Epk(Repr::Inline { len: 0, bytes: [0; INLINE_BYTES] });
+
+    /// The first place at which keys with this token of Cassandra lie.
+    pub fn at_token(token: i64) -> Epk {
+        let unsigned = (token ^ i64::MIN) as u64;
+        Epk::from_bytes(&(u128::from(unsigned) << TOKEN_SHIFT).to_be_bytes()[..TOKEN_BYTES])
+    }
 
     /// The end of the key space; no key lies there.
     pub fn max() -> Epk {
@@ -405,6 +473,7 @@ fn put_hashed(component: &KeyComponent, limit: Option<usize>, end: u8, out: &mut
             out.extend_from_slice(cut(text, limit).as_bytes());
             out.push(end);
         }
+        KeyComponent::Exact(key) => put_exact(key, out),
         other => out.push(mark(other)),
     }
 }
@@ -422,8 +491,16 @@ fn put_binary(component: &KeyComponent, limit: Option<usize>, out: &mut Vec<u8>)
                 out.push(0);
             }
         }
+        KeyComponent::Exact(key) => put_exact(key, out),
         other => out.push(mark(other)),
     }
+}
+
+/// Appends a typed value behind its length, so that what follows it cannot be taken for its end.
+fn put_exact(key: &ExactKey, out: &mut Vec<u8>) {
+    out.push(0x20);
+    out.extend_from_slice(&(key.bytes().len() as u32).to_le_bytes());
+    out.extend_from_slice(key.bytes());
 }
 
 /// Appends a number so that bytes sort as numbers: the bits of the double made unsigned, the first
@@ -454,6 +531,7 @@ fn mark(component: &KeyComponent) -> u8 {
         KeyComponent::Bool(true) => 0x03,
         KeyComponent::Number(_) => 0x05,
         KeyComponent::Str(_) => 0x08,
+        KeyComponent::Exact(_) => 0x20,
         KeyComponent::Infinity => 0xff,
     }
 }

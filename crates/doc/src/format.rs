@@ -5,11 +5,15 @@
 //! ```text
 //! value  = tag u8, payload
 //! int    = zigzag varint                 double = 8 bytes little endian
-//! string = length varint, UTF-8          ext    = length varint, bytes
+//! string = length varint, UTF-8          typed  = length varint, bytes
 //! array  = size u32, n u32, values, n x offset u32
 //! object = size u32, n u32, { name length varint, name, value }*, n x offset u32 (insertion order),
 //!          [n x u16 in name order, only when n > 16; u32 when n > 65,535]
 //! ```
+//!
+//! CQL's list, set and tuple are laid out as arrays, its user-defined types as objects, and a map as an array of keys
+//! and values in turn. Every tag from 40 on is followed by the length of its payload. `docs/format.md` shows the bytes
+//! of each.
 //!
 //! `size` counts the whole value with its tag, and offsets count from the tag, so a subtree can be
 //! copied as one slice to any place. The tables stand *behind* the values they describe: a parser
@@ -24,7 +28,9 @@
 use bytes::Bytes;
 
 use crate::MAX_DEPTH;
+use crate::cell::Cell;
 use crate::path::{Path, Segment};
+use crate::typed::Typed;
 use crate::value::{Table, Value};
 
 /// The version written in front of every document.
@@ -38,8 +44,39 @@ pub(crate) const TAG_DOUBLE: u8 = 0x05;
 pub(crate) const TAG_STRING: u8 = 0x06;
 pub(crate) const TAG_ARRAY: u8 = 0x07;
 pub(crate) const TAG_OBJECT: u8 = 0x08;
-/// Tags from here on are scalars that only one wire protocol knows; all share the layout of `ext`.
-pub(crate) const TAG_EXT_FIRST: u8 = 0x40;
+pub(crate) const TAG_LIST: u8 = 0x09;
+pub(crate) const TAG_SET: u8 = 0x0a;
+pub(crate) const TAG_TUPLE: u8 = 0x0b;
+pub(crate) const TAG_UDT: u8 = 0x0c;
+pub(crate) const TAG_MAP: u8 = 0x0d;
+pub(crate) const TAG_INT32: u8 = 0x0e;
+pub(crate) const TAG_INT16: u8 = 0x0f;
+pub(crate) const TAG_INT8: u8 = 0x10;
+/// Tags from here on have the length of their payload in front of it.
+pub(crate) const TAG_LENGTH_FIRST: u8 = 0x40;
+pub(crate) const TAG_FLOAT32: u8 = 0x40;
+pub(crate) const TAG_DECIMAL128: u8 = 0x41;
+pub(crate) const TAG_DECIMAL: u8 = 0x42;
+pub(crate) const TAG_VARINT: u8 = 0x43;
+pub(crate) const TAG_BINARY: u8 = 0x44;
+pub(crate) const TAG_DATE: u8 = 0x45;
+pub(crate) const TAG_TIMESTAMP: u8 = 0x46;
+pub(crate) const TAG_OBJECT_ID: u8 = 0x47;
+pub(crate) const TAG_UUID: u8 = 0x48;
+pub(crate) const TAG_TIME_UUID: u8 = 0x49;
+pub(crate) const TAG_REGEX: u8 = 0x4a;
+pub(crate) const TAG_CODE: u8 = 0x4b;
+pub(crate) const TAG_SCOPED_CODE: u8 = 0x4c;
+pub(crate) const TAG_SYMBOL: u8 = 0x4d;
+pub(crate) const TAG_DB_POINTER: u8 = 0x4e;
+pub(crate) const TAG_UNDEFINED: u8 = 0x4f;
+pub(crate) const TAG_MIN_KEY: u8 = 0x50;
+pub(crate) const TAG_MAX_KEY: u8 = 0x51;
+pub(crate) const TAG_INET: u8 = 0x52;
+pub(crate) const TAG_DAY: u8 = 0x53;
+pub(crate) const TAG_TIME: u8 = 0x54;
+pub(crate) const TAG_DURATION: u8 = 0x55;
+pub(crate) const TAG_CELL: u8 = 0x60;
 
 /// Bytes of tag, size and count in front of a container's values.
 pub(crate) const CONTAINER_HEADER: usize = 9;
@@ -238,7 +275,7 @@ fn validate(bytes: &[u8], at: usize, depth: usize) -> Result<usize, FormatError>
             std::str::from_utf8(text).map_err(|_| FormatError::Corrupt(at))?;
             Ok(length + 1)
         }
-        TAG_ARRAY | TAG_OBJECT => {
+        TAG_ARRAY | TAG_OBJECT | TAG_LIST | TAG_SET | TAG_TUPLE | TAG_UDT | TAG_MAP => {
             if depth == MAX_DEPTH {
                 return Err(FormatError::TooDeep);
             }
@@ -246,14 +283,54 @@ fn validate(bytes: &[u8], at: usize, depth: usize) -> Result<usize, FormatError>
             validate_container(bytes, at, table, depth)?;
             Ok(table.bytes.len())
         }
-        TAG_EXT_FIRST.. => read_blob(payload).map(|(_, length)| length + 1).ok_or(corrupt),
+        TAG_INT32 | TAG_INT16 | TAG_INT8 => {
+            Typed::read(tag, payload).ok_or(corrupt)?;
+            Ok(1 + read_varint(payload).map_or(0, |(_, length)| length))
+        }
+        TAG_LENGTH_FIRST.. => {
+            let (inside, length) = read_blob(payload).ok_or(corrupt)?;
+            validate_typed(bytes, inside, tag, at + 1 + length, depth)?;
+            Ok(length + 1)
+        }
         _ => Err(corrupt),
     }
 }
 
+/// Checks a value whose length is written in front of it and which ends at `end`, with the value that may be inside.
+fn validate_typed(
+    bytes: &[u8],
+    payload: &[u8],
+    tag: u8,
+    end: usize,
+    depth: usize,
+) -> Result<(), FormatError> {
+    let corrupt = FormatError::Corrupt(end - payload.len());
+    let inside = match tag {
+        TAG_CELL => match Cell::read_parts(payload) {
+            Some((_, inside)) => inside,
+            None => return Err(corrupt),
+        },
+        tag => match Typed::read(tag, payload) {
+            Some(Typed::ScopedCode(code)) => Some(code.encoded_scope()),
+            Some(_) => None,
+            None => return Err(corrupt),
+        },
+    };
+    let Some(inside) = inside else { return Ok(()) };
+    if depth == MAX_DEPTH {
+        return Err(FormatError::TooDeep);
+    }
+    // The value inside is the last thing of the payload.
+    let length = validate(&bytes[..end], end - inside.len(), depth + 1)?;
+    if length == inside.len() { Ok(()) } else { Err(corrupt) }
+}
+
 /// Checks that the entries of a container follow each other without gaps up to its tables.
 fn validate_container(bytes: &[u8], at: usize, table: Table<'_>, depth: usize) -> Result<(), FormatError> {
-    let is_object = bytes[at] == TAG_OBJECT;
+    let is_object = matches!(bytes[at], TAG_OBJECT | TAG_UDT);
+    if bytes[at] == TAG_MAP && !table.len.is_multiple_of(2) {
+        return Err(FormatError::Corrupt(at));
+    }
     let mut expected = CONTAINER_HEADER;
     for i in 0..table.len {
         if table.offset(i) != Some(expected) || expected >= table.values_end {

@@ -1,9 +1,12 @@
 //! Partition keys: how a container defines them, and the values that items and requests bring.
 
+use crate::cql;
 use crate::epk::CUT_BYTES_MIN;
-use crate::format::DocRef;
+use crate::format::{Doc, DocRef};
 use crate::json;
 use crate::path::Path;
+use crate::term::{TermOrder, encode_key};
+use crate::typed::Plain;
 use crate::value::Value;
 
 /// The most bytes a key may have.
@@ -20,6 +23,10 @@ pub enum PartitionKeyKind {
     MultiHash,
     /// Not hashed at all; only very old containers have it.
     Range,
+    /// Hashed as version 2 does, from typed values: numbers are one key exactly if they are equal.
+    Exact,
+    /// Placed by the token that Cassandra gives to the bytes of the key.
+    Token,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +49,8 @@ impl PartitionKeyDef {
     /// keys are one logical partition for its size, its unique keys and its transactions, and yet different keys.
     pub fn may_share_place(&self, key: &PartitionKey) -> bool {
         let is_cut = match (self.kind, self.version) {
-            (PartitionKeyKind::MultiHash, _) | (PartitionKeyKind::Hash, PartitionKeyVersion::V2) => false,
+            (PartitionKeyKind::MultiHash | PartitionKeyKind::Exact | PartitionKeyKind::Token, _)
+            | (PartitionKeyKind::Hash, PartitionKeyVersion::V2) => false,
             (PartitionKeyKind::Hash, PartitionKeyVersion::V1) | (PartitionKeyKind::Range, _) => true,
         };
         let is_long = |component: &KeyComponent| match component {
@@ -61,8 +69,53 @@ pub enum KeyComponent {
     Bool(bool),
     Number(f64),
     Str(String),
+    /// A value that is told apart from others by its own type and not by what JSON shows of it.
+    Exact(ExactKey),
     /// Behind every key; no item has it.
     Infinity,
+}
+
+/// A typed value as a part of a key.
+#[derive(Clone)]
+pub struct ExactKey {
+    /// Two parts are the same exactly if these are.
+    bytes: Box<[u8]>,
+    value: Doc,
+}
+
+impl ExactKey {
+    /// The part of a key that has MongoDB's idea of what is equal: `1`, `1.0` and `NumberDecimal("1")` are.
+    fn of_bson(value: Value<'_>) -> ExactKey {
+        let mut bytes = Vec::new();
+        encode_key(value, TermOrder::Bson, &mut bytes);
+        ExactKey { bytes: bytes.into(), value: Doc::from_value(value) }
+    }
+
+    /// The part of a key in the bytes that CQL sends; none for a value that it does not have.
+    fn of_cql(value: Value<'_>) -> Option<ExactKey> {
+        let mut bytes = Vec::new();
+        cql::write(value, &mut bytes).then(|| ExactKey { bytes: bytes.into(), value: Doc::from_value(value) })
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub fn value(&self) -> Value<'_> {
+        self.value.root()
+    }
+}
+
+impl PartialEq for ExactKey {
+    fn eq(&self, other: &ExactKey) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl std::fmt::Debug for ExactKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.value.fmt(f)
+    }
 }
 
 /// A partition key value: one component for each path, fewer in a prefix, none in `[]`.
@@ -122,9 +175,14 @@ impl PartitionKey {
     /// The key of an item. A path that leads nowhere, or to an array or object, gives undefined, as the SDKs
     /// send it.
     pub fn extract(def: &PartitionKeyDef, doc: DocRef<'_>) -> PartitionKey {
+        PartitionKey::of_values(def, def.paths.iter().map(|path| doc.get(path)))
+    }
+
+    /// The key that these values make under a definition; one that cannot be a part of a key counts as undefined.
+    pub fn of_values<'v>(def: &PartitionKeyDef, values: impl Iterator<Item = Value<'v>>) -> PartitionKey {
         let component =
-            |path: &Path| KeyComponent::from_value(doc.get(path)).unwrap_or(KeyComponent::Undefined);
-        PartitionKey(def.paths.iter().map(component).collect())
+            |value: Value<'v>| KeyComponent::of(def.kind, value).unwrap_or(KeyComponent::Undefined);
+        PartitionKey(values.map(component).collect())
     }
 
     pub fn components(&self) -> &[KeyComponent] {
@@ -145,6 +203,7 @@ impl PartitionKey {
         let bytes = |component: &KeyComponent| match component {
             KeyComponent::Str(text) => text.len(),
             KeyComponent::Number(_) => 8,
+            KeyComponent::Exact(key) => key.bytes.len(),
             _ => 1,
         };
         self.0.iter().map(bytes).sum()
@@ -176,6 +235,21 @@ impl PartitionKey {
 }
 
 impl KeyComponent {
+    /// The part of a key that a value gives in a container of this kind.
+    fn of(kind: PartitionKeyKind, value: Value<'_>) -> Result<KeyComponent, PartitionKeyError> {
+        match kind {
+            PartitionKeyKind::Hash | PartitionKeyKind::MultiHash | PartitionKeyKind::Range => {
+                KeyComponent::from_value(value)
+            }
+            _ if value.is_undefined() => Ok(KeyComponent::Undefined),
+            PartitionKeyKind::Exact => Ok(KeyComponent::Exact(ExactKey::of_bson(value))),
+            PartitionKeyKind::Token => {
+                ExactKey::of_cql(value).map(KeyComponent::Exact).ok_or(PartitionKeyError::NotAScalar)
+            }
+        }
+    }
+
+    /// What the service makes a key of: JSON's scalars, with all numbers as doubles.
     fn from_value(value: Value<'_>) -> Result<KeyComponent, PartitionKeyError> {
         Ok(match value {
             Value::Undefined => KeyComponent::Undefined,
@@ -184,7 +258,13 @@ impl KeyComponent {
             Value::Int(value) => KeyComponent::Number(value as f64),
             Value::Double(value) => KeyComponent::Number(value),
             Value::Str(value) => KeyComponent::Str(value.to_owned()),
-            Value::Array(_) | Value::Object(_) | Value::Ext(_) => {
+            Value::Typed(value) => match value.plain() {
+                Plain::Null => KeyComponent::Null,
+                Plain::Int(number) => KeyComponent::Number(number as f64),
+                Plain::Double(number) => KeyComponent::Number(number),
+                Plain::Text(text) => KeyComponent::Str(text.into_owned()),
+            },
+            Value::Array(_) | Value::Object(_) | Value::Map(_) => {
                 return Err(PartitionKeyError::NotAScalar);
             }
         })
@@ -197,6 +277,7 @@ impl KeyComponent {
             KeyComponent::Bool(value) => Value::Bool(*value),
             KeyComponent::Number(value) => Value::Double(*value),
             KeyComponent::Str(value) => Value::Str(value),
+            KeyComponent::Exact(key) => key.value(),
         }
     }
 }

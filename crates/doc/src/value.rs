@@ -3,10 +3,14 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use crate::cell::{Cell, Content};
 use crate::format::{
-    CONTAINER_HEADER, SCAN_LIMIT, TAG_ARRAY, TAG_DOUBLE, TAG_EXT_FIRST, TAG_FALSE, TAG_INT, TAG_NULL,
-    TAG_OBJECT, TAG_STRING, TAG_TRUE, read_blob, read_u16, read_u32, read_varint, unzigzag,
+    CONTAINER_HEADER, SCAN_LIMIT, TAG_ARRAY, TAG_CELL, TAG_DOUBLE, TAG_FALSE, TAG_INT, TAG_INT8, TAG_INT16,
+    TAG_INT32, TAG_LENGTH_FIRST, TAG_LIST, TAG_MAP, TAG_NULL, TAG_OBJECT, TAG_SET, TAG_STRING, TAG_TRUE,
+    TAG_TUPLE, TAG_UDT, read_blob, read_u16, read_u32, read_varint, unzigzag,
 };
+use crate::map::MapRef;
+use crate::typed::{ArrayKind, Typed};
 
 /// One value, borrowed from a document. Reading it allocates nothing.
 ///
@@ -21,10 +25,18 @@ pub enum Value<'a> {
     Int(i64),
     Double(f64),
     Str(&'a str),
+    /// An array of any kind, also a list, a set or a tuple of CQL.
     Array(ArrayRef<'a>),
+    /// An object, also a value of a user-defined type of CQL.
     Object(ObjectRef<'a>),
-    Ext(ExtRef<'a>),
+    /// CQL's map, whose keys may be of any type.
+    Map(MapRef<'a>),
+    /// A scalar of a type that JSON does not have.
+    Typed(Typed<'a>),
 }
+
+// Values are handed around by copy everywhere; a type that needs more room borrows it.
+const _: () = assert!(size_of::<Value<'_>>() <= 40);
 
 impl<'a> Value<'a> {
     /// Reads the value that starts at the first byte; damaged bytes read as undefined.
@@ -32,7 +44,7 @@ impl<'a> Value<'a> {
         Value::try_read(bytes).unwrap_or(Value::Undefined)
     }
 
-    fn try_read(bytes: &'a [u8]) -> Option<Value<'a>> {
+    pub(crate) fn try_read(bytes: &'a [u8]) -> Option<Value<'a>> {
         let (&tag, payload) = bytes.split_first()?;
         Some(match tag {
             TAG_NULL => Value::Null,
@@ -43,7 +55,24 @@ impl<'a> Value<'a> {
             TAG_STRING => Value::Str(std::str::from_utf8(read_blob(payload)?.0).ok()?),
             TAG_ARRAY => Value::Array(ArrayRef(Table::read(bytes)?)),
             TAG_OBJECT => Value::Object(ObjectRef(Table::read(bytes)?)),
-            TAG_EXT_FIRST.. => Value::Ext(ExtRef { tag, bytes: read_blob(payload)?.0 }),
+            _ => return Value::read_typed(bytes),
+        })
+    }
+
+    /// Reads what JSON does not have. A cell reads as the value that it holds.
+    #[cold]
+    fn read_typed(bytes: &'a [u8]) -> Option<Value<'a>> {
+        let (&tag, payload) = bytes.split_first()?;
+        Some(match tag {
+            TAG_LIST | TAG_SET | TAG_TUPLE => Value::Array(ArrayRef(Table::read(bytes)?)),
+            TAG_UDT => Value::Object(ObjectRef(Table::read(bytes)?)),
+            TAG_MAP => Value::Map(MapRef::new(Table::read(bytes)?)?),
+            TAG_INT32 | TAG_INT16 | TAG_INT8 => Value::Typed(Typed::read(tag, payload)?),
+            TAG_CELL => match Cell::of_encoded(bytes)?.content {
+                Content::Value(value) => value,
+                Content::Deleted { .. } => return None,
+            },
+            TAG_LENGTH_FIRST.. => Value::Typed(Typed::read(tag, read_blob(payload)?.0)?),
             _ => return None,
         })
     }
@@ -52,6 +81,7 @@ impl<'a> Value<'a> {
     pub fn get(self, name: &str) -> Value<'a> {
         match self {
             Value::Object(object) => object.get(name),
+            Value::Map(map) => map.get(name),
             _ => Value::Undefined,
         }
     }
@@ -89,6 +119,9 @@ impl<'a> Value<'a> {
             {
                 Some(value as i64)
             }
+            Value::Typed(Typed::Int32(value)) => Some(i64::from(value)),
+            Value::Typed(Typed::Int16(value)) => Some(i64::from(value)),
+            Value::Typed(Typed::Int8(value)) => Some(i64::from(value)),
             _ => None,
         }
     }
@@ -98,6 +131,8 @@ impl<'a> Value<'a> {
         match self {
             Value::Int(value) => Some(value as f64),
             Value::Double(value) => Some(value),
+            Value::Typed(Typed::Float32(value)) => Some(f64::from(value)),
+            Value::Typed(_) => self.as_i64().map(|value| value as f64),
             _ => None,
         }
     }
@@ -149,6 +184,15 @@ impl fmt::Debug for Value<'_> {
 pub struct ArrayRef<'a>(Table<'a>);
 
 impl<'a> ArrayRef<'a> {
+    pub fn kind(self) -> ArrayKind {
+        match self.0.bytes.first() {
+            Some(&TAG_LIST) => ArrayKind::List,
+            Some(&TAG_SET) => ArrayKind::Set,
+            Some(&TAG_TUPLE) => ArrayKind::Tuple,
+            _ => ArrayKind::Array,
+        }
+    }
+
     pub fn len(self) -> usize {
         self.0.len
     }
@@ -177,6 +221,12 @@ impl<'a> ArrayRef<'a> {
 pub struct ObjectRef<'a>(Table<'a>);
 
 impl<'a> ObjectRef<'a> {
+    /// Whether this is a value of a user-defined type of CQL.
+    pub fn is_user_defined(self) -> bool {
+        self.0.bytes.first() == Some(&TAG_UDT)
+    }
+
+    /// How many fields were written, deleted cells among them.
     pub fn len(self) -> usize {
         self.0.len
     }
@@ -197,7 +247,13 @@ impl<'a> ObjectRef<'a> {
         !self.get(name).is_undefined()
     }
 
-    /// The fields in the order in which they were written. Damaged fields are left out.
+    /// The fields that are cells.
+    pub fn cells(self) -> impl Iterator<Item = (&'a str, Cell<'a>)> {
+        self.encoded_fields()
+            .filter_map(|(name, value)| Some((std::str::from_utf8(name).ok()?, Cell::of_encoded(value)?)))
+    }
+
+    /// The fields in the order in which they were written. Damaged fields and deleted cells are left out.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
         (0..self.0.len).filter_map(move |i| self.field(i))
     }
@@ -236,7 +292,11 @@ impl<'a> ObjectRef<'a> {
     fn field(self, i: usize) -> Option<(&'a str, Value<'a>)> {
         let entry = self.0.entry(i)?;
         let (name, length) = read_blob(entry)?;
-        Some((std::str::from_utf8(name).ok()?, Value::read(&entry[length..])))
+        let value = &entry[length..];
+        if is_gone(value) {
+            return None;
+        }
+        Some((std::str::from_utf8(name).ok()?, Value::read(value)))
     }
 
     fn scan(self, name: &[u8]) -> Option<&'a [u8]> {
@@ -263,21 +323,9 @@ impl<'a> ObjectRef<'a> {
     }
 }
 
-/// A scalar that only one wire protocol knows. The tag says which; the bytes are that protocol's.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ExtRef<'a> {
-    tag: u8,
-    bytes: &'a [u8],
-}
-
-impl<'a> ExtRef<'a> {
-    pub fn tag(self) -> u8 {
-        self.tag
-    }
-
-    pub fn bytes(self) -> &'a [u8] {
-        self.bytes
-    }
+/// Whether the value that starts here is a deleted cell, or a damaged one.
+pub(crate) fn is_gone(value: &[u8]) -> bool {
+    value.first() == Some(&TAG_CELL) && Value::read(value).is_undefined()
 }
 
 /// The frame of an array or object: where its values end and its tables begin.
@@ -293,7 +341,7 @@ impl<'a> Table<'a> {
     pub fn read(bytes: &'a [u8]) -> Option<Table<'a>> {
         let size = read_u32(bytes, 1)?;
         let len = read_u32(bytes, 5)?;
-        let is_object = bytes[0] == TAG_OBJECT;
+        let is_object = matches!(bytes[0], TAG_OBJECT | TAG_UDT);
         let tables = len.checked_mul(4 + if is_object { rank_width(len) } else { 0 })?;
         let values_end = size.checked_sub(tables)?;
         if values_end < CONTAINER_HEADER {
@@ -303,7 +351,7 @@ impl<'a> Table<'a> {
     }
 
     /// The bytes from the start of entry `i` to the end of all values.
-    fn entry(self, i: usize) -> Option<&'a [u8]> {
+    pub fn entry(self, i: usize) -> Option<&'a [u8]> {
         if i >= self.len {
             return None;
         }

@@ -1,12 +1,13 @@
 //! The account document: what clients read first, to learn regions, consistency and query limits.
 
-use http::Method;
+use http::{HeaderValue, Method};
 use orrery_cluster::{Consistency, RegionRecord};
 use orrery_doc::json;
 
 use crate::call::Call;
 use crate::envelope::{push_name, push_text};
 use crate::errors::{Own, Refusal};
+use crate::headers::names;
 use crate::respond::Reply;
 
 /// Limits that query engines inside clients obey. A JSON text inside JSON.
@@ -23,7 +24,10 @@ const QUERY_ENGINE_CONFIGURATION: &str = concat!(
 
 pub(crate) fn serve(call: &Call<'_>) -> Result<Reply, Refusal> {
     match *call.trace.method {
-        Method::GET | Method::HEAD => Ok(Reply::ok(render(call))),
+        // Nobody has media any more, but some clients show the two figures.
+        Method::GET | Method::HEAD => Ok(Reply::ok(render(call))
+            .header(names::MAX_MEDIA_STORAGE, HeaderValue::from_static("10240"))
+            .header(names::MEDIA_STORAGE, HeaderValue::from_static("0"))),
         _ => Err(Own::MethodNotAllowed.into()),
     }
 }

@@ -26,21 +26,13 @@ pub(crate) fn owner_database(catalog: &Catalog, text: &str) -> Result<Arc<Databa
     database(catalog, text).ok_or_else(|| Own::OwnerNotFound.into())
 }
 
-/// The container itself is asked for: a missing one is not found, a missing database is a missing owner.
+/// The container, for itself or as the owner of what the request is about. The service tells a missing database apart
+/// from everything else that is missing, and a missing container from nothing: its clients find out by themselves.
 pub(crate) fn container(catalog: &Catalog, database: &str, text: &str) -> Result<ContainerAddress, Refusal> {
     let (owner, by_rid) = find_database(catalog, database).ok_or(Own::OwnerNotFound)?;
     find_container(catalog, owner, by_rid, text)
         .map(|container| ContainerAddress { container, by_rid })
         .ok_or_else(|| Own::NotFound.into())
-}
-
-/// The container as the owner of what the request is about.
-pub(crate) fn owner_container(
-    catalog: &Catalog,
-    database: &str,
-    text: &str,
-) -> Result<ContainerAddress, Refusal> {
-    container(catalog, database, text).map_err(|_| Own::OwnerNotFound.into())
 }
 
 /// The database, and whether the client named it by RID.

@@ -124,7 +124,7 @@ pub(crate) async fn one(call: &Call<'_>, branch: &Branch, text: &str, body: Byte
     match *call.trace.method {
         Method::GET | Method::HEAD => Ok(show(call, branch, &child)),
         Method::PUT => {
-            let body = shape::accept(call, branch, &body)?;
+            let body = shape::accept(call, branch, Some(&child), &body)?;
             let child = call.db.replace_child(kind, owner, rid, body, if_match(call)).await?;
             Ok(written(call, branch, &child, StatusCode::OK))
         }
@@ -139,7 +139,7 @@ pub(crate) async fn one(call: &Call<'_>, branch: &Branch, text: &str, body: Byte
 }
 
 async fn create(call: &Call<'_>, branch: &Branch, body: &[u8]) -> Result<Reply, Refusal> {
-    let body = shape::accept(call, branch, body)?;
+    let body = shape::accept(call, branch, None, body)?;
     let (kind, owner) = (branch.kind, branch.owner_rid());
     let (child, is_new) = match call.headers.is_upsert {
         true => call.db.upsert_child(kind, owner, body, if_match(call)).await?,

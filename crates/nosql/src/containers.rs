@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode};
+use orrery_cluster::store::Lsn;
 use orrery_cluster::{Container, ContainerDefinition, Database, Receipt, Served, ru};
 
 use crate::call::Call;
@@ -47,7 +48,8 @@ pub(crate) async fn one(call: &Call<'_>, container: &Arc<Container>, body: Bytes
             call.db.delete_container(container.resource.rid, if_match(call)).await?;
             let reply = Reply::empty(StatusCode::NO_CONTENT)
                 .charge("catalog write", ru::METADATA_WRITE)
-                .in_catalog(call.db.catalog_lsn(), None);
+                .in_catalog(call.db.catalog_lsn(), None)
+                .usage(ResourceUsage::Containers(left(call, container)));
             Ok(in_owner(call, container, reply))
         }
         _ => Err(Own::MethodNotAllowed.into()),
@@ -76,13 +78,21 @@ async fn replace(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Re
     }
     let definition = container.definition.replaced_by(&doc)?;
     let replaced = call.db.replace_container(container.resource.rid, definition, if_match(call)).await?;
-    let progress = index_progress(&replaced);
-    Ok(written(call, &replaced, StatusCode::OK).header(names::INDEX_PROGRESS, progress))
+    Ok(with_progress(call, &replaced, written(call, &replaced, StatusCode::OK)))
 }
 
-/// How much of the index is there, in percent, while one is built for a changed policy.
-fn index_progress(container: &Container) -> HeaderValue {
-    HeaderValue::from(u16::from(container.index_progress()))
+/// Containers of the database once this one is gone.
+fn left(call: &Call<'_>, container: &Container) -> usize {
+    let owner = call.db.catalog().database(&container.database_id).cloned();
+    owner.map_or(0, |database| database.containers().count())
+}
+
+/// How much of the index is there, in percent, while one is built for a changed policy: told to those who ask for quotas.
+fn with_progress(call: &Call<'_>, container: &Container, reply: Reply) -> Reply {
+    match call.headers.populate_quota {
+        true => reply.header(names::INDEX_PROGRESS, HeaderValue::from(u16::from(container.index_progress()))),
+        false => reply,
+    }
 }
 
 fn show(call: &Call<'_>, container: &Arc<Container>) -> Reply {
@@ -91,12 +101,16 @@ fn show(call: &Call<'_>, container: &Arc<Container>) -> Reply {
         true => Reply::empty(StatusCode::NOT_MODIFIED),
         false => Reply::ok(render(call, container)),
     };
-    reply = reply.receipt(receipt(container)).charge("catalog read", ru::METADATA_READ).etag(etag);
+    let mut receipt = receipt(container);
+    if let Some(served) = &mut receipt.served {
+        // The definition is older than all items: it was the first write there was.
+        served.item_lsn = Some(served.lsn.min(Lsn(1)));
+    }
+    reply = reply.receipt(receipt).charge("catalog read", ru::METADATA_READ).etag(etag);
     if call.headers.populate_quota {
         reply = reply.usage(ResourceUsage::Container(container.usage()));
     }
-    reply = reply.header(names::INDEX_PROGRESS, index_progress(container));
-    in_owner(call, container, reply)
+    in_owner(call, container, with_progress(call, container, reply))
 }
 
 fn written(call: &Call<'_>, container: &Arc<Container>, status: StatusCode) -> Reply {

@@ -160,7 +160,7 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
         ErrorKind::SessionUnavailable => partition(
             StatusCode::NOT_FOUND,
             1002,
-            "The read session is not available for the input session token. \
+            "The read/write session is not available for the input session token. \
              Learn more: https://aka.ms/cosmosdb-tsg-not-found",
         ),
         ErrorKind::RangeGone => {
@@ -212,12 +212,12 @@ fn history_message(error: HistoryError) -> &'static str {
              with a retentionDuration. Learn more: https://aka.ms/ChangeFeed-AllVersionsAndDeletes"
         }
         HistoryError::NoSuchStart => {
-            "Start from beginning is not supported with 'All Versions and Deletes' mode. Start from now, or from \
-             a continuation."
+            "You must read the change feed from within the retention period. 'All Versions and Deletes' mode starts \
+             from now, or from a continuation."
         }
         HistoryError::Outlived => {
-            "The continuation is older than the retention duration of the container's changeFeedPolicy: changes \
-             behind it are no longer kept."
+            "You must read the change feed from within the retention period. Changes behind the continuation are no \
+             longer kept: it is older than the retentionDuration of the container's changeFeedPolicy."
         }
     }
 }
@@ -245,15 +245,14 @@ pub(crate) fn op_wire(error: &OpError) -> Wire {
             3302,
             "An item of another partition key has the same hash and the same id.",
         ),
-        OpError::PreconditionFailed => {
-            partition(StatusCode::PRECONDITION_FAILED, 0, "One of the specified pre-condition is not met.")
+        OpError::PreconditionFailed => partition(StatusCode::PRECONDITION_FAILED, 0, NOT_MET),
+        OpError::ConditionNotMet => partition(StatusCode::PRECONDITION_FAILED, 1110, NOT_MET),
+        OpError::Patch(error) => {
+            let text = error.to_string();
+            let text = text.trim_end_matches('.');
+            partition(StatusCode::BAD_REQUEST, 0, format!("{text}. Learn more: {PATCH_DOCS}"))
         }
-        OpError::ConditionNotMet => partition(
-            StatusCode::PRECONDITION_FAILED,
-            1110,
-            "One of the specified pre-condition is not met. The condition of the patch does not hold.",
-        ),
-        OpError::Patch(error) => partition(StatusCode::BAD_REQUEST, 0, error.to_string()),
+        OpError::Wrong => partition(StatusCode::BAD_REQUEST, 0, "The operation is not a legal one."),
         OpError::TooLarge { .. } => own_wire(&Own::TooLarge),
         OpError::AnswerTooLarge => partition(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -298,13 +297,20 @@ fn retry_with() -> StatusCode {
     StatusCode::from_u16(449).expect("449 is a number that a status may have")
 }
 
+fn query_wire(error: &QueryError) -> Wire {
+    match error {
+        QueryError::Busy => overloaded(),
+        QueryError::FunctionTimedOut(message) => partition(StatusCode::REQUEST_TIMEOUT, 0, message.clone()),
+        error => {
+            Wire { voice: Voice::PartitionJson(error.to_json()), ..partition(StatusCode::BAD_REQUEST, 0, "") }
+        }
+    }
+}
+
 fn own_wire(own: &Own) -> Wire {
     match own {
         Own::Invalid(message) => partition(StatusCode::BAD_REQUEST, 0, message.clone()),
-        Own::Query(QueryError::Busy) => overloaded(),
-        Own::Query(error) => {
-            Wire { voice: Voice::PartitionJson(error.to_json()), ..partition(StatusCode::BAD_REQUEST, 0, "") }
-        }
+        Own::Query(error) => query_wire(error),
         Own::KeyMismatch => partition(
             StatusCode::BAD_REQUEST,
             1001,
@@ -382,6 +388,11 @@ fn throttle_words(cause: ThrottleCause) -> (u32, &'static str) {
         ),
     }
 }
+
+const NOT_MET: &str = "One of the specified pre-condition is not met. \
+     Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed";
+
+const PATCH_DOCS: &str = "https://aka.ms/cosmosdbpatchdocs";
 
 const RATE_TOO_LARGE: &str = "Request rate is large. More Request Units may be needed, so no changes were \
      made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429";

@@ -450,10 +450,10 @@ fn read_item(call: &Call<'_>, endpoint: &Endpoint<'_>) -> Result<Reply, Refusal>
     let Endpoint::Item { database, container, item } = endpoint else {
         return Err(Own::MethodNotAllowed.into());
     };
-    let at = address::owner_container(call.catalog, database, container)?;
+    let at = address::container(call.catalog, database, container)?;
     let answer = items::read(call, &at, item);
     let Some(catalog) = exchanged(call, &at, &answer) else { return answer };
-    let at = address::owner_container(&catalog, database, container)?;
+    let at = address::container(&catalog, database, container)?;
     items::read(call, &at, item)
 }
 
@@ -477,7 +477,7 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
             let mut newest = None;
             loop {
                 let call = &with_catalog(call, &newest);
-                let at = address::owner_container(call.catalog, &database, &container)?;
+                let at = address::container(call.catalog, &database, &container)?;
                 let answer = Box::pin(items::feed(call, &at, body.clone())).await;
                 let Some(newer) = exchanged(call, &at, &answer) else { return answer };
                 newest = Some(newer);
@@ -488,7 +488,7 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
             let mut newest = None;
             loop {
                 let call = &with_catalog(call, &newest);
-                let at = address::owner_container(call.catalog, &database, &container)?;
+                let at = address::container(call.catalog, &database, &container)?;
                 let answer = Box::pin(items::write_one(call, &at, &item, body.clone())).await;
                 let Some(newer) = exchanged(call, &at, &answer) else { return answer };
                 newest = Some(newer);
@@ -496,27 +496,27 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
         }
         Endpoint::KeyDelete { .. } if *call.trace.method != Method::POST => Err(Own::MethodNotAllowed.into()),
         Endpoint::KeyDelete { database, container } => {
-            let at = address::owner_container(catalog, &database, &container)?;
+            let at = address::container(catalog, &database, &container)?;
             // Never repeated in a container with another key: there the same value names other items.
             Box::pin(items::delete_key(call, &at)).await
         }
         Endpoint::Ranges { database, container } => {
-            let at = address::owner_container(catalog, &database, &container)?;
+            let at = address::container(catalog, &database, &container)?;
             ranges::feed(call, &at.container)
         }
         Endpoint::Conflicts { database, container, conflict } => {
-            let at = address::owner_container(catalog, &database, &container)?;
+            let at = address::container(catalog, &database, &container)?;
             conflicts::serve(call, &at.container, conflict.as_deref())
         }
         Endpoint::Scripts { kind, database, container } => {
-            let at = address::owner_container(catalog, &database, &container)?;
+            let at = address::container(catalog, &database, &container)?;
             Box::pin(children::feed(call, &Branch::in_container(kind, &at), body)).await
         }
         Endpoint::Script { kind, database, container, script } => {
             let mut newest = None;
             loop {
                 let call = &with_catalog(call, &newest);
-                let at = address::owner_container(call.catalog, &database, &container)?;
+                let at = address::container(call.catalog, &database, &container)?;
                 let branch = Branch::in_container(kind, &at);
                 let answer = Box::pin(scripts::one(call, &branch, &at, &script, body.clone())).await;
                 let Some(newer) = exchanged(call, &at, &answer) else { return answer };

@@ -4,7 +4,7 @@
 //! `True`, `true` and `TRUE`. A value that is malformed is refused with its header's name, and a value
 //! that is empty counts as absent.
 
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use orrery_cluster::{AccessChoice, Consistency, Lane, Priority};
 
 use crate::errors::Refusal;
@@ -88,7 +88,8 @@ pub(crate) struct RequestHeaders<'a> {
     pub populate_quota: bool,
     pub populate_statistics: bool,
     pub intended_collection_rid: Option<&'a str>,
-    pub is_client_encrypted: bool,
+    /// Whether the client encrypts the item itself, if it says so.
+    pub is_client_encrypted: Option<bool>,
     /// Who is refused first when throughput is short.
     pub lane: Lane,
     pub accepts_binary: bool,
@@ -177,12 +178,14 @@ impl<'a> RequestHeaders<'a> {
                 self.take_http(name, raw)?;
             }
         }
-        if self.consistency.is_some() && self.read_strategy.is_some() {
-            return Err(Refusal::bad_request(
-                "x-ms-consistency-level and x-ms-cosmos-read-consistency-strategy exclude each other",
-            ));
-        }
         Ok(())
+    }
+
+    /// Whether a request on items is for changes: a GET, or a POST of a query that says which of them are wanted.
+    pub fn asks_for_changes(&self, method: &Method) -> bool {
+        let may_ask =
+            *method == Method::GET || *method == Method::POST && self.is_query && !self.is_query_plan;
+        self.a_im.is_some() && may_ask
     }
 
     /// Whether the client is one that never ends a query which is told that its range is gone: @azure/cosmos 4 keeps
@@ -247,7 +250,13 @@ impl<'a> RequestHeaders<'a> {
             "query-enablecrosspartition" => flag(&mut self.enable_cross_partition, name, raw),
             "query-enable-scan" => flag(&mut self.enable_scan, name, raw),
             "populatequerymetrics" => flag(&mut self.populate_query_metrics, name, raw),
-            "responsecontinuationtokenlimitinkb" => keep_number(&mut self.continuation_limit_kb, name, raw),
+            "responsecontinuationtokenlimitinkb" => {
+                self.continuation_limit_kb = Some(continuation_limit(name, raw)?);
+                Ok(())
+            }
+            "content-serialization-format" => {
+                one_of(name, text(name, raw)?, &[("JsonText", ()), ("CosmosBinary", ()), ("HybridRow", ())])
+            }
             "expiry-seconds" => keep_number(&mut self.expiry_seconds, name, raw),
             "populatequotainfo" => flag(&mut self.populate_quota, name, raw),
             "populatepartitionstatistics" => flag(&mut self.populate_statistics, name, raw),
@@ -280,7 +289,12 @@ impl<'a> RequestHeaders<'a> {
             "migrate-offer-to-autopilot" => flag(&mut self.migrate_to_autopilot, name, raw),
             "migrate-offer-to-manual-throughput" => flag(&mut self.migrate_to_manual, name, raw),
             "intended-collection-rid" => keep(&mut self.intended_collection_rid, name, raw),
-            "is-client-encrypted" => flag(&mut self.is_client_encrypted, name, raw),
+            "is-client-encrypted" => {
+                let mut is_encrypted = false;
+                flag(&mut is_encrypted, name, raw)?;
+                self.is_client_encrypted = Some(is_encrypted);
+                Ok(())
+            }
             "supported-serialization-formats" => {
                 let formats = text(name, raw)?;
                 self.accepts_binary =
@@ -327,7 +341,10 @@ impl<'a> RequestHeaders<'a> {
     fn take_ms(&mut self, rest: &str, name: &str, raw: &'a [u8]) -> Result<(), Refusal> {
         match rest {
             "date" => keep(&mut self.x_ms_date, name, raw),
-            "version" => keep(&mut self.version, name, raw),
+            "version" => {
+                check_version(text(name, raw)?)?;
+                keep(&mut self.version, name, raw)
+            }
             "activity-id" => keep(&mut self.activity_id, name, raw),
             "continuation" => keep(&mut self.continuation, name, raw),
             "session-token" => keep(&mut self.session_token, name, raw),
@@ -365,6 +382,77 @@ impl<'a> RequestHeaders<'a> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The versions of the API: those that the service's reference lists, and those that its SDKs send. The last is the newest
+/// that we know.
+const VERSIONS: [&str; 19] = [
+    "2014-08-21",
+    "2015-04-08",
+    "2015-06-03",
+    "2015-08-06",
+    "2015-12-16",
+    "2016-05-30",
+    "2016-07-11",
+    "2016-11-14",
+    "2017-01-19",
+    "2017-02-22",
+    "2017-05-03",
+    "2017-11-15",
+    "2018-06-18",
+    "2018-08-31",
+    "2018-09-17",
+    "2018-12-31",
+    "2019-10-14",
+    "2020-07-15",
+    "2020-11-05",
+];
+
+/// Refuses what was never a version. A later one may be: clients are newer than servers at times.
+fn check_version(version: &str) -> Result<(), Refusal> {
+    let version = version.trim();
+    // Nearly all clients send the same one, which is found before anything is compared with the others.
+    let is_known = VERSIONS.iter().rev().any(|known| *known == version);
+    if is_known || is_date(version) && VERSIONS.iter().all(|known| version > *known) {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(
+        "Invalid API version. Ensure a valid x-ms-version header value is passed. Please update to the latest version of \
+         Azure Cosmos DB SDK.",
+    ))
+}
+
+/// A date as `2020-07-15`.
+fn is_date(text: &str) -> bool {
+    let number = |range: std::ops::Range<usize>| {
+        let digits = text.get(range).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
+        digits.and_then(|digits| digits.parse::<u32>().ok()).unwrap_or(0)
+    };
+    let bytes = text.as_bytes();
+    let days = match number(5..7) {
+        2 => 29,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    bytes.len() == 10
+        && bytes[4] == b'-'
+        && bytes[7] == b'-'
+        && number(0..4) > 0
+        && (1..=days).contains(&number(8..10))
+}
+
+/// How long a continuation may be. None at all is not long enough for any.
+fn continuation_limit(name: &str, raw: &[u8]) -> Result<u32, Refusal> {
+    match number::<i64>(name, raw) {
+        Ok(0) => Err(Refusal::bad_request(
+            "The continuation token limit specified is not large enough. Please increase the limit, or leave it out.",
+        )),
+        Ok(limit @ 1..) => Ok(u32::try_from(limit).unwrap_or(u32::MAX)),
+        _ => Err(Refusal::bad_request(
+            "Please pass in a valid continuation token size limit which must be a positive integer.",
+        )),
     }
 }
 
@@ -485,6 +573,8 @@ pub(crate) mod names {
         LAST_STATE_CHANGE = "x-ms-last-state-change-utc";
         LLSN = "x-ms-cosmos-llsn";
         LSN = "lsn";
+        MAX_MEDIA_STORAGE = "x-ms-max-media-storage-usage-mb";
+        MEDIA_STORAGE = "x-ms-media-storage-usage-mb";
         MIN_THROUGHPUT = "x-ms-cosmos-min-throughput";
         NUMBER_OF_READ_REGIONS = "x-ms-number-of-read-regions";
         OFFER_REPLACE_PENDING = "x-ms-offer-replace-pending";

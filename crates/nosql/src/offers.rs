@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode};
 use orrery_cluster::throughput::OfferStatus;
 use orrery_cluster::{Offer, Throughput, limits, ru};
+use orrery_doc::Value;
 
 use crate::address::rid_of_length;
 use crate::call::Call;
@@ -76,9 +77,7 @@ fn status(call: &Call<'_>, offer: &Offer) -> OfferStatus {
 fn asked(call: &Call<'_>, offer: &Offer, body: &[u8]) -> Result<Throughput, Refusal> {
     let doc = envelope::parse_body(body)?;
     let root = doc.root();
-    if root.get("id").as_str().is_some_and(|id| id != offer.rid.to_string()) {
-        return Err(Refusal::bad_request("The 'id' of the offer is not that of the path."));
-    }
+    check_same(offer, root)?;
     let ceiling = offer.throughput.ceiling();
     if call.headers.migrate_to_autopilot {
         let autoscale = |max| Throughput::Autoscale { max, increment_percent: None };
@@ -90,6 +89,22 @@ fn asked(call: &Call<'_>, offer: &Offer, body: &[u8]) -> Result<Throughput, Refu
         return Ok(Throughput::Manual(ceiling.max(least)));
     }
     throughput::of_content(root.get("content"))
+}
+
+/// An offer that is sent back says by its `id` or its `_rid` which one it is, and may not say two things.
+fn check_same(offer: &Offer, sent: Value<'_>) -> Result<(), Refusal> {
+    let rid = offer.rid.to_string();
+    let names = ["id", "_rid"].map(|name| (name, sent.get(name)));
+    let is_absent = |value: Value<'_>| matches!(value, Value::Undefined | Value::Null);
+    if names.iter().all(|(_, value)| is_absent(*value)) {
+        return Err(Refusal::bad_request("An offer needs its 'id' or its '_rid'."));
+    }
+    match names.iter().find(|(_, value)| !is_absent(*value) && value.as_str() != Some(&rid)) {
+        Some((name, _)) => {
+            Err(Refusal::bad_request(format!("The '{name}' of the offer is not that of the path.")))
+        }
+        None => Ok(()),
+    }
 }
 
 fn show(code: StatusCode, offer: &Offer, status: &OfferStatus) -> Reply {

@@ -24,19 +24,33 @@ pub(crate) struct ResumeFilter {
 /// What a query body may have. How .NET's LINQ writes its queries says nothing to us.
 const MEMBERS: [&str; 4] = ["query", "parameters", RESUME, "clientQLCompatibilityLevel"];
 const RESUME: &str = "resumeFilter";
+const ON_PREVIOUS: &str = "enableQueryOnPreviousImage";
 const RESUME_MEMBERS: [&str; 3] = ["value", "rid", "exclude"];
 
 impl QuerySpec {
-    /// Old clients send the text alone, as one JSON string.
     pub fn parse(body: &[u8]) -> Result<QuerySpec, Refusal> {
-        let doc = json::parse(body, JSON_DEPTH_MAX).map_err(|error| {
-            Refusal::bad_request(format!("The query request is not valid JSON: {error}."))
-        })?;
+        QuerySpec::read(parse_json(body)?, &MEMBERS)
+    }
+
+    /// The query of a reader of changes, and whether it is asked about what was deleted as well.
+    pub fn parse_of_changes(body: &[u8]) -> Result<(QuerySpec, bool), Refusal> {
+        let doc = parse_json(body)?;
+        let on_previous_image = match doc.root().get(ON_PREVIOUS) {
+            Value::Undefined | Value::Null => false,
+            Value::Bool(is_asked) => is_asked,
+            _ => return Err(Refusal::bad_request(format!("'{ON_PREVIOUS}' must be true or false."))),
+        };
+        let members = [MEMBERS.as_slice(), &[ON_PREVIOUS]].concat();
+        Ok((QuerySpec::read(doc, &members)?, on_previous_image))
+    }
+
+    /// Old clients send the text alone, as one JSON string.
+    fn read(doc: Doc, members: &[&str]) -> Result<QuerySpec, Refusal> {
         let text = match doc.root() {
             Value::Str(text) => text,
             root => root.get("query").as_str().unwrap_or_default(),
         };
-        check_members(doc.root(), &MEMBERS, "the query request")?;
+        check_members(doc.root(), members, "the query request")?;
         if text.trim().is_empty() {
             return Err(Refusal::bad_request("The query request has no query text."));
         }
@@ -48,6 +62,11 @@ impl QuerySpec {
         };
         Ok(QuerySpec { text, parameters, resume })
     }
+}
+
+fn parse_json(body: &[u8]) -> Result<Doc, Refusal> {
+    json::parse(body, JSON_DEPTH_MAX)
+        .map_err(|error| Refusal::bad_request(format!("The query request is not valid JSON: {error}.")))
 }
 
 impl ResumeFilter {

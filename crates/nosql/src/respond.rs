@@ -371,7 +371,7 @@ impl Values {
                     out.push(';');
                     Ok(())
                 });
-                "documentSize=51200;documentsSize=52428800;documentsCount=-1;collectionSize=52428800;"
+                "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;"
             }
         };
         self.constants.push((Field::ResourceQuota, HeaderValue::from_static(quota)));

@@ -259,7 +259,35 @@ pub(crate) fn route(path: &str) -> Result<Route<'_>, Refusal> {
         count += 1;
     }
     let endpoint = endpoint(&segments[..count])?;
+    // What was not encoded has nothing in it that needs a look.
+    if let Endpoint::Item { item: Cow::Owned(name), .. } | Endpoint::Script { script: Cow::Owned(name), .. } =
+        &endpoint
+    {
+        check_reachable(name)?;
+    }
     Ok(Route { endpoint, signed: sign(segments, count) })
+}
+
+/// Refuses names that the service's gateway does not pass on as they were signed. It refuses control characters, decodes
+/// twice, and cuts what it takes for the end of a path: the signature then does not fit what is left. Acting on the
+/// name all the same would make a program work here and fail there; acting on what is left would be worse.
+fn check_reachable(name: &str) -> Result<(), Refusal> {
+    if name.bytes().any(|byte| byte.is_ascii_control()) {
+        return Err(Refusal::bad_request("The path of the request contains control characters."));
+    }
+    if name.ends_with(' ') || name.contains(['/', '\\', '#']) || is_encoded(name) {
+        return Err(Own::Unauthorized(UNREACHABLE.into()).into());
+    }
+    Ok(())
+}
+
+const UNREACHABLE: &str = "The input authorization token can't serve the request. The id in the path ends with a space, \
+     contains one of '/', '\\', '#', or looks percent-encoded, so that it is not what was signed once the path is read. \
+     Address the resource by its _rid, as its _self link does, or name the id in a batch.";
+
+fn is_encoded(name: &str) -> bool {
+    let is_escape = |bytes: &[u8]| bytes[0] == b'%' && bytes[1..].iter().all(u8::is_ascii_hexdigit);
+    name.as_bytes().windows(3).any(is_escape)
 }
 
 /// Whether the path is where a client in direct mode asks for the addresses of replicas: `//addresses/?$resolveFor=…`.
@@ -300,6 +328,10 @@ fn endpoint<'p>(segments: &[Segment<'p>]) -> Result<Endpoint<'p>, Refusal> {
         },
         ("offers", 1) => Endpoint::Offers,
         ("offers", 2) => Endpoint::Offer { offer: name(1) },
+        // What some clients make of the link of an offer that they cannot read.
+        ("offers", 3) if word(1) == "offers" => {
+            return Err(Refusal::bad_request("The path of the request names offers twice and no offer."));
+        }
         ("roledefinitions" | "roleassignments", 1 | 2) => {
             let kind = match word(0) {
                 "roledefinitions" => ChildKind::RoleDefinition,

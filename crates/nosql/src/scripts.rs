@@ -1,6 +1,7 @@
 //! Running stored procedures, and triggers around writes.
 
 mod forms;
+mod system;
 
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ pub(crate) async fn one(
     }
 }
 
-/// Runs a procedure. The body is the list of its arguments.
+/// Runs a procedure. The body is the list of its arguments, as `Function.apply` takes it.
 async fn execute(
     call: &Call<'_>,
     branch: &Branch,
@@ -56,7 +57,10 @@ async fn execute(
     body: Bytes,
 ) -> Result<Reply, Refusal> {
     check_intended(call, container)?;
-    let procedure = branch.find(call.catalog, text).ok_or(Own::NotFound)?;
+    let Some(procedure) = branch.find(call.catalog, text) else {
+        let procedure = system::find(text).filter(|_| !branch.by_rid).ok_or(Own::NotFound)?;
+        return system::execute(call, procedure, container, &body).await;
+    };
     let key = key::of_request(&container.definition.key, key::named(&container.definition, call.headers))?;
     let done = call.db.execute(container, &procedure, &key, body.to_vec(), &options(call)).await?;
     let reply = Reply::ok(done.body.unwrap_or_default()).receipt(done.receipt).in_container(container);

@@ -40,6 +40,8 @@ pub struct Query {
     pub filter: Option<Expr>,
     pub group_by: Vec<Expr>,
     pub order_by: Option<OrderBy>,
+    /// Where the ORDER BY clause stands, if there is one.
+    pub order_by_span: Span,
     pub offset_limit: Option<OffsetLimit>,
     pub span: Span,
 }
@@ -48,6 +50,8 @@ pub struct Query {
 pub struct Select {
     pub distinct: bool,
     pub top: Option<Count>,
+    /// Where `TOP 5` stands, if it does.
+    pub top_span: Span,
     pub spec: SelectSpec,
     pub span: Span,
 }
@@ -87,6 +91,8 @@ pub struct From {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Source {
     pub collection: Collection,
+    /// Where the collection stands, without its name; a subquery with its parentheses.
+    pub collection_span: Span,
     pub binding: Binding,
     pub span: Span,
 }
@@ -143,6 +149,7 @@ pub enum Direction {
 pub struct OffsetLimit {
     pub offset: Count,
     pub limit: Count,
+    pub span: Span,
 }
 
 #[derive(Debug, Clone, PartialEq)]

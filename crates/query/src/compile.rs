@@ -6,10 +6,12 @@ mod computed;
 mod constructed;
 mod distinct;
 mod expressions;
+mod findings;
 mod grouping;
+mod order;
 mod stages;
 
-use crate::ast::Query;
+use crate::ast::{Collection, Query};
 use crate::error::{Diagnostic, QueryError, Result};
 use crate::limits;
 use crate::parameters::Parameters;
@@ -23,6 +25,7 @@ pub use computed::{ComputedProperties, ComputedProperty};
 pub(crate) use clauses::{item_names, selects_aggregate};
 pub(crate) use expressions::constant;
 pub(crate) use grouping::contains_aggregate;
+pub(crate) use order::{Origin, order_origin, unmapped};
 
 /// A query that is ready to run over the items of a partition.
 #[derive(Debug)]
@@ -125,6 +128,7 @@ fn compile_tree(
 ) -> Result<Program> {
     let mut stages = Vec::new();
     let mut user_functions = Vec::new();
+    let mut findings = Vec::new();
     let mut rest = Some(query.clone());
     while let Some(mut outer) = rest.take() {
         rest = stages::peel(&mut outer);
@@ -135,20 +139,27 @@ fn compile_tree(
             properties: properties.filter(|_| rest.is_none()),
             names: Vec::new(),
             items: vec![0],
+            has_items: ranges_over_items(&outer),
             slots: 1,
+            levels: 0,
             group: None,
             findings: Vec::new(),
             user_functions: Vec::new(),
         };
-        let level = compiler.level(&outer)?;
-        if !compiler.findings.is_empty() {
-            return Err(QueryError::Invalid(compiler.findings));
-        }
-        stages.push(Stage { level, slots: compiler.slots });
+        let level = compiler.level(&outer);
+        let level = compiler.noted(level)?;
+        // What is inside comes first.
+        findings.splice(0..0, compiler.findings);
+        stages.extend(level.map(|level| Stage { level, slots: compiler.slots }));
         user_functions.extend(compiler.user_functions);
     }
-    if user_functions.len() > limits::USER_FUNCTIONS {
-        return Err(QueryError::LimitExceeded("The query calls more user-defined functions than it may."));
+    findings.extend(findings::too_many_functions(&query, user_functions.len()));
+    if !findings.is_empty() {
+        findings.truncate(limits::FINDINGS);
+        return Err(QueryError::Invalid(findings));
+    }
+    if purpose == Purpose::Run {
+        order::check(&query)?;
     }
     let mut last = stages.remove(0);
     if stages.is_empty() {
@@ -160,6 +171,16 @@ fn compile_tree(
     Ok(Program { earlier: stages, last, query, parameters, user_functions, resume: None, text_bytes })
 }
 
+/// Whether the rows of a query are made of the items of the container.
+fn ranges_over_items(query: &Query) -> bool {
+    let Some(first) = query.from.as_ref().and_then(|from| from.sources.first()) else { return false };
+    match &first.collection {
+        Collection::Path { .. } => true,
+        Collection::Subquery(inner) => ranges_over_items(inner),
+        Collection::Value(value) => grouping::contains_subquery(value),
+    }
+}
+
 struct Compiler<'q> {
     parameters: &'q Parameters,
     purpose: Purpose,
@@ -168,7 +189,11 @@ struct Compiler<'q> {
     names: Vec<(String, usize)>,
     /// The slots that hold the item as a whole.
     items: Vec<usize>,
+    /// Whether there is an item at all: a query without FROM has none, and neither have its subqueries.
+    has_items: bool,
     slots: usize,
+    /// How many queries enclose the one at hand, itself included.
+    levels: usize,
     /// Set while the SELECT and ORDER BY of a grouped level are compiled.
     group: Option<GroupScope>,
     /// Findings that do not stop the search for more.

@@ -17,9 +17,12 @@ pub use features::Features;
 pub use vectors::{VectorDistance, VectorPath};
 
 use crate::ast::*;
-use crate::compile::{compile_plan, contains_aggregate, item_names, selects_aggregate};
-use crate::error::{Code, Diagnostic, QueryError, Result};
+use crate::compile::{
+    Origin, Program, compile_plan, contains_aggregate, item_names, order_origin, selects_aggregate, unmapped,
+};
+use crate::error::{Code, QueryError, Result};
 use crate::functions::Geospatial;
+use crate::limits;
 use crate::parameters::Parameters;
 use crate::parse;
 use crate::print::print_expression;
@@ -123,8 +126,7 @@ fn describe_query(
     supported: &Features,
     settings: &PlanSettings,
 ) -> Result<QueryPlan> {
-    refusals::check(&query)?;
-    let program = compile_plan(query, parameters)?;
+    let program = sound(query, parameters)?;
     let query = program.query();
     refuse_compositions(&query.select)?;
     let keys = pinned_keys(query, parameters, def, settings.geospatial);
@@ -140,6 +142,21 @@ fn describe_query(
     }
     supported.check(&info)?;
     Ok(QueryPlan { info, keys, ranges })
+}
+
+/// The compiled query, or all that is wrong with it.
+fn sound(query: Query, parameters: &Parameters) -> Result<Program> {
+    let mut found = refusals::check(&query);
+    match compile_plan(query, parameters) {
+        Ok(program) if found.is_empty() => return Ok(program),
+        Err(QueryError::Invalid(list)) if found.is_empty() || list.iter().all(|d| d.code != Code::None) => {
+            found.extend(list);
+        }
+        Err(other) if found.is_empty() => return Err(other),
+        Ok(_) | Err(_) => {}
+    }
+    found.truncate(limits::FINDINGS);
+    Err(QueryError::Invalid(found))
 }
 
 /// Clients merge plain aggregates only.
@@ -277,15 +294,8 @@ impl Merger<'_> {
 
     fn order_info(&mut self, items: &[OrderItem]) -> Result<()> {
         for item in items {
-            if !is_orderable(&item.expr) {
-                return Err(QueryError::Invalid(vec![Diagnostic {
-                    code: Code::Number(2206),
-                    location: None,
-                    message:
-                        "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a \
-                              document path."
-                            .into(),
-                }]));
+            if matches!(order_origin(self.query, &item.expr), Origin::Computed | Origin::Made(_)) {
+                return Err(unmapped());
             }
             let distance = vectors::ordered_by(&item.expr, self.vectors);
             self.info.has_non_streaming_order_by |= distance.is_some();
@@ -301,15 +311,5 @@ impl Merger<'_> {
             self.info.distinct = if ordered { DistinctType::Ordered } else { DistinctType::Unordered };
         }
         Ok(())
-    }
-}
-
-/// A path into the item, or a distance between vectors.
-fn is_orderable(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Name(_) => true,
-        ExprKind::Member(base, _) => is_orderable(base),
-        ExprKind::Index(base, index) => matches!(index.kind, ExprKind::Literal(_)) && is_orderable(base),
-        _ => vectors::is_distance(expr),
     }
 }

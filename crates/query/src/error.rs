@@ -31,6 +31,9 @@ pub enum QueryError {
     /// A bound of `limits` was met while running (400 or 413 by the caller).
     #[error("{0}")]
     LimitExceeded(&'static str),
+    /// A user-defined function used up its time (408 by the caller).
+    #[error("{0}")]
+    FunctionTimedOut(String),
     /// The steward has no memory for the run now; the same query may be run later (429 by the caller).
     #[error("There is no free memory for the query now. Please retry this request later.")]
     Busy,

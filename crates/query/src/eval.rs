@@ -45,7 +45,7 @@ impl Context<'static> {
 
 /// User-defined functions, run by whoever can run scripts.
 pub trait UserFunctions: Sync {
-    fn call(&self, name: &str, arguments: &[Val<'_>]) -> std::result::Result<Val<'static>, String>;
+    fn call(&self, name: &str, arguments: &[Val<'_>]) -> Result<Val<'static>>;
 }
 
 /// The bindings while a row is evaluated. Slot 0 is the item itself.
@@ -335,7 +335,7 @@ fn udf<'a>(name: &str, arguments: &'a [Node], env: &mut Env<'a, '_>) -> Result<V
             "The user defined function '{name}' cannot be run here."
         )));
     };
-    let answer = udfs.call(name, &values).map_err(QueryError::bare)?;
+    let answer = udfs.call(name, &values)?;
     env.made(&answer)?;
     Ok(answer)
 }

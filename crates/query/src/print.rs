@@ -52,6 +52,12 @@ pub fn quote(text: &str, out: &mut String) {
 
 /// A double in the manner of C's `%g`, with all 17 digits or with as few as needed.
 fn double(value: f64, all_digits: bool) -> String {
+    if value.is_nan() {
+        return "NaN".into();
+    }
+    if value.is_infinite() {
+        return if value < 0.0 { "-Infinity".into() } else { "Infinity".into() };
+    }
     if value == 0.0 {
         return if value.is_sign_negative() { "-0".into() } else { "0".into() };
     }
@@ -123,7 +129,7 @@ impl Printer {
             self.clause();
             self.order_by(order_by);
         }
-        if let Some(OffsetLimit { offset, limit }) = &query.offset_limit {
+        if let Some(OffsetLimit { offset, limit, .. }) = &query.offset_limit {
             self.clause();
             self.out.push_str("OFFSET ");
             self.count(offset);

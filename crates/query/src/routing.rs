@@ -311,13 +311,14 @@ impl Analysis<'_> {
     fn fold(&self, expr: &Expr) -> Option<Val<'static>> {
         let span = expr.span;
         let spec = SelectSpec::Value(Box::new(expr.clone()));
-        let select = Select { distinct: false, top: None, spec, span };
+        let select = Select { distinct: false, top: None, top_span: span, spec, span };
         let query = Query {
             select,
             from: None,
             filter: None,
             group_by: Vec::new(),
             order_by: None,
+            order_by_span: span,
             offset_limit: None,
             span,
         };

@@ -24,11 +24,11 @@ macro_rules! keywords {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Keyword { $($name),* }
 
-        /// Finds a keyword in any letter case. The five words that the service wants in lower
-        /// case (`true`, `false`, `null`, `undefined`, `udf`) are compared exactly.
+        /// Finds a keyword in any letter case. The constants and `udf` are compared exactly, as by the
+        /// service.
         pub fn keyword(text: &str) -> Option<Keyword> {
             $(if text.eq_ignore_ascii_case($text) {
-                let exact = matches!($text, "true" | "false" | "null" | "undefined" | "udf");
+                let exact = matches!($text, "true" | "false" | "null" | "undefined" | "NaN" | "Infinity" | "udf");
                 return (!exact || text == $text).then_some(Keyword::$name);
             })*
             None
@@ -39,8 +39,8 @@ macro_rules! keywords {
 keywords! {
     All "all", And "and", Array "array", As "as", Asc "asc", Between "between", By "by", Desc "desc",
     Distinct "distinct", Escape "escape", Exists "exists", False "false", First "first", From "from",
-    Group "group", In "in", Join "join", Last "last", Left "left", Like "like", Limit "limit", Not "not",
-    Null "null", Offset "offset", Or "or", Order "order", Rank "rank", Right "right", Select "select",
+    Group "group", In "in", Infinity "Infinity", Join "join", Last "last", Left "left", Like "like",
+    Limit "limit", NaN "NaN", Not "not", Null "null", Offset "offset", Or "or", Order "order", Rank "rank", Right "right", Select "select",
     Top "top", True "true", Udf "udf", Undefined "undefined", Value "value", Where "where",
 }
 
@@ -49,7 +49,15 @@ impl Keyword {
     pub fn usable_as_name(self) -> bool {
         matches!(
             self,
-            Self::All | Self::First | Self::Last | Self::Left | Self::Right | Self::Rank | Self::Escape
+            Self::All
+                | Self::First
+                | Self::Last
+                | Self::Left
+                | Self::Right
+                | Self::Rank
+                | Self::Escape
+                | Self::Infinity
+                | Self::NaN
         )
     }
 }

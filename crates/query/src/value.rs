@@ -4,10 +4,11 @@
 //! the query itself. Made values share their parts by reference counts, so cloning is cheap and a
 //! projection of a large sub-document copies nothing until it is written out.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use orrery_doc::{ArrayRef, DocBuilder, ObjectRef, Value};
+use orrery_doc::{ArrayRef, DocBuilder, MapRef, ObjectRef, Plain, Typed, Value};
 
 use crate::error::{QueryError, Result};
 use crate::limits;
@@ -60,8 +61,7 @@ pub enum Kind {
 impl<'a> From<Value<'a>> for Val<'a> {
     fn from(value: Value<'a>) -> Self {
         match value {
-            // Scalars of other protocols have no meaning in this language.
-            Value::Undefined | Value::Ext(_) => Val::Undefined,
+            Value::Undefined => Val::Undefined,
             Value::Null => Val::Null,
             Value::Bool(value) => Val::Bool(value),
             Value::Int(value) => Val::Int(value),
@@ -69,8 +69,26 @@ impl<'a> From<Value<'a>> for Val<'a> {
             Value::Str(text) => Val::Str(Text::Stored(text)),
             Value::Array(array) => Val::Array(List::Stored(array)),
             Value::Object(object) => Val::Object(Fields::Stored(object)),
+            Value::Map(map) => shown_map(map),
+            Value::Typed(value) => shown(value),
         }
     }
+}
+
+/// A value of a type that JSON does not have is what JSON shows of it.
+#[cold]
+fn shown(value: Typed<'_>) -> Val<'_> {
+    match value.plain() {
+        Plain::Null => Val::Null,
+        Plain::Int(number) => Val::Int(number),
+        Plain::Double(number) => Val::Double(number),
+        Plain::Text(text) => Val::Str(Text::from(text)),
+    }
+}
+
+#[cold]
+fn shown_map(map: MapRef<'_>) -> Val<'_> {
+    Val::object(map.fields().map(|(name, value)| (Text::from(name), Val::from(value))).collect())
 }
 
 impl<'a> Val<'a> {
@@ -506,6 +524,15 @@ fn plain_zero(value: Value<'_>) -> Value<'_> {
 
 /// The largest integer that a double holds exactly with all its neighbours below.
 pub const MAX_SAFE: f64 = 9_007_199_254_740_992.0;
+
+impl<'a> From<Cow<'a, str>> for Text<'a> {
+    fn from(text: Cow<'a, str>) -> Self {
+        match text {
+            Cow::Borrowed(text) => Text::Stored(text),
+            Cow::Owned(text) => Text::Made(text.into()),
+        }
+    }
+}
 
 impl<'a> Text<'a> {
     pub fn as_str(&self) -> &str {

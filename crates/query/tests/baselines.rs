@@ -8,7 +8,7 @@ mod shared;
 use std::collections::BTreeMap;
 
 use orrery_doc::{Doc, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, json};
-use orrery_query::{Context, Features, Parameters, QueryError, Row, compile, describe};
+use orrery_query::{Code, Context, Features, Parameters, QueryError, Row, compile, describe};
 use serde_json::Value;
 
 fn doc(text: &str) -> Doc {
@@ -43,7 +43,7 @@ fn every_query_of_the_corpus_runs_and_gets_a_plan_or_a_documented_error() {
         version: PartitionKeyVersion::V2,
         paths: vec![Path::parse_property("/pk").unwrap()],
     };
-    let (mut ran, mut failures) = (0, Vec::new());
+    let (mut ran, mut refused, mut failures) = (0, 0, Vec::new());
     let mut plan_refusals: BTreeMap<String, usize> = BTreeMap::new();
     for line in corpus.lines() {
         let case: Value = serde_json::from_str(line).unwrap();
@@ -55,16 +55,24 @@ fn every_query_of_the_corpus_runs_and_gets_a_plan_or_a_documented_error() {
         match run(text, &parameters, &[]) {
             Ok(_) => ran += 1,
             Err(QueryError::Unsupported(_)) => ran += 1,
+            Err(error) if is_documented(&error) => refused += 1,
             Err(error) => failures.push(format!("{}: {text}\n    {error}", case["source"])),
         }
         if let Err(error) = describe(text, &parameters, &def, &Features::all()) {
             *plan_refusals.entry(error.to_string()).or_default() += 1;
         }
     }
-    println!("{ran} queries run, {} refused", failures.len());
+    println!("{ran} queries run, {refused} refused as by the service, {} refused", failures.len());
     failures.iter().for_each(|failure| println!("{failure}"));
     println!("plans refused: {plan_refusals:#?}");
     assert!(failures.len() <= KNOWN_REFUSALS, "{} queries refused", failures.len());
+}
+
+/// An order by what has no path (2206) and an index that depends on the item (SC2990): the corpus has queries of the
+/// LINQ baselines whose recorded answer is that refusal.
+fn is_documented(error: &QueryError) -> bool {
+    let QueryError::Invalid(list) = error else { return false };
+    list.iter().all(|finding| matches!(finding.code, Code::Number(2206) | Code::Sc(2990)))
 }
 
 /// An aggregate over a subquery, which the service refuses too (SC2101).

@@ -148,3 +148,25 @@ proptest! {
         }
     }
 }
+
+/// Values of types that JSON does not have are to queries what JSON shows of them.
+#[test]
+fn typed_values_are_what_json_shows() {
+    let mut builder = orrery_doc::DocBuilder::new();
+    builder.begin_object().name("n").int32(5).name("at").date(0).name("id").object_id([0xab; 12]);
+    builder.name("list").begin_list().float32(0.1).undefined().end_array();
+    builder.name("map").begin_map().int32(1).str("one").end_map().end_object();
+    let typed = builder.finish();
+    let shown = doc(&format!("{typed:?}"));
+    let (typed, shown) = (Val::from(typed.root()), Val::from(shown.root()));
+    assert_eq!(typed.order(&shown), Ordering::Equal);
+    assert_eq!(canonical(&typed), canonical(&shown));
+    for name in ["n", "at", "id", "list", "map"] {
+        assert_eq!(typed.get(name).kind(), shown.get(name).kind(), "{name}");
+        assert_eq!(typed.get(name).to_owned_val().order(&shown.get(name)), Ordering::Equal, "{name}");
+    }
+    assert_eq!(typed.get("n").as_i64(), Some(5));
+    assert_eq!(typed.get("at").as_str(), Some("1970-01-01T00:00:00.0000000Z"));
+    assert_eq!(typed.get("map").get("1").as_str(), Some("one"));
+    assert_eq!(typed.get("list").index(0).as_f64(), Some(0.1));
+}

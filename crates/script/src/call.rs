@@ -39,7 +39,8 @@ pub struct Trigger<'a> {
     pub response_body: &'a [u8],
 }
 
-/// Runs a stored procedure. `arguments` is a JSON array with one element for each parameter, or empty.
+/// Runs a stored procedure. `arguments` is JSON as `Function.apply` takes its second argument: an array with one element
+/// for each parameter, what looks like an array, or `null`. Nothing says the same as `null`.
 pub fn call_procedure<H: Host + 'static>(
     program: &Program,
     arguments: &[u8],
@@ -109,14 +110,15 @@ fn drive<H: Host + 'static>(
     let judge = Judge::harden(ctx)?;
     let failed = |error| judge.judge(ctx, error, clock, limits);
     // The bodies are parsed while the context is made, before the script runs: what is thrown there is their fault.
-    let entries =
-        enter_context(ctx, clock, invocation, desk)?.map_err(failed).map_err(|error| match error {
-            ScriptError::Threw { .. } => ScriptError::Arguments,
-            other => other,
-        })?;
+    let sent_so = |error| match failed(error) {
+        ScriptError::Threw { .. } => ScriptError::Arguments,
+        other => other,
+    };
+    let entries = enter_context(ctx, clock, invocation, desk, limits)?.map_err(sent_so)?;
+    let arguments = Some(text(invocation.arguments)?).filter(|text| !text.is_empty());
+    let arguments: Value = entries.list.call((arguments,)).map_err(sent_so)?;
     let main: Value = evaluate(ctx, program.file(), program.text()).map_err(failed)?;
     let main = main.into_function().ok_or(ScriptError::NotAFunction)?;
-    let arguments = Some(text(invocation.arguments)?).filter(|text| !text.is_empty());
     entries.enter.call::<_, ()>((main, arguments)).map_err(failed)?;
     let mut jobs = 0;
     loop {
@@ -150,6 +152,7 @@ fn settle(ctx: &Ctx<'_>, clock: &Clock, limits: &Limits, jobs: &mut u32) -> Resu
 }
 
 struct Entries<'js> {
+    list: Function<'js>,
     enter: Function<'js>,
     step: Function<'js>,
     finish: Function<'js>,
@@ -160,20 +163,25 @@ fn enter_context<'js, H: Host + 'static>(
     clock: &Rc<Clock>,
     invocation: &Invocation<'_>,
     desk: &Rc<Desk<H>>,
+    limits: &Limits,
 ) -> Result<rquickjs::Result<Entries<'js>>, ScriptError> {
-    let setup = setup(&desk.collection(), invocation)?;
+    let setup = setup(&desk.collection(), invocation, limits)?;
     let install: Function = prelude::load(ctx, prelude::CONTEXT)?;
     let made = || -> rquickjs::Result<Entries<'js>> {
         let call = Function::new(ctx.clone(), desk::call(desk, clock))?;
         let log = Function::new(ctx.clone(), desk::log(desk))?;
         let made: Array = install.call((call, log, setup))?;
-        Ok(Entries { enter: made.get(0)?, step: made.get(1)?, finish: made.get(2)? })
+        Ok(Entries { list: made.get(0)?, enter: made.get(1)?, step: made.get(2)?, finish: made.get(3)? })
     };
     Ok(made())
 }
 
 /// What the prelude must know, as JSON.
-fn setup(collection: &Collection, invocation: &Invocation<'_>) -> Result<String, ScriptError> {
+fn setup(
+    collection: &Collection,
+    invocation: &Invocation<'_>,
+    limits: &Limits,
+) -> Result<String, ScriptError> {
     let mut out = Vec::new();
     let mut field = |name: &str, value: &str| {
         out.push(if out.is_empty() { b'{' } else { b',' });
@@ -187,6 +195,7 @@ fn setup(collection: &Collection, invocation: &Invocation<'_>) -> Result<String,
     field("operation", invocation.trigger.operation);
     field("requestBody", text(invocation.trigger.request_body)?);
     field("responseBody", text(invocation.trigger.response_body)?);
+    field("argumentsMax", &limits.arguments.to_string());
     if invocation.logging {
         field("logging", "on");
     }

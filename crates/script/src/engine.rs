@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use rquickjs::allocator::RustAllocator;
 use rquickjs::context::EvalOptions;
 use rquickjs::context::intrinsic;
 use rquickjs::{Context, Ctx, FromJs, Function, Runtime, Type, Value};
@@ -32,7 +33,7 @@ pub(crate) struct Engine {
 impl Engine {
     pub fn new(limits: &Limits) -> Result<Engine, ScriptError> {
         let unavailable = |error: rquickjs::Error| ScriptError::Engine(error.to_string());
-        let runtime = Runtime::new().map_err(unavailable)?;
+        let runtime = Runtime::new_with_alloc(RustAllocator).map_err(unavailable)?;
         runtime.set_memory_limit(limits.memory_bytes);
         runtime.set_max_stack_size(limits.stack_bytes);
         let clock = Rc::new(Clock::start(limits.time));

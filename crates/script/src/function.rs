@@ -209,7 +209,7 @@ fn to_js<'js>(ctx: &Ctx<'js>, argument: Argument<'_>) -> rquickjs::Result<rquick
         Value::Int(int) => (int as f64).into_js(ctx),
         Value::Double(double) => double.into_js(ctx),
         Value::Str(text) => text.into_js(ctx),
-        Value::Array(_) | Value::Object(_) | Value::Ext(_) => {
+        Value::Array(_) | Value::Object(_) | Value::Map(_) | Value::Typed(_) => {
             let mut text = Vec::new();
             json::write(value, &mut text);
             ctx.json_parse(text)

@@ -16,6 +16,8 @@ pub struct Limits {
     pub operations: u32,
     /// Promise jobs.
     pub jobs: u32,
+    /// Arguments of one call. The engine itself takes twice as many, and more on a larger stack.
+    pub arguments: u32,
     /// The text of a script.
     pub source_bytes: usize,
     /// The body a script answers.
@@ -33,6 +35,7 @@ impl Default for Limits {
             accepting: Duration::from_millis(4_000),
             operations: 100_000,
             jobs: 2_000_000,
+            arguments: 32_767,
             source_bytes: 1 << 20,
             body_bytes: 4 << 20,
             log_bytes: 16 << 10,

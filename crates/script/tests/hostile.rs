@@ -249,7 +249,7 @@ fn tricks_with_arguments_reach_the_host_as_plain_text_or_not_at_all() {
         assert!(result.is_err() || options.contains("Symbol()"), "{options}: {result:?}");
         assert!(shelf.items.is_empty() || options.contains("Symbol()"), "{options}");
     }
-    for size in ["-1", "NaN", "1e300", "'x'", "{}", "Infinity", "0.5"] {
+    for size in ["-1", "0", "1e300", "undefined", "null", "Infinity", "0.5"] {
         let source = format!(
             "() => {{ __.readDocuments({link}, {{ pageSize: {size} }}, (e, feed) => __.response.setBody(feed)) }}"
         );

@@ -305,12 +305,81 @@ fn wrong_arguments_are_thrown_at_the_caller() {
         "__.createDocument(__.getSelfLink(), {}, 5)",
         "__.createDocument(__.getSelfLink(), {}, {}, 5)",
         "__.queryDocuments(__.getSelfLink(), null)",
+        "__.queryDocuments(__.getSelfLink(), 'SELECT 1', {pageSize: '1'})",
+        "__.readDocuments(__.getSelfLink(), {pageSize: 'Invalid header type'})",
+        "__.readDocuments(__.getSelfLink(), {pageSize: {}})",
+        "__.readDocuments(__.getSelfLink(), {pageSize: true})",
+        "__.readDocuments(__.getSelfLink(), {pageSize: NaN})",
+        "__.filter(() => true, {pageSize: []})",
+        "__.createDocument(__.getSelfLink(), {}, {indexAction: 'Invalid Value'})",
+        "__.createDocument(__.getSelfLink(), {}, {indexAction: 1})",
+        "__.upsertDocument(__.getSelfLink(), {}, {indexAction: ''})",
+        "__.replaceDocument(__.getSelfLink(), {}, {indexAction: {}})",
         "__.filter(5)",
         "__.pluck()",
     ] {
         let source = format!("() => {{ try {{ {call} }} catch (e) {{ __.response.setBody(e.number) }} }}");
         assert_eq!(body(&source), json!(400), "{call}");
     }
+}
+
+#[test]
+fn index_actions_are_words_in_any_case() {
+    for word in ["default", "include", "exclude", "Exclude", "INCLUDE"] {
+        let source = format!(
+            "() => {{ __.createDocument(__.getSelfLink(), {{id: 'a'}}, {{indexAction: '{word}'}}, (err) => {{ if (err) throw err }}) }}"
+        );
+        let (result, shelf) = execute(&source, json!([]), Shelf::default());
+        assert!(result.is_ok() && shelf.items.len() == 1, "{word}: {result:?}");
+    }
+}
+
+/// As the .NET SDK's suite has it (ExecuteTestWith…Parameters).
+#[test]
+fn arguments_are_applied_as_a_function_applies_them() {
+    let limits = Limits::default();
+    let program =
+        "function (...given) { __.response.setBody([given.length, ...given.filter(x => x !== undefined)]) }";
+    let program = Program::compile("p", program, &limits).expect("it is a function");
+    let run = |arguments: &str| {
+        let done =
+            orrery_script::call_procedure(&program, arguments.as_bytes(), false, Shelf::default(), &limits);
+        done.result
+            .map(|output| serde_json::from_slice::<Value>(&output.body.expect("a body")).expect("it is JSON"))
+    };
+    for (arguments, expected) in [
+        ("", json!([0])),
+        ("null", json!([0])),
+        ("[]", json!([0])),
+        ("{}", json!([0])),
+        (r#"{"param1":4}"#, json!([0])),
+        (r#"{"0":4}"#, json!([0])),
+        (r#"["a",null,[1]]"#, json!([3, "a", null, [1]])),
+        (r#"{"0":"a","length":1}"#, json!([1, "a"])),
+        (r#"{"0":"a","length":"1"}"#, json!([1, "a"])),
+        (r#"{"0":"a","1":"b","length":1.5}"#, json!([1, "a"])),
+        (r#"{"0":"a","2":"c","length":3}"#, json!([3, "a", "c"])),
+        (r#"{"2":"c","1":"b","0":"a","length":3}"#, json!([3, "a", "b", "c"])),
+        (r#"{"0":"a","length":10000}"#, json!([10000, "a"])),
+        (r#"{"0":"a","length":-1}"#, json!([0])),
+        (r#"{"0":"a","length":"x"}"#, json!([0])),
+        (r#"{"0":"a","length":null}"#, json!([0])),
+    ] {
+        assert_eq!(run(arguments), Ok(expected), "{arguments}");
+    }
+    for arguments in [
+        "1",
+        "\"text\"",
+        "true",
+        "false",
+        r#"{"length":600000}"#,
+        r#"{"0":"a","length":1e9}"#,
+        "{\"length\":32768}",
+    ] {
+        assert_eq!(run(arguments), Err(ScriptError::Arguments), "{arguments}");
+    }
+    let many = format!("[{}1]", "1,".repeat(32_767));
+    assert_eq!(run(&many), Err(ScriptError::Arguments), "as many as are refused when they are counted");
 }
 
 #[test]

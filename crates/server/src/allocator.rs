@@ -2,7 +2,7 @@
 
 use std::ffi::c_long;
 
-use libmimalloc_sys::{mi_option_set_default, mi_option_t};
+use libmimalloc_sys::{mi_collect, mi_option_set_default, mi_option_t};
 
 /// The system's allocator keeps an arena for each thread and gives little back; under a mix of large and small
 /// requests its memory grows for hours.
@@ -21,6 +21,15 @@ pub fn give_back_soon() {
     #[allow(unsafe_code, reason = "the allocator cannot be told otherwise")]
     unsafe {
         mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MILLIS);
+    }
+}
+
+/// Gives back what this thread keeps of the memory that it has freed.
+pub fn give_back_of_this_thread() {
+    // SAFETY: it frees pages of this thread that nobody uses, as any call that allocates may do.
+    #[allow(unsafe_code, reason = "the allocator cannot be told otherwise")]
+    unsafe {
+        mi_collect(true);
     }
 }
 

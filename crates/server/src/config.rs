@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
+use orrery_cluster::limits::RETENTION_MINUTES_MAX;
 
 use crate::limits;
 
@@ -140,6 +141,13 @@ pub struct Config {
     /// two of them are merged.
     #[arg(long, env = "ORRERY_MERGE_AFTER_SECONDS", value_name = "SECONDS", default_value = "600", value_parser = units::seconds)]
     pub merge_after_seconds: Duration,
+
+    /// How many minutes every version and delete of items is kept in containers that do not say it themselves, as an
+    /// account with continuous backup does, so that all can be read in the change feed. Each takes the room of an item
+    /// for that long, and partitions are not merged meanwhile. 0 leaves it to the containers; 43200 are thirty days.
+    #[arg(long, env = "ORRERY_CHANGE_FEED_RETENTION_MINUTES", value_name = "MINUTES", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=RETENTION_MINUTES_MAX))]
+    pub change_feed_retention_minutes: u32,
 
     /// The most disk space the data directory may take; 0 leaves it to the disk.
     #[arg(long, env = "ORRERY_MAX_DISK_BYTES", value_name = "BYTES", default_value = "0", value_parser = units::bytes)]

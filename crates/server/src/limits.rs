@@ -45,6 +45,11 @@ pub fn send_buffer_bytes(budget: u64) -> Option<u32> {
 /// has passed as well.
 pub const UNSENT_BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
 
+/// What is taken in of a body that was refused before it was there, so that its client comes to read the answer; a
+/// client that sends more than this finds the connection broken. Nothing of it is kept.
+pub const LINGER_BYTES_MAX: usize = 256 * 1024 * 1024;
+pub const LINGER_READ_BYTES: usize = 16 * 1024;
+
 /// An HTTP/2 peer that does not answer a ping within the timeout is gone.
 pub const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);
 pub const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);

@@ -69,6 +69,7 @@ enum Command {
 fn main() -> ExitCode {
     let started = Instant::now();
     allocator::give_back_soon();
+    orrery_cluster::let_threads_give_back(allocator::give_back_of_this_thread);
     match run(started) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

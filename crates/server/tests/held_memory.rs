@@ -252,3 +252,50 @@ fn a_slow_reader_gets_all_of_its_page() {
     }
     assert!(all > 500_000, "{all} bytes");
 }
+
+/// Clients that each do the same again and again, until `live_beside` is done; what they were answered.
+fn beside_many(
+    server: &Server,
+    clients: usize,
+    act: impl Fn(&mut Client, usize, usize) -> u16 + Sync,
+) -> Vec<u16> {
+    let stop = AtomicBool::new(false);
+    let work = |number: usize| {
+        let (mut client, mut answers) = (Client::new(server.port()), Vec::new());
+        while !stop.load(Ordering::Relaxed) {
+            answers.push(act(&mut client, number, answers.len()));
+        }
+        answers
+    };
+    let work = &work;
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..clients).map(|number| scope.spawn(move || work(number))).collect();
+        live_beside(server, Duration::from_secs(8));
+        stop.store(true, Ordering::Relaxed);
+        threads.into_iter().flat_map(|thread| thread.join().expect("no client panics")).collect()
+    })
+}
+
+/// The engine of a function takes its memory on whatever thread runs the query; with the query it is over.
+#[test]
+fn functions_that_hold_memory_give_it_back_on_every_thread() {
+    let server = world(&[]);
+    let mut client = Client::new(server.port());
+    let function = r#"{"id":"hold","body":"function (c) { let all = []; for (let i = 0; i < 40000; i++) all.push(c.id + i); return all.length; }"}"#;
+    create(&mut client, "/dbs/db/colls/items/udfs", function);
+    for number in 0..50 {
+        assert_eq!(put_item(&mut client, &format!("part-{number}"), 100), 201);
+    }
+    let gauge = Gauge::start(&server);
+    let query = [
+        ("x-ms-documentdb-isquery", "true"),
+        ("content-type", "application/query+json"),
+        ("x-ms-documentdb-partitionkey", r#"["k"]"#),
+    ];
+    let answers = beside_many(&server, 24, |client, _, _| {
+        let reply = client.send("POST", ITEMS, &query, br#"{"query":"SELECT VALUE udf.hold(c) FROM c"}"#);
+        reply.map_or(0, |reply| reply.status)
+    });
+    assert!(gauge.highest() < BUDGET * 11 / 10, "{} MiB were used", gauge.highest() / MIB);
+    assert!(answers.contains(&200), "{answers:?}");
+}

@@ -140,3 +140,41 @@ fn a_client_that_goes_away_leaves_nothing_behind() {
     last.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout can be set");
     assert!(last.read(&mut rest).is_err(), "the connection stays open and silent");
 }
+
+/// The head of a signed request that creates a database.
+fn signed(more: &str) -> String {
+    let signer = Signer::new(EMULATOR_KEY);
+    let (date, authorization) = (signer.date(), signer.authorization("POST", "/dbs"));
+    format!(
+        "POST /dbs HTTP/1.1\r\nhost: localhost\r\nx-ms-version: 2020-07-15\r\nx-ms-date: {date}\r\n\
+         authorization: {authorization}\r\n{more}\r\n\r\n"
+    )
+}
+
+/// Most clients look at the answer when they have sent everything: the server must not close on them before that.
+#[test]
+fn a_body_far_over_the_limit_is_answered_so_that_its_client_can_read_it() {
+    const MIB: usize = 1024 * 1024;
+    let server = Server::start(&["--in-memory"]);
+    let piece = vec![b'x'; MIB];
+    for (mebibytes, is_chunked, head, status) in [
+        (50, false, signed(&format!("content-length: {}", 50 * MIB)), 413),
+        (90, true, signed("transfer-encoding: chunked"), 413),
+        (50, false, unsigned(50 * MIB, ""), 401),
+    ] {
+        let mut stream = server.connect();
+        stream.write_all(head.as_bytes()).expect("sent");
+        for _ in 0..mebibytes {
+            if is_chunked {
+                stream.write_all(format!("{MIB:x}\r\n").as_bytes()).expect("sent");
+            }
+            stream.write_all(&piece).expect("the server takes in what it is sent");
+            if is_chunked {
+                stream.write_all(b"\r\n").expect("sent");
+            }
+        }
+        let answer = read_answer(&mut stream).expect("an answer that can be read");
+        assert_eq!(answer.status, status, "{}", answer.text());
+    }
+    assert_eq!(get(&server, "/ready").status, 200);
+}

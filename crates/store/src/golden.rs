@@ -1,11 +1,9 @@
 //! Every stored form, held against the bytes that `docs/format.md` shows: what this build writes is what the page says, and what
 //! the page says reads back to the same bytes.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use bytes::Bytes;
 use orrery_doc::{Doc, Epk};
+use orrery_testkit::golden;
 
 use crate::build::{Build, Reached};
 use crate::engine::{self, Batch, Engine, Keyspace};
@@ -24,69 +22,25 @@ pub(crate) struct Form {
     pub again: fn(&[u8]) -> Option<Vec<u8>>,
 }
 
-/// The sections of the page that this room answers for.
-const SECTIONS: [&str; 6] = ["4", "5", "6", "8", "9", "10"];
-
-/// The golden lines of some sections: blocks whose info string is `golden`, lines of `name = hex # comment`.
-fn page() -> BTreeMap<String, Vec<u8>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
-    let text = std::fs::read_to_string(&path).expect("the page is there");
-    let (mut section, mut is_golden, mut lines) = (String::new(), false, BTreeMap::new());
-    for line in text.lines() {
-        if let Some(heading) = line.strip_prefix("## ") {
-            section = heading.split(' ').next().unwrap_or_default().to_owned();
-        }
-        if let Some(info) = line.strip_prefix("```") {
-            is_golden = info.trim() == "golden";
-        } else if is_golden && SECTIONS.contains(&&section[..]) {
-            let line = line.split('#').next().unwrap_or_default();
-            if let Some((name, hex)) = line.split_once('=') {
-                let old = lines.insert(name.trim().to_owned(), unhex(hex));
-                assert!(old.is_none(), "{name} is there twice");
-            }
-        }
+/// Holds one block of the page against its forms, both ways.
+fn hold(title: &str, forms: Vec<Form>) {
+    let written: Vec<_> = forms.iter().map(|form| (form.name.to_owned(), form.bytes.clone())).collect();
+    golden::check(title, &written);
+    for form in &forms {
+        let again = (form.again)(&form.bytes);
+        assert_eq!(again.as_ref(), Some(&form.bytes), "{} does not read back", form.name);
     }
-    lines
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16);
-    digits.chunks(2).map(|digits| pair(digits).expect("hexadecimal digits")).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]
 fn the_format_page_is_true() {
-    let page = page();
-    let forms: Vec<Form> = [
-        key_forms(),
-        item_forms(),
-        sequence_forms(),
-        meta_forms(),
-        number_forms(),
-        log_forms(),
-        engine::golden(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let wrong: Vec<String> = forms
-        .iter()
-        .filter(|form| page.get(form.name) != Some(&form.bytes))
-        .map(|form| format!("{} = {}", form.name, hex(&form.bytes)))
-        .collect();
-    assert!(wrong.is_empty(), "docs/format.md should say:\n{}", wrong.join("\n"));
-    for form in &forms {
-        let again = (form.again)(&page[form.name]);
-        assert_eq!(again.as_deref().map(hex), Some(hex(&form.bytes)), "{} does not read back", form.name);
-    }
-    let unknown: Vec<&String> =
-        page.keys().filter(|name| !forms.iter().any(|form| form.name == **name)).collect();
-    assert!(unknown.is_empty(), "nothing is held against {unknown:?}");
+    hold("keys", key_forms());
+    hold("items", item_forms());
+    hold("sequences", sequence_forms());
+    hold("states", meta_forms());
+    hold("numbers", number_forms());
+    hold("files", engine::golden());
+    hold("log", log_forms());
 }
 
 fn key() -> ItemKey {

@@ -206,7 +206,7 @@ impl<'a> Group<'a> {
 
     /// Runs a transaction that was worked out ahead, unless its logical partition has changed since.
     pub fn run_ahead(&mut self, ahead: &Ahead) -> Result<Done, Box<TxnError>> {
-        let refused = |error| Box::new(TxnError { place: 0, error, meter: Meter::default() });
+        let refused = |error| Box::new(TxnError::untried(error));
         let current = self.load_size(&ahead.txn.scope).map_err(refused)?.version();
         if ahead.base.is_some_and(|base| base != current) {
             return Err(refused(OpError::Overtaken));
@@ -233,8 +233,9 @@ impl<'a> Group<'a> {
             match fitting {
                 Ok(outcome) => outcomes.push(outcome),
                 Err(error) => {
-                    outcomes.iter().for_each(|done: &Outcome| meter.add(&done.meter));
-                    return Err(Box::new(TxnError { place, error, meter }));
+                    let before = outcomes.iter().map(|done: &Outcome| done.meter);
+                    let meters = before.chain([meter]).collect();
+                    return Err(Box::new(TxnError { place, error, meters }));
                 }
             }
         }
@@ -286,17 +287,23 @@ impl<'a> Group<'a> {
         draft: &mut Draft,
         meter: &mut Meter,
     ) -> Result<Outcome, OpError> {
-        let key = self.locate(&txn.scope, &op.target, draft)?;
-        let Some(key) = key else {
-            meter.misses += 1;
-            return Err(OpError::NotFound);
-        };
-        if let Err(error) = check_ttl(&op.action) {
-            meter.misses += 1;
-            return Err(error);
-        }
-        let stored = self.visible(txn, op, &key, draft).inspect_err(|_| meter.misses += 1)?;
-        let outcome = match &op.action {
+        // Whatever it is refused for, something was looked at.
+        let outcome = self.perform(txn, op, moment, draft, meter).inspect_err(|_| meter.misses += 1)?;
+        Ok(Outcome { meter: *meter, ..outcome })
+    }
+
+    fn perform(
+        &mut self,
+        txn: &Txn,
+        op: &Op,
+        moment: &Moment,
+        draft: &mut Draft,
+        meter: &mut Meter,
+    ) -> Result<Outcome, OpError> {
+        let key = self.locate(&txn.scope, &op.target, draft)?.ok_or(OpError::NotFound)?;
+        check_ttl(&op.action)?;
+        let stored = self.visible(txn, op, &key, draft)?;
+        match &op.action {
             Action::Create(doc) => match stored {
                 Some(version) => Err(self.conflict(&version, doc)),
                 None => self.put(key, None, doc.clone(), op, moment, draft, meter),
@@ -330,11 +337,9 @@ impl<'a> Group<'a> {
                 let version = stored.ok_or(OpError::NotFound)?;
                 Ok(read(key, &version, op.precondition, meter))
             }
-        };
-        if outcome.is_err() {
-            meter.misses += 1;
+            Action::Wrong { needs_item: true } if stored.is_none() => Err(OpError::NotFound),
+            Action::Wrong { .. } => Err(OpError::Wrong),
         }
-        outcome.map(|outcome| Outcome { meter: *meter, ..outcome })
     }
 
     /// The key that an operation means; `None` when no item has the rid.
@@ -590,7 +595,7 @@ fn check_ttl(action: &Action) -> Result<(), OpError> {
         Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => {
             own_ttl(doc).map(|_| ())
         }
-        Action::Patch(_) | Action::Delete | Action::Read => Ok(()),
+        Action::Patch(_) | Action::Delete | Action::Read | Action::Wrong { .. } => Ok(()),
     }
 }
 

@@ -487,7 +487,7 @@ impl<V: FnMut(u64, &[u8], TermMark)> Walk<'_, V> {
     fn enter(&mut self, value: Value<'_>, place: Place, depth: usize) {
         match value {
             Value::Undefined => {}
-            Value::Object(_) | Value::Array(_) => {
+            Value::Object(_) | Value::Array(_) | Value::Map(_) => {
                 self.emit(value, place, false);
                 if depth < MAX_DEPTH {
                     self.descend(value, place, depth);
@@ -515,6 +515,14 @@ impl<V: FnMut(u64, &[u8], TermMark)> Walk<'_, V> {
                 let next = place.step(Step::Elements, self.nodes);
                 if next.is_alive() {
                     array.iter().for_each(|element| self.enter(element, next, depth + 1));
+                }
+            }
+            Value::Map(map) => {
+                for (name, entry) in map.fields() {
+                    let next = place.step(Step::Name(&name), self.nodes);
+                    if next.is_alive() {
+                        self.enter(entry, next, depth + 1);
+                    }
                 }
             }
             _ => {}

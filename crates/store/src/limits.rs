@@ -250,6 +250,8 @@ pub struct PartitionLimits {
     pub partition_throughput: u32,
     /// How long partitions may be provisioned with a small part of what they can give before they are merged.
     pub merge_after: Duration,
+    /// How long every version is kept of containers that do not say it themselves; at most [`RETENTION_MINUTES_MAX`].
+    pub retention: Option<Duration>,
 }
 
 impl Default for PartitionLimits {
@@ -260,6 +262,7 @@ impl Default for PartitionLimits {
             partition_bytes: 50 * GB,
             partition_throughput: 10_000,
             merge_after: Duration::from_secs(600),
+            retention: None,
         }
     }
 }

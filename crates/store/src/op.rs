@@ -48,6 +48,12 @@ pub enum Action {
     Delete,
     /// Batches may read what they wrote.
     Read,
+    /// An operation that its caller knows to be wrong. It is refused when its turn comes: what is wrong before it is told
+    /// first, and all that was tried is charged.
+    Wrong {
+        /// It is about an item, and if there is none then that is what is told.
+        needs_item: bool,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +87,7 @@ impl Action {
                 doc.bytes().len()
             }
             Action::Patch(patch) => patch.ops.iter().map(PatchOp::doc_bytes).sum(),
-            Action::Delete | Action::Read => 0,
+            Action::Delete | Action::Read | Action::Wrong { .. } => 0,
         }
     }
 }
@@ -146,6 +152,9 @@ pub enum OpError {
     InvalidTtl(String),
     #[error("the stored version is not the expected one")]
     PreconditionFailed,
+    /// The caller knows why; see [`Action::Wrong`].
+    #[error("the operation is wrong in itself")]
+    Wrong,
     #[error("the condition of the patch does not hold")]
     ConditionNotMet,
     #[error(transparent)]
@@ -169,6 +178,13 @@ pub struct TxnError {
     /// Which operation failed; those before it are undone.
     pub place: usize,
     pub error: OpError,
-    /// Work done up to and including the failure, which is charged.
-    pub meter: crate::Meter,
+    /// The work of each operation up to and including the failed one, which is charged.
+    pub meters: Vec<crate::Meter>,
+}
+
+impl TxnError {
+    /// A transaction that was refused before any of its operations was tried.
+    pub fn untried(error: OpError) -> TxnError {
+        TxnError { place: 0, error, meters: Vec::new() }
+    }
 }

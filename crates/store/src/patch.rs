@@ -261,7 +261,7 @@ impl<'a> Edit<'a> {
         match value {
             Value::Object(object) => {
                 if !is_last && !object.contains(token) {
-                    return Err(self.no_parent(depth));
+                    return Err(self.no_parent(token));
                 }
                 self.out.begin_object();
                 let mut found = false;
@@ -304,7 +304,8 @@ impl<'a> Edit<'a> {
                 }
                 self.out.end_array();
             }
-            _ => return Err(self.no_parent(depth)),
+            // A value that can have no parts is named itself.
+            _ => return Err(self.no_parent(depth.checked_sub(1).map_or("", |above| self.token(above)))),
         }
         Ok(())
     }
@@ -315,7 +316,7 @@ impl<'a> Edit<'a> {
         match (token, read_index(token)) {
             ("-", _) if may_append => Ok(len),
             (_, Some(i)) if i < len => Ok(i),
-            (_, Some(i)) if i == len && is_last && matches!(self.change, Change::Add(_)) => Ok(len),
+            (_, Some(i)) if i == len && may_append => Ok(len),
             _ => Err(PatchError::IndexOutOfBounds { op: self.op, index: token.to_owned() }),
         }
     }
@@ -355,13 +356,17 @@ impl<'a> Edit<'a> {
         }
     }
 
-    fn no_parent(&self, depth: usize) -> PatchError {
+    /// The service names the first part of the path that is not there, alone.
+    fn no_parent(&self, node: &str) -> PatchError {
         let name = match self.change {
             Change::Add(_) => "Add",
             _ => "Given",
         };
-        let beyond = Path::new(self.path.segments()[..depth].to_vec());
-        PatchError::NoParent { op: self.op, name, node: beyond.to_pointer() }
+        PatchError::NoParent { op: self.op, name, node: node.to_owned() }
+    }
+
+    fn token(&self, depth: usize) -> &'a str {
+        token(&self.path.segments()[depth])
     }
 }
 

@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 
-use orrery_doc::{Doc, Epk, Path, Value};
+use orrery_doc::{Doc, Epk, Path, Plain, TermOrder, Value, encode_key};
 use sha2::{Digest, Sha256};
 
 use crate::limits::JSON_DEPTH_MAX;
@@ -99,11 +99,24 @@ fn write_value(value: Value<'_>, depth_left: usize, out: &mut Vec<u8>) {
                 write_value(value, depth_left - 1, out);
             }
         }
-        Value::Ext(value) => {
-            out.extend_from_slice(&[7, value.tag()]);
-            write_blob(value.bytes(), out);
+        Value::Typed(_) | Value::Map(_) => write_typed(value, number, out),
+    }
+}
+
+/// Numbers meet those of JSON; all else is told apart by its type.
+#[cold]
+fn write_typed(value: Value<'_>, number: impl Fn(f64, &mut Vec<u8>), out: &mut Vec<u8>) {
+    if let Value::Typed(typed) = value {
+        match typed.plain() {
+            Plain::Int(shown) => return number(shown as f64, out),
+            Plain::Double(shown) => return number(shown, out),
+            Plain::Null | Plain::Text(_) => {}
         }
     }
+    let mut key = Vec::new();
+    encode_key(value, TermOrder::Bson, &mut key);
+    out.push(7);
+    write_blob(&key, out);
 }
 
 fn write_blob(bytes: &[u8], out: &mut Vec<u8>) {

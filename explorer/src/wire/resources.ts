@@ -244,7 +244,7 @@ export async function listItems(
 }
 
 /** Names that a path of the protocol cannot carry are reached by RID. */
-const UNREACHABLE = /[/\\?#]/;
+const UNREACHABLE = /[/\\#\u0000-\u001f\u007f]|%[0-9a-f]{2}| $/i;
 
 function itemRequest(
   client: Client,

@@ -113,6 +113,7 @@ impl Db {
         if owner.container(&definition.id).is_some() {
             return Err(ErrorKind::AlreadyExists(ResourceKind::Container).into());
         }
+        catalog.check_encryption_keys(database, &definition)?;
         let throughput = self.own_throughput(&owner, throughput)?;
         let shared = catalog.offer_of(database).map(|offer| offer.throughput);
         let record = new_container(&mut next, database, &definition)?;
@@ -201,10 +202,13 @@ impl Db {
         let current = catalog.container_by_rid(rid).cloned();
         let current = current.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
         check_version(if_match, current.resource.etag)?;
-        // These depend on jobs, which may have come or gone since the client's definition was read.
-        let is_followed = current.definition.is_followed;
-        let previous_key = current.definition.previous_key.clone();
-        let definition = ContainerDefinition { is_followed, previous_key, ..definition };
+        // These depend on jobs, which may have come or gone since the client's definition was read, and on the server.
+        let definition = ContainerDefinition {
+            is_followed: current.definition.is_followed,
+            previous_key: current.definition.previous_key.clone(),
+            retention_default: current.definition.retention_default,
+            ..definition
+        };
         let record = ContainerRecord {
             rid,
             number: current.number,

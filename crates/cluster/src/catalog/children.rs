@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Catalog;
 use super::changes::check_version;
+use super::definition::{check_name, check_script_name};
 use super::load::make_resource;
 use super::record::{ChildRecord, Counters, Record, to_doc, to_json};
 use crate::db::Db;
@@ -107,6 +108,13 @@ impl ChildKind {
             }
         };
         Quota { count, bytes, name }
+    }
+
+    fn check_name(self, id: &str) -> Result<()> {
+        match self {
+            ChildKind::Procedure | ChildKind::Trigger | ChildKind::Function => check_script_name(id),
+            _ => check_name(id),
+        }
     }
 
     pub(super) fn rid(self, owner: Rid, number: u32) -> Rid {
@@ -265,7 +273,7 @@ impl Db {
     ) -> Result<(Arc<Child>, bool)> {
         let body_json = to_json(&body)?;
         let id = body.root().get("id").as_str().unwrap_or_default();
-        super::check_name(id)?;
+        kind.check_name(id)?;
         check_size(kind, &body)?;
         let mut counters = self.inner.control.lock().await;
         let mut next = counters.clone();

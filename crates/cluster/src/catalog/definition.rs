@@ -2,24 +2,28 @@
 //!
 //! A definition is JSON. Each property that the service knows has its own rules in a module of its own; what it
 //! does not know is kept, because clients read it back. Defaults are filled in as the service does, so that
-//! reading a container shows the policy that is in force. Parsing what was parsed before changes nothing:
-//! stored definitions are read back through the same door.
+//! reading a container shows the policy that is in force. Completing what was completed before changes nothing:
+//! stored definitions are read back through the same door, except that they are not admitted anew. The rules
+//! for admission may become stricter; what was stored under older ones still opens.
 
 mod computed;
+mod encryption;
 mod full_text;
 pub(super) mod index_paths;
+mod key;
 mod policies;
 mod replace;
+mod spatial;
 mod vectors;
 
 use std::time::Duration;
 
-use orrery_doc::{Doc, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path};
+use orrery_doc::{Doc, PartitionKeyDef, Path};
 use orrery_query::Geospatial;
 use orrery_store::indexing::IndexingPolicy;
-use orrery_store::limits::{KEY_LEVELS_MAX, NAME_CHARS_MAX};
+use orrery_store::limits::NAME_CHARS_MAX;
 use orrery_store::{DefaultTtl, UniqueKeys};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::record::{to_doc, to_json};
 use crate::error::{Error, ErrorKind};
@@ -41,6 +45,9 @@ pub struct ContainerDefinition {
     /// The key that the container had before it got this one in place; clients may still think so. As above, no part of
     /// the body.
     pub previous_key: Option<PartitionKeyDef>,
+    /// For how long every version is kept if the container does not say it. The server's configuration decides this; as
+    /// above, no part of the body.
+    pub retention_default: Option<Duration>,
 }
 
 /// What the server itself adds to a container; clients send it back.
@@ -58,13 +65,14 @@ const FIRST_PROPERTIES: [&str; 6] = [
 ];
 
 /// Properties for which `null` says the same as leaving them out.
-const OPTIONAL_PROPERTIES: [&str; 13] = [
+const OPTIONAL_PROPERTIES: [&str; 14] = [
     "indexingPolicy",
     "partitionKey",
     "uniqueKeyPolicy",
     "conflictResolutionPolicy",
     "geospatialConfig",
     "defaultTtl",
+    "ttlPropertyPath",
     "analyticalStorageTtl",
     "changeFeedPolicy",
     "clientEncryptionPolicy",
@@ -107,18 +115,30 @@ impl ContainerDefinition {
         UniqueKeys::new(keys.iter().flat_map(|keys| keys.iter()).map(paths).collect())
     }
 
-    /// For how long every version and delete is kept; none when the container does not ask for it.
+    /// For how long every version and delete is kept, if at all. A container that asks for no minutes has none, whatever the
+    /// server does with others.
     pub fn retention(&self) -> Option<Duration> {
-        let minutes = self.body.root().get("changeFeedPolicy").get("retentionDuration").as_f64()?;
+        let policy = self.body.root().get("changeFeedPolicy");
+        let Some(minutes) = policy.get("retentionDuration").as_f64() else { return self.retention_default };
         (minutes >= 1.0).then(|| Duration::from_secs(minutes as u64 * 60))
     }
 
-    /// Checks every property and fills in the defaults.
+    /// The keys by which clients encrypt items, each once.
+    pub fn encryption_keys(&self) -> Vec<&str> {
+        encryption::keys(&self.body)
+    }
+
+    /// Reads what a client wants to create: checks every property and fills in the defaults.
     pub fn parse(body: &Doc) -> Result<ContainerDefinition> {
-        let Value::Object(object) = to_json(body)? else {
-            return Err(Error::invalid("The input content is invalid because it is not a JSON object."));
-        };
-        ContainerDefinition::from_json(object)
+        let object = object_of(body)?;
+        key::admit(&object)?;
+        admit(&object)?;
+        ContainerDefinition::complete(object)
+    }
+
+    /// Reads what was parsed once, perhaps by an earlier release.
+    pub(crate) fn stored(body: &Doc) -> Result<ContainerDefinition> {
+        ContainerDefinition::complete(object_of(body)?)
     }
 
     /// The definition after a replace, which may not change everything.
@@ -126,22 +146,46 @@ impl ContainerDefinition {
         replace::replace(self, body)
     }
 
-    fn from_json(mut object: Object) -> Result<ContainerDefinition> {
+    fn complete(mut object: Object) -> Result<ContainerDefinition> {
         object.retain(|name, value| {
             !(SYSTEM_PROPERTIES.contains(&name.as_str())
                 || value.is_null() && OPTIONAL_PROPERTIES.contains(&name.as_str()))
         });
         let id = check_id(&object)?;
-        let key = partition_key(&mut object)?;
+        let key = key::complete(&mut object)?;
         index_paths::complete(&mut object)?;
         policies::check(&mut object)?;
         vectors::check(&object)?;
-        full_text::check(&object)?;
+        full_text::complete(&mut object)?;
         refuse_unsupported(&object)?;
         let body = to_doc(&Value::Object(ordered(object))).map_err(Error::invalid)?;
         let indexing = index_paths::compile(&body)?;
-        Ok(ContainerDefinition { id, body, key, indexing, is_followed: false, previous_key: None })
+        Ok(ContainerDefinition {
+            id,
+            body,
+            key,
+            indexing,
+            is_followed: false,
+            previous_key: None,
+            retention_default: None,
+        })
     }
+}
+
+fn object_of(body: &Doc) -> Result<Object> {
+    match to_json(body)? {
+        Value::Object(object) => Ok(object),
+        _ => Err(Error::invalid("The input content is invalid because it is not a JSON object.")),
+    }
+}
+
+/// What a client may not ask for, in a create or a replace, beside what no definition may be.
+fn admit(object: &Object) -> Result<()> {
+    spatial::admit(object)?;
+    computed::admit(object)?;
+    policies::admit(object)?;
+    full_text::admit(object)?;
+    encryption::admit(object)
 }
 
 fn geospatial(body: &Doc) -> Geospatial {
@@ -161,125 +205,32 @@ fn check_id(object: &Object) -> Result<String> {
     Ok(id.to_owned())
 }
 
-/// The rules for names of databases and containers.
+/// The rules for names of databases, containers and most of what they have.
 pub fn check_name(id: &str) -> Result<()> {
+    check_script_name(id)?;
+    match id.chars().any(char::is_control) {
+        true => Err(invalid_name(id, "It must not contain control characters.")),
+        false => Ok(()),
+    }
+}
+
+/// The rules for names of scripts, which may contain what no path can carry; such are reached by RID.
+pub(super) fn check_script_name(id: &str) -> Result<()> {
     let reason = if id.is_empty() || id.chars().count() > NAME_CHARS_MAX {
         "Ensure to provide a unique non-empty string less than '255' characters."
     } else if id.contains(['/', '\\', '?', '#']) {
         "It must not contain any of '/', '\\', '?' and '#'."
     } else if id.ends_with(' ') {
         "It must not end with a space."
-    } else if id.chars().any(char::is_control) {
-        "It must not contain control characters."
     } else {
         return Ok(());
     };
+    Err(invalid_name(id, reason))
+}
+
+fn invalid_name(id: &str, reason: &str) -> Error {
     let shown: String = id.chars().take(NAME_CHARS_MAX).collect();
-    Err(Error::invalid(format!("The input name '{shown}' is invalid. {reason}")))
-}
-
-/// Reads the key and completes it. The version stays out when it was left out: its absence means version 1.
-fn partition_key(object: &mut Object) -> Result<PartitionKeyDef> {
-    if !object.contains_key("partitionKey") {
-        // What the service gives to containers that are made without a key.
-        let none = json!({"paths": ["/_partitionKey"], "kind": "Hash", "systemKey": true});
-        object.insert(String::from("partitionKey"), none);
-    }
-    let key = child_object(object, "partitionKey")?;
-    let kind = match key.get("kind").and_then(Value::as_str).unwrap_or("Hash") {
-        kind if kind.eq_ignore_ascii_case("Hash") => PartitionKeyKind::Hash,
-        kind if kind.eq_ignore_ascii_case("MultiHash") => PartitionKeyKind::MultiHash,
-        kind if kind.eq_ignore_ascii_case("Range") => PartitionKeyKind::Range,
-        other => {
-            return Err(Error::invalid(format!(
-                "The 'kind' value '{other}' specified in the partition key definition is invalid. Please \
-                 choose 'Hash' or 'MultiHash' partition type."
-            )));
-        }
-    };
-    if kind == PartitionKeyKind::Range {
-        return Err(Error::invalid(
-            "The 'kind' value 'Range' specified in the partition key definition is invalid. Please choose \
-             'Hash' or 'MultiHash' partition type.",
-        ));
-    }
-    let paths = key_paths(key, kind)?;
-    let version = key_version(key, kind)?;
-    let name = if kind == PartitionKeyKind::MultiHash { "MultiHash" } else { "Hash" };
-    key.insert(String::from("kind"), Value::from(name));
-    Ok(PartitionKeyDef { kind, version, paths })
-}
-
-fn key_paths(key: &Object, kind: PartitionKeyKind) -> Result<Vec<Path>> {
-    let texts = key.get("paths").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    if texts.is_empty() {
-        return Err(Error::invalid("The partition key definition must name at least one path in 'paths'."));
-    }
-    let most = if kind == PartitionKeyKind::MultiHash { KEY_LEVELS_MAX } else { 1 };
-    if texts.len() > most {
-        return Err(Error::invalid(format!(
-            "Too many partition key paths ({}) specified. A maximum of {most} is allowed.",
-            texts.len()
-        )));
-    }
-    let mut paths: Vec<Path> = Vec::with_capacity(texts.len());
-    for text in texts {
-        let shown = text.as_str().unwrap_or("");
-        let path = text.as_str().and_then(plain_path).ok_or_else(|| {
-            Error::invalid(format!(
-                "The partition key component definition path '{shown}' could not be accepted. \
-                 It is not a path such as '/a/b'."
-            ))
-        })?;
-        if paths.contains(&path) {
-            return Err(Error::invalid(format!("The partition key path '{shown}' is given twice.")));
-        }
-        paths.push(path);
-    }
-    Ok(paths)
-}
-
-fn key_version(key: &mut Object, kind: PartitionKeyKind) -> Result<PartitionKeyVersion> {
-    let version = match key.get("version") {
-        None | Some(Value::Null) => None,
-        Some(value) => Some(version_number(value).ok_or_else(|| {
-            Error::invalid(format!(
-                "The 'version' value '{value}' specified in the partition key definition is invalid."
-            ))
-        })?),
-    };
-    match (kind, version) {
-        (PartitionKeyKind::MultiHash, Some(1)) => {
-            Err(Error::invalid("A partition key definition of kind 'MultiHash' needs version 2."))
-        }
-        // Hierarchical keys exist in version 2 only, so it needs no saying; it is shown all the same.
-        (PartitionKeyKind::MultiHash, _) => {
-            key.insert(String::from("version"), Value::from(2));
-            Ok(PartitionKeyVersion::V2)
-        }
-        (_, Some(2)) => {
-            key.insert(String::from("version"), Value::from(2));
-            Ok(PartitionKeyVersion::V2)
-        }
-        (_, Some(_)) => {
-            key.insert(String::from("version"), Value::from(1));
-            Ok(PartitionKeyVersion::V1)
-        }
-        (_, None) => {
-            key.remove("version");
-            Ok(PartitionKeyVersion::V1)
-        }
-    }
-}
-
-/// Java gives versions their names.
-fn version_number(value: &Value) -> Option<u64> {
-    match value.as_str() {
-        Some(name) if name.eq_ignore_ascii_case("V1") => Some(1),
-        Some(name) if name.eq_ignore_ascii_case("V2") => Some(2),
-        Some(_) => None,
-        None => value.as_u64().filter(|version| matches!(version, 1 | 2)),
-    }
+    Error::invalid(format!("The input name '{shown}' is invalid. {reason}"))
 }
 
 /// A container whose contents would silently not be what was asked for is better refused.

@@ -70,7 +70,7 @@ impl Catalog {
         let key = self.jobs().filter(is_done).find_map(|job| job.previous_key.as_ref())?;
         let body = serde_json::json!({"id": "key", "partitionKey": key});
         let body = to_doc(&body).ok()?;
-        ContainerDefinition::parse(&body).ok().map(|definition| definition.key)
+        ContainerDefinition::stored(&body).ok().map(|definition| definition.key)
     }
 
     /// Brings what depends on jobs in line with them. Groups that are under way may not know it yet.

@@ -184,10 +184,11 @@ impl Builder<'_> {
         catalog: &Catalog,
     ) -> Result<Container, OpenError> {
         let body = to_doc(&record.body).map_err(OpenError::Catalog)?;
-        let mut definition = ContainerDefinition::parse(&body)
+        let mut definition = ContainerDefinition::stored(&body)
             .map_err(|error| OpenError::Catalog(format!("container {}: {}", record.rid, error.kind)))?;
         definition.is_followed = catalog.is_followed(record.rid);
         definition.previous_key = catalog.previous_key(record.rid);
+        definition.retention_default = self.options.limits.retention;
         let resource =
             make_resource(ResourceKind::Container, record.rid, body, header).map_err(OpenError::Catalog)?;
         let database = record.rid.database_part().and_then(|rid| catalog.database_by_rid(rid));

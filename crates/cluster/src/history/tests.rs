@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_store::engine::Keyspace;
+use orrery_store::limits::PartitionLimits;
 use orrery_store::{Action, ChangeKind, FeedCursor, Op, Precondition, Target};
 use orrery_testkit::{PATIENCE, wait_for_async};
 use serde_json::{Value, json};
@@ -31,6 +32,10 @@ fn definition(retention: Option<u64>) -> ContainerDefinition {
 }
 
 async fn start(retention: Option<u64>) -> (Db, Arc<Container>) {
+    start_with(PartitionLimits::default(), retention).await
+}
+
+async fn start_with(limits: PartitionLimits, retention: Option<u64>) -> (Db, Arc<Container>) {
     let account = Account {
         name: "history".to_owned(),
         region: "here".to_owned(),
@@ -40,7 +45,7 @@ async fn start(retention: Option<u64>) -> (Db, Arc<Container>) {
     let options = DbOptions {
         storage: Storage::Memory,
         durability: Durability::Relaxed,
-        limits: orrery_store::limits::PartitionLimits::default(),
+        limits,
         throttle: false,
         memory: Default::default(),
         account,
@@ -122,6 +127,26 @@ async fn the_feed_is_there_for_those_who_ask_for_it() {
     assert_eq!(kinds, [ChangeKind::Created, ChangeKind::Replaced, ChangeKind::Deleted]);
     assert!(page.is_last);
     assert_eq!(page.seen, FeedCursor::after(page.changes[2].at.lsn));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_keeps_versions_where_a_container_does_not_say() {
+    let limits = PartitionLimits { retention: Some(Duration::from_secs(600)), ..PartitionLimits::default() };
+    let (db, container) = start_with(limits, None).await;
+    assert!(
+        container.definition.body.root().get("changeFeedPolicy").is_undefined(),
+        "it is no part of the body"
+    );
+    let start = now_in(&db, &container).await;
+    upsert(&db, &container, "1").await;
+    write(&db, &container, "1", Action::Delete).await;
+    assert_eq!(read(&db, &container, start).await.expect("the feed is there").changes.len(), 2);
+    let again = db.replace_container(container.resource.rid, definition(None), None).await.expect("replaced");
+    assert_eq!(read(&db, &again, start).await.expect("a replace changes nothing").changes.len(), 2);
+    db.erase_histories(now() + 15 * MINUTE).await.expect("the database runs");
+    assert_eq!(refusal(&db, &again, start).await, Some(HistoryError::Outlived), "ten minutes, not for ever");
+    let (db, container) = start_with(limits, Some(0)).await;
+    assert_eq!(refusal(&db, &container, ChangesFrom::Now).await, Some(HistoryError::NotKept), "it said no");
 }
 
 #[tokio::test(flavor = "multi_thread")]

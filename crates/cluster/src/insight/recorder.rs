@@ -179,7 +179,7 @@ impl Db {
         if self.inner.insight.recorder.is_idle() {
             return None;
         }
-        Some(match ops {
+        let kind = match ops {
             [op] => match op.action {
                 Action::Create(_) => Recorded::Create,
                 Action::Upsert(_) => Recorded::Upsert,
@@ -187,9 +187,12 @@ impl Db {
                 Action::Patch(_) => Recorded::Patch,
                 Action::Delete => Recorded::Delete,
                 Action::Read => Recorded::Read,
+                // Only what was carried out is recorded.
+                Action::Wrong { .. } => return None,
             },
             _ => Recorded::Transaction,
-        })
+        };
+        Some(kind)
     }
 
     pub(crate) fn record_write(&self, container: &Container, kind: Option<Recorded>, outcomes: &[Outcome]) {

@@ -13,6 +13,7 @@
 
 use std::sync::Arc;
 
+use orrery_doc::{Bounds, TermOrder};
 use orrery_query::{IndexPath, Leaf, Proposal, Span};
 use orrery_store::index::{Candidates, IndexReader, Places, TermRange};
 use orrery_store::limits::{INDEX_COLLECTED_MAX, INDEX_MERGED_MAX};
@@ -31,9 +32,8 @@ const SCAN_WITHOUT_ASKING: u64 = 8;
 /// Fetching an item costs as much as scanning so many.
 const FETCH_FOR_SCANS: u64 = 3;
 
-/// Terms of all values lie between these: null is the first type, objects are the last.
-const FIRST_TERM: [u8; 1] = [0x20];
-const BEHIND_TERMS: [u8; 1] = [0x90];
+/// Where the terms of all values lie.
+const TERMS: Bounds = TermOrder::Sql.defined();
 
 pub(super) struct Chooser<'r> {
     pub reader: &'r IndexReader<'r>,
@@ -125,8 +125,8 @@ impl Chooser<'_> {
     /// Whether the condition is that there is a value, and every item has one.
     fn holds_for_all(&self, leaf: &Leaf) -> bool {
         let [span] = leaf.spans.as_slice() else { return false };
-        span.lower.as_slice() <= FIRST_TERM.as_slice()
-            && span.upper.as_slice() >= BEHIND_TERMS.as_slice()
+        span.lower.as_slice() <= [TERMS.first].as_slice()
+            && span.upper.as_slice() >= [TERMS.behind].as_slice()
             && leaf.path.is_single()
             && self.counts.get(hash_of(&leaf.path)) == Some(self.partition_items)
     }

@@ -1,5 +1,6 @@
 //! Answers that need no items, or only those at the end of an index.
 
+use orrery_doc::{TermOrder, TermType};
 use orrery_query::ast::Direction;
 use orrery_query::{IndexPath, Leaf, Proposal, Shortcut};
 use orrery_store::index::{Candidates, IndexReader, OrderedCursor, OrderedEntry, TermRange};
@@ -12,9 +13,6 @@ use super::page::Feed;
 use super::term_order::everything;
 use super::visit::{Visit, stored};
 use crate::error::Result;
-
-/// The terms of arrays and objects begin here; all others lie below.
-const CONTAINERS: u8 = 0x70;
 
 /// Gives the program its answer without visiting the items, if that is possible.
 pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<bool> {
@@ -172,7 +170,9 @@ fn feed_first(visit: &mut Visit<'_>, run: &mut dyn Feed, mut cursor: OrderedCurs
 
 /// The ranges below arrays and objects, and those of arrays and objects.
 fn split(ranges: &[TermRange]) -> (Vec<TermRange>, Vec<TermRange>) {
-    let middle = vec![CONTAINERS];
+    // Objects come behind arrays, and nothing behind objects.
+    let middle: Vec<u8> =
+        TermType::Array.bounds(TermOrder::Sql).map(|arrays| arrays.first).into_iter().collect();
     let below = ranges.iter().map(|range| range.start.clone()..range.end.clone().min(middle.clone()));
     let above = ranges.iter().map(|range| range.start.clone().max(middle.clone())..range.end.clone());
     let is_there = |range: &TermRange| range.start < range.end;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use orrery_store::limits::{
     GROUP_ITEM_BYTES_MAX, GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS,
 };
-use orrery_store::{Applied, Done, Group, Meter, OpError, Outcome, Prepared, Schema, TxnError};
+use orrery_store::{Applied, Done, Group, OpError, Outcome, Prepared, Schema, TxnError};
 use tokio::task::yield_now;
 
 use super::{Answer, Pending, Range, Work, WriteError, wants_history};
@@ -205,10 +205,7 @@ impl Range {
     fn step(&self, result: Result<(), OpError>) -> Answer {
         match result {
             Ok(()) => Ok(self.nothing_written()),
-            Err(error) => {
-                let refusal = TxnError { place: 0, error, meter: Meter::default() };
-                Err(WriteError::Refused(Box::new(refusal)))
-            }
+            Err(error) => Err(WriteError::Refused(Box::new(TxnError::untried(error)))),
         }
     }
 

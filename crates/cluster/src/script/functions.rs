@@ -1,13 +1,14 @@
 //! User-defined functions in queries.
 //!
-//! A query names its functions, so they are looked up before it reads anything, and one that does not exist is an
-//! error even if no item would have called it. All functions of a page share one engine and one amount of time.
+//! A query names its functions, so they are looked up before it reads anything; one that does not exist is an error
+//! once it is called, as in the service: a query over no items gets none. All functions of a page share one engine
+//! and one amount of time.
 
 use std::collections::HashMap;
 
 use orrery_doc::{Doc, Value};
 use orrery_query::{Fields, List, Program, QueryError, UserFunctions, Val};
-use orrery_script::{Argument, Functions};
+use orrery_script::{Argument, Functions, ScriptError};
 
 use crate::catalog::{ChildKind, Container};
 use crate::db::Db;
@@ -29,19 +30,23 @@ impl Db {
         let mut programs = HashMap::new();
         for name in program.user_functions() {
             let child = catalog.child(ChildKind::Function, container.resource.rid, name);
-            let child = child.ok_or_else(|| unknown(name))?;
-            let program = scripts.program(child).map_err(|error| query_error(error.to_string()))?;
-            programs.insert(name.clone(), program);
+            let Some(child) = child else { continue };
+            let program = scripts.program(child).map_err(|error| QueryError::bare(error.to_string()));
+            programs.insert(name.clone(), program.map_err(ErrorKind::Query)?);
         }
         Ok(Some(QueryFunctions(Functions::new(programs, scripts.limits.clone()))))
     }
 }
 
 impl UserFunctions for QueryFunctions {
-    fn call(&self, name: &str, arguments: &[Val<'_>]) -> std::result::Result<Val<'static>, String> {
+    fn call(&self, name: &str, arguments: &[Val<'_>]) -> orrery_query::Result<Val<'static>> {
+        if !self.0.contains(name) {
+            let message = format!("'udf.{name}' is not a recognized user-defined function name.");
+            return Err(QueryError::bare(message));
+        }
         let made: Vec<Option<Vec<u8>>> = arguments.iter().map(text_of_made).collect();
         let given: Vec<Argument<'_>> = arguments.iter().zip(&made).map(argument).collect();
-        let answer = self.0.call(name, &given).map_err(|error| error.text())?;
+        let answer = self.0.call(name, &given).map_err(refusal)?;
         Ok(answer.as_ref().map_or(Val::Undefined, |doc: &Doc| Val::from(doc.root()).to_owned_val()))
     }
 }
@@ -74,10 +79,9 @@ fn argument<'a>((value, made): (&'a Val<'_>, &'a Option<Vec<u8>>)) -> Argument<'
     })
 }
 
-fn unknown(name: &str) -> ErrorKind {
-    query_error(format!("'udf.{name}' is not a recognized user-defined function name."))
-}
-
-fn query_error(message: String) -> ErrorKind {
-    ErrorKind::Query(QueryError::bare(message))
+fn refusal(error: ScriptError) -> QueryError {
+    match error {
+        ScriptError::TimedOut { .. } => QueryError::FunctionTimedOut(error.text()),
+        other => QueryError::bare(other.text()),
+    }
 }

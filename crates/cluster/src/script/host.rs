@@ -54,7 +54,7 @@ impl ScriptHost {
                 Ok(outcome)
             }
             Err(refusal) => {
-                self.charge.merge(ru::write(&refusal.meter));
+                refusal.meters.iter().for_each(|meter| self.charge.merge(ru::write(meter)));
                 Err(refusal.error)
             }
         }

@@ -13,7 +13,7 @@ use crate::db::Db;
 use crate::error::{ErrorKind, Result};
 
 impl Db {
-    /// Runs a procedure on one logical partition. `arguments` is a JSON array, or empty.
+    /// Runs a procedure on one logical partition. `arguments` is JSON, or empty.
     pub async fn execute(
         &self,
         container: &Arc<Container>,

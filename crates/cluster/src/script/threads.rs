@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::memory::give_back_of_this_thread;
+
 /// How long a thread waits for the next script before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 /// The engine's own stack and a query of a script both fit.
@@ -66,6 +68,7 @@ fn work(first: Task, idle: &Mutex<Idle>) {
     let mut next = Some(first);
     while let Some(task) = next {
         task();
+        give_back_of_this_thread();
         idle.lock().waiting.push((name, sender.clone()));
         next = wait(name, &tasks, idle);
     }

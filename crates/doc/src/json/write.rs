@@ -5,14 +5,16 @@
 //! written `1`), and an exponent appears from 1e21 up and below 1e-6. Two things differ from JavaScript.
 //! `-0` keeps its sign, since the sign decides the partition of an item. And an integral double that an
 //! `i64` can hold is written with all its digits, because it is read back as an `i64`, to which a zero in
-//! place of a digit is another number. What JSON cannot say (undefined, an infinity, a scalar of another
-//! protocol) is written as `null`.
+//! place of a digit is another number. What JSON cannot say (undefined, an infinity) is written as `null`.
+//! Types that JSON does not have are shown by [`Typed::plain`]; decimal numbers with all their digits.
 
 use std::io::Write;
 
 use crate::MAX_DEPTH;
 use crate::format::encoded_string;
-use crate::value::{ObjectRef, Value};
+use crate::map::MapRef;
+use crate::typed::{Plain, Typed};
+use crate::value::{ObjectRef, Value, is_gone};
 
 /// Appends the value's JSON text.
 pub fn write(value: Value<'_>, out: &mut Vec<u8>) {
@@ -58,13 +60,13 @@ impl Sink for Counter {
 
 fn put_value<S: Sink>(value: Value<'_>, depth: usize, out: &mut S) {
     match value {
-        Value::Null | Value::Undefined | Value::Ext(_) => out.put(b"null"),
+        Value::Null | Value::Undefined => out.put(b"null"),
         Value::Bool(true) => out.put(b"true"),
         Value::Bool(false) => out.put(b"false"),
         Value::Int(number) => put_int(number, out),
         Value::Double(number) => put_double(number, out),
         Value::Str(text) => put_str(text, out),
-        Value::Array(_) | Value::Object(_) if depth == MAX_DEPTH => out.put(b"null"),
+        Value::Array(_) | Value::Object(_) | Value::Map(_) if depth == MAX_DEPTH => out.put(b"null"),
         Value::Array(array) => {
             out.put(b"[");
             for (i, element) in array.iter().enumerate() {
@@ -80,13 +82,43 @@ fn put_value<S: Sink>(value: Value<'_>, depth: usize, out: &mut S) {
             put_fields(object, &[], depth, out);
             out.put(b"}");
         }
+        Value::Map(map) => put_map(map, depth, out),
+        Value::Typed(value) => put_typed(value, out),
     }
+}
+
+fn put_typed<S: Sink>(value: Typed<'_>, out: &mut S) {
+    if let Some(number) = value.number_text() {
+        return out.put(number.as_bytes());
+    }
+    match value.plain() {
+        Plain::Null => out.put(b"null"),
+        Plain::Int(number) => put_int(number, out),
+        Plain::Double(number) => put_double(number, out),
+        Plain::Text(text) => put_str(&text, out),
+    }
+}
+
+fn put_map<S: Sink>(map: MapRef<'_>, depth: usize, out: &mut S) {
+    out.put(b"{");
+    for (i, (name, value)) in map.fields().enumerate() {
+        if i > 0 {
+            out.put(b",");
+        }
+        put_str(&name, out);
+        out.put(b":");
+        put_value(value, depth + 1, out);
+    }
+    out.put(b"}");
 }
 
 fn put_fields<S: Sink>(object: ObjectRef<'_>, skip: &[&str], depth: usize, out: &mut S) -> bool {
     let mut any = false;
     for (name, value) in object.encoded_fields() {
         if skip.iter().any(|skipped| skipped.as_bytes() == name) {
+            continue;
+        }
+        if is_gone(value) {
             continue;
         }
         let Some(text) = Text::read(name) else { continue };

@@ -68,7 +68,7 @@ impl Act {
 
 fn on_items(method: &Method, headers: &RequestHeaders<'_>) -> Act {
     match *method {
-        Method::GET if headers.a_im.is_some() => Act::Changes,
+        Method::GET | Method::POST if headers.asks_for_changes(method) => Act::Changes,
         Method::GET | Method::HEAD => Act::List,
         Method::POST if headers.is_query_plan => Act::Plan,
         Method::POST if headers.is_query => Act::Query,

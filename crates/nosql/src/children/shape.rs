@@ -8,7 +8,7 @@ use orrery_doc::{Doc, DocBuilder, Value};
 use crate::access;
 use crate::call::Call;
 use crate::children::Branch;
-use crate::envelope::{self, push_text};
+use crate::envelope::{self, push_number, push_text};
 use crate::errors::Refusal;
 
 /// The word of paths.
@@ -58,12 +58,20 @@ pub(super) fn quota(kind: ChildKind) -> usize {
 }
 
 /// What the server itself adds; clients send it back.
-const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_ts", "_permissions", "_token"];
+const SYSTEM_PROPERTIES: [&str; 7] = ["_rid", "_self", "_etag", "_ts", "_permissions", "_token", CREATED];
+
+/// When a key was made, in seconds. It is kept with the key, whose `_ts` moves on when it is wrapped anew.
+const CREATED: &str = "_cts";
 
 /// Reads a body that a client sent, checks what its kind must have, and leaves out what the server adds.
-pub(super) fn accept(call: &Call<'_>, branch: &Branch, body: &[u8]) -> Result<Doc, Refusal> {
+pub(super) fn accept(
+    call: &Call<'_>,
+    branch: &Branch,
+    current: Option<&Child>,
+    body: &[u8],
+) -> Result<Doc, Refusal> {
     let sent = envelope::parse_body(body)?;
-    envelope::required_id(&sent)?;
+    let id = envelope::required_id(&sent)?;
     match branch.kind {
         ChildKind::User => {}
         ChildKind::EncryptionKey => check_encryption_key(sent.root())?,
@@ -80,8 +88,22 @@ pub(super) fn accept(call: &Call<'_>, branch: &Branch, body: &[u8]) -> Result<Do
             kept.field(name, value);
         }
     }
+    if branch.kind == ChildKind::EncryptionKey {
+        let same = call.catalog.child(branch.kind, branch.owner_rid(), id).map(AsRef::as_ref);
+        kept.field(CREATED, Value::Int(current.or(same).map_or_else(now, created) as i64));
+    }
     kept.end_object();
     Ok(kept.finish())
+}
+
+/// Keys that were made before this was kept are as old as their last change.
+fn created(key: &Child) -> u64 {
+    let seconds = key.resource.body.root().get(CREATED).as_f64();
+    seconds.map_or(key.resource.ts, |seconds| seconds as u64)
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Writes what the server adds to a child of this kind, beside what all resources have.
@@ -93,6 +115,9 @@ pub(super) fn push_extra(call: &Call<'_>, child: &Child, out: &mut Vec<u8>) {
             let claim = access::claim_of(call.catalog, child);
             let token = call.keys.load().issue(claim, SystemTime::now(), seconds);
             push_text(out, "_token", &token);
+        }
+        ChildKind::EncryptionKey if child.resource.body.root().get(CREATED).is_undefined() => {
+            push_number(out, CREATED, created(child));
         }
         _ => {}
     }

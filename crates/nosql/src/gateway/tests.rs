@@ -15,9 +15,13 @@ use super::*;
 mod access;
 mod children;
 mod exchanges;
+mod item_ids;
+mod refused;
 mod shared_places;
 mod splits;
+mod system_procedures;
 mod throughput;
+mod told_headers;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
@@ -186,7 +190,8 @@ async fn databases_live_from_create_to_delete() {
     assert_eq!(created.header("etag"), created.body["_etag"].as_str().expect("a text"));
     let rid = created.body["_rid"].as_str().expect("a RID").to_owned();
     assert_eq!(created.body["_self"], format!("dbs/{rid}/"));
-    server.post("/dbs", json!({"id": "d é"})).await.expect(409);
+    let again = server.post("/dbs", json!({"id": "d é"})).await.expect(409);
+    assert_ne!(again.header("x-ms-request-charge"), "0");
     for path in ["/dbs/d%20%C3%A9", &format!("/dbs/{rid}"), &format!("/dbs/{rid}/")] {
         let read = server.get(path).await.expect(200);
         assert_eq!((&read.body["id"], &read.body["mine"]), (&json!("d é"), &json!(1)));
@@ -197,7 +202,8 @@ async fn databases_live_from_create_to_delete() {
     let listed = server.get("/dbs").await.expect(200);
     assert_eq!((listed.header("x-ms-item-count"), &listed.body["_count"]), ("1", &json!(1)));
     let stale = [("if-match", "\"0\"")];
-    server.send("DELETE", &format!("/dbs/{rid}"), &stale, &Value::Null).await.expect(412);
+    let unmet = server.send("DELETE", &format!("/dbs/{rid}"), &stale, &Value::Null).await.expect(412);
+    assert_ne!(unmet.header("x-ms-request-charge"), "0");
     server.send("DELETE", &format!("/dbs/{rid}"), &[("if-match", &etag)], &Value::Null).await.expect(204);
     server.get("/dbs/d%20%C3%A9").await.expect(404);
     server.send("DELETE", "/dbs/x", &[], &Value::Null).await.expect(404);
@@ -224,13 +230,13 @@ async fn containers_live_from_create_to_delete() {
     let created = server.post("/dbs/d/colls", container("c")).await.expect(201);
     assert_eq!(created.header("x-ms-alt-content-path"), "dbs/d");
     let link = created.body["_self"].as_str().expect("a link").to_owned();
-    server.post("/dbs/d/colls", container("c")).await.expect(409);
+    let again = server.post("/dbs/d/colls", container("c")).await.expect(409);
+    assert_ne!(again.header("x-ms-request-charge"), "0");
     let missing = server.post("/dbs/none/colls", container("c")).await.expect(404);
     assert_eq!(missing.header("x-ms-substatus"), "1003");
     for path in ["/dbs/d/colls/c", &format!("/{link}")] {
         let read = server.get(path).await.expect(200);
         assert_eq!(read.body["partitionKey"], json!({"paths": ["/pk"], "kind": "Hash", "version": 2}));
-        assert_eq!(read.header("x-ms-documentdb-collection-index-transformation-progress"), "100");
         assert_eq!(read.header("x-ms-resource-usage"), "");
         assert!(read.body.get("statistics").is_none());
     }
@@ -256,7 +262,12 @@ async fn containers_live_from_create_to_delete() {
     server.send("DELETE", "/dbs/d/colls/c", &[], &Value::Null).await.expect(204);
     let gone = server.get("/dbs/d/colls/c").await.expect(404);
     assert_eq!(gone.header("x-ms-substatus"), "");
-    assert_eq!(server.get("/dbs/d/colls/c/docs").await.expect(404).header("x-ms-substatus"), "1003");
+    for below in ["docs", "docs/x", "pkranges", "sprocs", "conflicts"] {
+        let of_container = server.get(&format!("/dbs/d/colls/c/{below}")).await.expect(404);
+        assert_eq!(of_container.header("x-ms-substatus"), "", "{below}");
+        let of_database = server.get(&format!("/dbs/none/colls/c/{below}")).await.expect(404);
+        assert_eq!(of_database.header("x-ms-substatus"), "1003", "{below}");
+    }
 }
 
 #[tokio::test]

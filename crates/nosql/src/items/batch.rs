@@ -5,12 +5,14 @@ use std::sync::Arc;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use orrery_cluster::store::Op;
-use orrery_cluster::{Container, Error, ErrorKind, Receipt, WriteReply};
+use orrery_cluster::{Charge, Container, ErrorKind, Failure, Receipt, WriteReply};
+use orrery_doc::PartitionKey;
 
 use crate::call::Call;
 use crate::errors::Refusal;
 use crate::items::batch_body::{BatchBody, Form};
 use crate::items::batch_reply::OpResult;
+use crate::items::operation::Operation;
 use crate::items::render::Renderer;
 use crate::items::shape::Shape;
 use crate::items::{batch_reply, batch_rows, key, options};
@@ -21,35 +23,56 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let (form, operations) = (batch.form(), batch.operations()?);
     let shape = Shape::of(container);
     let key = key::of_request(shape.key, call.headers.partition_key)?;
-    let mut ops: Vec<Op> = Vec::with_capacity(operations.len());
-    for operation in &operations {
-        call.grant.check(operation.kind.act(), &key)?;
-        match operation.check_key(shape.key, &key).and_then(|()| operation.to_op(&shape, &key)) {
-            Ok(op) => ops.push(op),
-            Err(refusal) => return Ok(failed(container, form, operations.len(), ops.len(), &refusal)),
-        }
-    }
+    let (ops, wrong) = plan(call, &shape, &key, &operations)?;
     let options = options::write(call.headers, call.db.account().consistency)?;
-    let WriteReply { outcomes, charges, receipt } = match call.db.write(container, &key, ops, &options).await
-    {
+    let done = call.db.write_together(container, &key, ops, &options).await;
+    let WriteReply { outcomes, charges, receipt } = match done {
         Ok(reply) => reply,
-        Err(Error { kind: kind @ ErrorKind::Op { place, .. }, receipt }) => {
-            let refusal = Refusal::Db(Error { kind, receipt });
-            return Ok(failed(container, form, operations.len(), place, &refusal));
+        Err(failure) if matches!(failure.error.kind, ErrorKind::Op { .. }) => {
+            let (results, receipt) = failed(operations.len(), *failure, wrong);
+            return Ok(answer(container, form, results, receipt));
         }
-        Err(error) => return Err(error.into()),
+        Err(failure) => return Err(failure.error.into()),
     };
-    let is_minimal = |place: usize| call.headers.minimal_response || operations[place].is_minimal;
-    let results = outcomes.into_iter().zip(&charges).enumerate();
-    let results =
-        results.map(|(place, (outcome, charge))| OpResult::done(outcome, charge, is_minimal(place)));
+    // A wish of the whole request does not count: clients send it with batches whose operations want their items back.
+    let results = outcomes.into_iter().zip(&charges).zip(&operations);
+    let results = results.map(|((outcome, charge), asked)| OpResult::done(outcome, charge, asked.is_minimal));
     Ok(answer(container, form, results.collect(), receipt))
 }
 
-/// Nothing happened: the operation at `place` says why, and all others depend on it.
-fn failed(container: &Arc<Container>, form: Form, count: usize, place: usize, refusal: &Refusal) -> Reply {
-    let result = |i: usize| if i == place { OpResult::refused(refusal) } else { OpResult::dependent() };
-    answer(container, form, (0..count).map(result).collect(), refusal.receipt().cloned().unwrap_or_default())
+/// What the database is to do. An operation that is wrong in itself ends the list, since nothing behind it is tried: it is
+/// refused when its turn comes, and then the refusal says why.
+fn plan(
+    call: &Call<'_>,
+    shape: &Shape<'_>,
+    key: &PartitionKey,
+    operations: &[Operation<'_>],
+) -> Result<(Vec<Op>, Option<Refusal>), Refusal> {
+    let mut ops = Vec::with_capacity(operations.len());
+    for operation in operations {
+        call.grant.check(operation.kind.act(), key)?;
+        match operation.check_key(shape.key, key).and_then(|()| operation.to_op(shape, key)) {
+            Ok(op) => ops.push(op),
+            Err(refusal) => {
+                ops.push(operation.wrong(&refusal));
+                return Ok((ops, Some(refusal)));
+            }
+        }
+    }
+    Ok((ops, None))
+}
+
+/// Nothing happened: one operation says why, and all others depend on it. What was tried is charged.
+fn failed(count: usize, failure: Failure, wrong: Option<Refusal>) -> (Vec<OpResult>, Receipt) {
+    let Failure { mut error, charges } = failure;
+    let receipt = error.receipt.take();
+    let place = if let ErrorKind::Op { place, .. } = error.kind { place } else { 0 };
+    let refusal = wrong.filter(|_| error.is_wrong_op()).unwrap_or(Refusal::Db(error));
+    let result = |i: usize| {
+        let told = if i == place { OpResult::refused(&refusal) } else { OpResult::dependent() };
+        told.charged(charges.get(i).map_or(0.0, Charge::total))
+    };
+    ((0..count).map(result).collect(), receipt.unwrap_or_default())
 }
 
 /// The answer to any batch, in the form in which it was asked.

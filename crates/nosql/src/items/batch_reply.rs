@@ -78,6 +78,11 @@ impl OpResult {
         OpResult::of(StatusCode::FAILED_DEPENDENCY)
     }
 
+    /// The same with another charge.
+    pub fn charged(self, units: f64) -> OpResult {
+        OpResult { charge: units, ..self }
+    }
+
     /// Lets go of an item for which the answer has no room: a read has failed then, and a write only shows less.
     pub fn fit(&mut self, room: &AnswerRoom) {
         let Some(item) = &self.item else { return };

@@ -32,6 +32,8 @@ struct Task {
     key: PartitionKey,
     op: Op,
     is_minimal: bool,
+    /// Why the operation is wrong in itself, if it is.
+    wrong: Option<Refusal>,
 }
 
 /// An operation that has run, and what its partition said about itself.
@@ -88,7 +90,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
 }
 
 /// The part of the key space that the request was sent to; all of it when the client names none.
-fn range(call: &Call<'_>, container: &Container) -> Result<Option<orrery_doc::EpkRange>, Refusal> {
+pub(crate) fn range(call: &Call<'_>, container: &Container) -> Result<Option<orrery_doc::EpkRange>, Refusal> {
     let Some(text) = call.headers.range_id else { return Ok(None) };
     let id = scope::range_id(text)?;
     match container.ranges().into_iter().find(|range| range.id == id) {
@@ -109,9 +111,14 @@ fn task(
         return Err(ErrorKind::RangeGone.into());
     }
     call.grant.check(operation.kind.act(), &key)?;
-    let op = operation.to_op(shape, &key)?;
-    let is_minimal = call.headers.minimal_response || operation.is_minimal;
-    Ok(Task { place, key, op, is_minimal })
+    let is_minimal = operation.is_minimal;
+    Ok(match operation.to_op(shape, &key) {
+        Ok(op) => Task { place, key, op, is_minimal, wrong: None },
+        Err(refusal) => {
+            let op = operation.wrong(&refusal);
+            Task { place, key, op, is_minimal, wrong: Some(refusal) }
+        }
+    })
 }
 
 /// Runs operations on different items at once, and those on one item in order.
@@ -161,7 +168,7 @@ async fn one_by_one(shared: &Shared, tasks: Vec<Task>, refused: &[Option<OpResul
 }
 
 async fn perform(shared: &Shared, task: Task) -> Done {
-    let Task { place, key, op, is_minimal } = task;
+    let Task { place, key, op, is_minimal, wrong } = task;
     let tried = match op.action {
         Action::Read => read(shared, &key, op),
         _ => write(shared, &key, op).await,
@@ -175,7 +182,9 @@ async fn perform(shared: &Shared, task: Task) -> Done {
         }
         Err(refusal) => {
             let receipt = refusal.receipt().cloned().unwrap_or_default();
-            let result = OpResult::refused(&refusal);
+            let is_wrong = matches!(&refusal, Refusal::Db(error) if error.is_wrong_op());
+            let told = wrong.filter(|_| is_wrong).unwrap_or(refusal);
+            let result = OpResult::refused(&told).charged(receipt.charge.total());
             Done { place, result, charge: receipt.charge, served: receipt.served }
         }
     }

@@ -17,19 +17,29 @@ use orrery_doc::{PartitionKeyDef, Segment, Value, json};
 use crate::call::Call;
 use crate::errors::Refusal;
 use crate::headers::RequestHeaders;
+use crate::items::change_filter::ChangeFilter;
 use crate::items::render::Renderer;
 use crate::items::{options, scope};
 use crate::respond::Reply;
 
-/// A GET of `docs` with `A-IM`: what was written since.
-pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>, mode: &str) -> Result<Reply, Refusal> {
+/// A request on `docs` with `A-IM`: what was written since. A body is a query that says which items are meant.
+pub(crate) async fn read(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    mode: &str,
+    body: &[u8],
+) -> Result<Reply, Refusal> {
     let from = start(call.headers)?;
+    let filter = ChangeFilter::parse(container, body)?;
     let scope = scope::of_request(&container.definition, call.headers)?;
     let options = options::page(call.headers, call.db.account().consistency, call.page_bytes)?;
     let renderer = Renderer::new(container);
     let mode = mode.trim();
     if mode.eq_ignore_ascii_case("incremental feed") {
-        let page = call.db.changes(container, &scope, from, &options).await?;
+        let mut page = call.db.changes(container, &scope, from, &options).await?;
+        if let Some(filter) = &filter {
+            page.changes = filter.items(&renderer, page.changes)?;
+        }
         let body = match call.headers.change_feed_format {
             None => renderer.with_lsn().feed(&page.changes),
             Some(_) => {
@@ -38,7 +48,10 @@ pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>, mode: &str
         };
         Ok(reply(container, page, body))
     } else if mode.eq_ignore_ascii_case("full-fidelity feed") {
-        let page = call.db.all_changes(container, &scope, from, &options).await?;
+        let mut page = call.db.all_changes(container, &scope, from, &options).await?;
+        if let Some(filter) = &filter {
+            page.changes = filter.entries(&renderer, page.changes)?;
+        }
         let key = &container.definition.key;
         let body =
             renderer.entries(page.changes.len(), |i, out| write_entry(&renderer, key, &page.changes[i], out));
@@ -75,7 +88,8 @@ fn parse_etag(text: &str) -> Option<FeedCursor> {
     }
 }
 
-/// A continuation says more than a time, so it is looked at first.
+/// A continuation says more than a time, so it is looked at first. A time is that of a second, and what was written within
+/// it is not asked for.
 fn start(headers: &RequestHeaders<'_>) -> Result<ChangesFrom, Refusal> {
     match (headers.if_none_match.map(str::trim), headers.if_modified_since) {
         (Some("*"), _) => Ok(ChangesFrom::Now),
@@ -86,7 +100,7 @@ fn start(headers: &RequestHeaders<'_>) -> Result<ChangesFrom, Refusal> {
             let time = parse_time(time)
                 .ok_or_else(|| Refusal::bad_request("The time in If-Modified-Since is invalid."))?;
             let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-            Ok(ChangesFrom::Time(since.as_secs() * TICKS_PER_SECOND))
+            Ok(ChangesFrom::Time(since.as_secs().saturating_add(1).saturating_mul(TICKS_PER_SECOND)))
         }
         (None, None) => Ok(ChangesFrom::Beginning),
     }
@@ -186,10 +200,10 @@ mod tests {
             (RequestHeaders { if_none_match: Some("12"), ..none() }, Some(after)),
             (RequestHeaders { if_none_match: Some("\"12.3\""), ..none() }, Some(inside)),
             (RequestHeaders { if_none_match: etag, if_modified_since: time, ..none() }, Some(after)),
-            (RequestHeaders { if_modified_since: time, ..none() }, Some(ChangesFrom::Time(100_000_000))),
+            (RequestHeaders { if_modified_since: time, ..none() }, Some(ChangesFrom::Time(110_000_000))),
             (
                 RequestHeaders { if_modified_since: Some("Thu, 01 Jan 1970 00:00:10 UTC"), ..none() },
-                Some(ChangesFrom::Time(100_000_000)),
+                Some(ChangesFrom::Time(110_000_000)),
             ),
             (RequestHeaders { if_none_match: Some("x"), ..none() }, None),
             (RequestHeaders { if_none_match: Some("-1"), ..none() }, None),

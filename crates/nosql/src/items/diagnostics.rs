@@ -1,5 +1,7 @@
 //! What clients may ask to learn about a query besides its rows: metrics, indexes, advice, and the chosen plan.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderName, HeaderValue};
@@ -22,11 +24,15 @@ const HEADERS_BYTES_MAX: usize = 14 * 1024;
 /// What the decoders of clients would take for something else.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
-/// The headers that the request asks for.
-pub(crate) fn headers(asked: &RequestHeaders<'_>, answered: &Answered<'_>) -> Vec<(HeaderName, HeaderValue)> {
+/// The headers that the request asks for, when the rows took so long to write.
+pub(crate) fn headers(
+    asked: &RequestHeaders<'_>,
+    answered: &Answered<'_>,
+    written: Duration,
+) -> Vec<(HeaderName, HeaderValue)> {
     let mut found = Vec::new();
     if asked.populate_query_metrics {
-        found.push((names::QUERY_METRICS, query_metrics(answered).render()));
+        found.push((names::QUERY_METRICS, query_metrics(answered, written).render()));
     }
     if asked.index_metrics != IndexMetrics::None {
         let value = index_metrics_value(asked.index_metrics, answered);
@@ -50,16 +56,18 @@ pub(crate) fn headers(asked: &RequestHeaders<'_>, answered: &Answered<'_>) -> Ve
     found
 }
 
-fn query_metrics(answered: &Answered<'_>) -> QueryMetrics {
+fn query_metrics(answered: &Answered<'_>, written: Duration) -> QueryMetrics {
     let (page, plan) = (&answered.page, &answered.page.plan);
     QueryMetrics {
-        total: answered.total_time,
+        total: answered.total_time + written,
         compile: answered.compile_time,
+        plan: answered.plan_time,
         index_lookup: plan.times.index_lookup,
         load: plan.times.document_load,
         loaded: (plan.documents_loaded, plan.document_bytes),
         rows: page.rows.len(),
         bytes: page.rows.byte_len(),
+        write: written,
     }
 }
 

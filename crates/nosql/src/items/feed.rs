@@ -13,7 +13,7 @@ use crate::respond::Reply;
 /// A GET of `docs`: all items of the scope in the order of the key space.
 pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>) -> Result<Reply, Refusal> {
     if let Some(mode) = call.headers.a_im {
-        return changes::read(call, container, mode).await;
+        return changes::read(call, container, mode, &[]).await;
     }
     let scope = scope::of_request(&container.definition, call.headers)?;
     let options = options::page(call.headers, call.db.account().consistency, call.page_bytes)?;

@@ -7,15 +7,17 @@ mod batch;
 mod batch_body;
 mod batch_reply;
 mod batch_rows;
-mod bulk;
+pub(crate) mod bulk;
+mod change_filter;
 mod changes;
+mod continuation;
 mod diagnostics;
 pub(crate) mod document;
 mod feed;
 pub(crate) mod key;
 mod key_delete;
 mod operation;
-mod options;
+pub(crate) mod options;
 mod patch;
 pub(crate) mod point;
 mod query;
@@ -24,7 +26,7 @@ mod query_settings;
 pub(crate) mod render;
 mod scope;
 mod session;
-mod shape;
+pub(crate) mod shape;
 pub(crate) mod told;
 
 use bytes::Bytes;
@@ -48,6 +50,9 @@ pub(crate) async fn feed(call: &Call<'_>, address: &ContainerAddress, body: Byte
     let headers = call.headers;
     match *call.trace.method {
         Method::GET => feed::read(call, container).await,
+        Method::POST if headers.asks_for_changes(call.trace.method) => {
+            changes::read(call, container, headers.a_im.unwrap_or_default(), &body).await
+        }
         Method::POST if headers.is_query_plan => query::plan(call, container, &body).await,
         Method::POST if headers.is_query => query::run(call, container, &body).await,
         // A write without its triggers would not be what the client asked for.
@@ -102,10 +107,12 @@ fn target(address: &ContainerAddress, item: &str) -> Result<Target, Refusal> {
     Ok(Target::Rid(number))
 }
 
-/// A client that learnt the container's RID earlier may mean one that is gone.
+/// A client that learnt the container's RID earlier may mean one that is gone. One that says that it does not encrypt
+/// its items does not insist on it.
 pub(crate) fn check_intended(call: &Call<'_>, container: &Container) -> Result<(), Refusal> {
+    let insists = call.headers.is_client_encrypted != Some(false);
     match call.headers.intended_collection_rid {
-        Some(intended) if Rid::parse(intended) != Some(container.resource.rid) => {
+        Some(intended) if insists && Rid::parse(intended) != Some(container.resource.rid) => {
             Err(Own::StaleCollectionRid.into())
         }
         _ => Ok(()),

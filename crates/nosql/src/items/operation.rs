@@ -105,11 +105,25 @@ impl<'a> Operation<'a> {
         };
         let precondition = match self.kind {
             Kind::Create => Default::default(),
-            Kind::Read => options::precondition(None, self.if_none_match),
+            // The protocol between gateway and partition has one field for both, and for a read it means the second.
+            Kind::Read => options::precondition(None, self.if_none_match.or(self.if_match)),
             _ => options::precondition(self.if_match, self.if_none_match),
         };
         let indexed = options::is_indexed(self.directive, shape.automatic);
         Ok(Op { target, action, precondition, indexed })
+    }
+
+    /// What stands for the operation in a transaction when it is wrong in itself. Of a replace that brings a document of
+    /// another key it matters more whether there is something to replace.
+    pub fn wrong(&self, refusal: &Refusal) -> Op {
+        let is_misplaced = matches!(refusal, Refusal::Own(Own::KeyMismatch));
+        let needs_item = self.kind == Kind::Replace && is_misplaced && self.id.is_some();
+        Op {
+            target: Target::Id(self.id.unwrap_or_default().to_owned()),
+            action: Action::Wrong { needs_item },
+            precondition: Default::default(),
+            indexed: true,
+        }
     }
 
     fn patch(self, shape: &Shape<'_>) -> Result<orrery_cluster::store::Patch, Refusal> {

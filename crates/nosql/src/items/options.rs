@@ -8,7 +8,7 @@ use orrery_cluster::{Consistency, PageOptions, ReadOptions, SessionToken, WriteO
 
 use crate::errors::Refusal;
 use crate::headers::{IndexingDirective, ReadStrategy, RequestHeaders};
-use crate::items::session;
+use crate::items::{continuation, session};
 
 /// How long one page may take; the client comes back for the rest.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ pub(crate) fn page(
         items_max: headers.max_item_count.or(PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX),
         bytes_max,
         time_max: PAGE_TIME_MAX,
-        continuation: continuation(headers),
+        continuation: continuation(headers)?,
         consistency,
         session: session(headers, consistency)?,
         access: headers.query_access,
@@ -47,14 +47,14 @@ pub(crate) fn page(
 
 /// Where to go on. A token that the service wrote (`-RID:~<rid>#RT:1#TRC:2...`) names an item of the service's
 /// own and says nothing about ours: its holder starts from the beginning, which repeats rows but loses none.
-fn continuation(headers: &RequestHeaders<'_>) -> Option<String> {
-    let token = headers.continuation?;
+fn continuation(headers: &RequestHeaders<'_>) -> Result<Option<String>, Refusal> {
+    let Some(token) = headers.continuation.map_or(Ok(None), continuation::unwrap)? else { return Ok(None) };
     let is_the_service_s = ["+RID:~", "-RID:~"]
         .into_iter()
         .filter_map(|sign| token.strip_prefix(sign))
         .filter_map(|rest| rest.split_once('#'))
         .any(|(_, state)| state.starts_with("RT:"));
-    (!is_the_service_s).then(|| token.to_owned())
+    Ok((!is_the_service_s).then_some(token))
 }
 
 /// The condition of one operation. A malformed version is one that no item has.
@@ -82,14 +82,15 @@ pub(crate) fn consistency(
     headers: &RequestHeaders<'_>,
     account: Consistency,
 ) -> Result<Consistency, Refusal> {
-    let asked = match (headers.consistency, headers.read_strategy) {
+    // The strategy is the newer of the two, and clients that send both mean it.
+    let asked = match (headers.read_strategy, headers.consistency) {
         (None, None) => return Ok(account),
-        (Some(level), _) => level,
-        (None, Some(ReadStrategy::Eventual)) => Consistency::Eventual,
-        (None, Some(ReadStrategy::Session)) => return Ok(Consistency::Session),
+        (None, Some(level)) => level,
+        (Some(ReadStrategy::Eventual), _) => Consistency::Eventual,
+        (Some(ReadStrategy::Session), _) => return Ok(Consistency::Session),
         // Any account may ask for what a majority has; it is read, and paid for, as bounded staleness is.
-        (None, Some(ReadStrategy::LatestCommitted)) => return Ok(Consistency::BoundedStaleness),
-        (None, Some(ReadStrategy::GlobalStrong)) => Consistency::Strong,
+        (Some(ReadStrategy::LatestCommitted), _) => return Ok(Consistency::BoundedStaleness),
+        (Some(ReadStrategy::GlobalStrong), _) => Consistency::Strong,
     };
     if asked > account {
         return Err(Refusal::bad_request(format!(
@@ -126,6 +127,8 @@ mod tests {
             (Some(BoundedStaleness), None, Session, None),
             (Some(BoundedStaleness), None, Strong, Some(BoundedStaleness)),
             (None, Some(ReadStrategy::Eventual), Session, Some(Eventual)),
+            (Some(Session), Some(ReadStrategy::Eventual), Session, Some(Eventual)),
+            (Some(Eventual), Some(ReadStrategy::Session), Session, Some(Session)),
             (None, Some(ReadStrategy::Session), Eventual, Some(Session)),
             (None, Some(ReadStrategy::LatestCommitted), Session, Some(BoundedStaleness)),
             (None, Some(ReadStrategy::GlobalStrong), Session, None),

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use orrery_cluster::store::{Action, Effect, Op, Precondition, Target};
-use orrery_cluster::{Container, ErrorKind, WriteReply};
+use orrery_cluster::{Container, Error, ErrorKind, WriteReply};
 use orrery_doc::PartitionKey;
 
 use crate::access::ItemAct;
 use crate::call::Call;
-use crate::errors::Refusal;
+use crate::errors::{Own, Refusal};
 use crate::items::document::ItemBody;
 use crate::items::render::Renderer;
 use crate::items::{key, options, shape};
@@ -58,8 +58,11 @@ pub(crate) async fn replace(
     body: &[u8],
 ) -> Result<Reply, Refusal> {
     let item = ItemBody::parse(body)?;
-    let key =
-        key::of_written(&container.definition, key::named(&container.definition, call.headers), &item.doc)?;
+    let named = key::named(&container.definition, call.headers);
+    let key = match key::of_written(&container.definition, named, &item.doc) {
+        Err(Refusal::Own(Own::KeyMismatch)) => return Err(misplaced(call, container, named, target).await),
+        key => key?,
+    };
     call.grant.check(ItemAct::Replace, &key)?;
     let old_id = match &target {
         Target::Id(id) => id.clone(),
@@ -71,6 +74,29 @@ pub(crate) async fn replace(
     };
     let op = op(call, container, target, action);
     write(call, container, &key, vec![op]).await
+}
+
+/// Why a document that belongs elsewhere replaces nothing: there is nothing to replace, or else that.
+async fn misplaced(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    named: Option<&str>,
+    target: Target,
+) -> Refusal {
+    let attempt = async {
+        let key = key::of_request(&container.definition.key, named)?;
+        call.grant.check(ItemAct::Replace, &key)?;
+        let wrong = op(call, container, target, Action::Wrong { needs_item: true });
+        let options = options::write(call.headers, call.db.account().consistency)?;
+        call.db.write(container, &key, vec![wrong], &options).await.map_err(Refusal::from)
+    };
+    match attempt.await {
+        Ok(_) => Own::KeyMismatch.into(),
+        Err(Refusal::Db(error)) if error.is_wrong_op() => {
+            Refusal::Db(Error { kind: ErrorKind::KeyMismatch, ..error })
+        }
+        Err(refusal) => refusal,
+    }
 }
 
 pub(crate) async fn delete(

@@ -22,7 +22,7 @@ use crate::errors::{Own, Refusal};
 use crate::headers::names;
 use crate::items::query_settings::{computed_properties, plan_settings};
 use crate::items::render::Renderer;
-use crate::items::{diagnostics, options, scope};
+use crate::items::{continuation, diagnostics, options, scope};
 use crate::query_spec::QuerySpec;
 use crate::respond::Reply;
 
@@ -33,6 +33,7 @@ pub(crate) struct Answered<'a> {
     pub program: Program,
     pub page: QueryPage,
     pub compile_time: Duration,
+    pub plan_time: Duration,
     pub total_time: Duration,
 }
 
@@ -48,9 +49,12 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let compile_time = started.elapsed();
     let options = options::page(call.headers, call.db.account().consistency, call.page_bytes)?;
     let mut container = container.clone();
+    let mut plan_time = Duration::ZERO;
     let (scope, found) = loop {
+        let planning = Instant::now();
         let narrowed = || narrow(call, &container, &spec, &program);
         let Place { scope, merges } = at_length(call, &container, body, narrowed).await??;
+        plan_time += planning.elapsed();
         let found = match merges && !spans_one(&container, &scope) && needs_plan(program.query()) {
             true => call.db.query_merged(&container, &scope, &program, &options).await,
             false => call.db.query(&container, &scope, &program, &options).await,
@@ -71,9 +75,9 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         }
         Err(error) => return Err(error.into()),
     };
-    page.continuation = bound_token(page.continuation.take(), call.headers.continuation_limit_kb)?;
+    page.continuation = token(call, container, &scope, &page)?;
     let total_time = started.elapsed();
-    let answered = Answered { container, scope, program, page, compile_time, total_time };
+    let answered = Answered { container, scope, program, page, compile_time, plan_time, total_time };
     Ok(reply(call, &answered)
         .page(answered.page.rows.len(), answered.page.continuation)
         .receipt(answered.page.receipt)
@@ -83,15 +87,17 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
 fn reply(call: &Call<'_>, answered: &Answered<'_>) -> Reply {
     let Answered { container, program, page, .. } = answered;
     let renderer = Renderer::new(container);
+    let writing = Instant::now();
     let text = match call.headers.explain {
         true => renderer.explained_rows(&page.rows, &diagnostics::explanation(page)),
         false => renderer.rows(&page.rows),
     };
+    let written = writing.elapsed();
     let mut reply = Reply::ok(text)
         .header(names::QUERY_EXECUTION_INFO, HeaderValue::from_static(execution_info(program.query())))
         // A logical partition is deleted before its request is answered, so none is ever half gone.
         .header(names::KEY_DELETE_PENDING, HeaderValue::from_static("false"));
-    for (name, value) in diagnostics::headers(call.headers, answered) {
+    for (name, value) in diagnostics::headers(call.headers, answered, written) {
         reply = reply.header(name, value);
     }
     reply
@@ -227,19 +233,41 @@ fn needs_plan_refusal(container: &Container, spec: &QuerySpec) -> Refusal {
     }
 }
 
+/// Where the next page begins, in the form that clients expect. Whoever names one range, and whoever has us merge,
+/// is given the token as it is.
+fn token(
+    call: &Call<'_>,
+    container: &Container,
+    scope: &Scope,
+    page: &QueryPage,
+) -> Result<Option<String>, Refusal> {
+    let limit_kb = call.headers.continuation_limit_kb;
+    let crosses = matches!(scope, Scope::Container | Scope::Key(_)) && !spans_one(container, scope);
+    if !crosses || call.headers.merge_here {
+        return bound_token(page.continuation.clone(), limit_kb, 0);
+    }
+    let answered = page.receipt.served.map(|served| served.range_id);
+    let token = bound_token(page.continuation.clone(), limit_kb, continuation::WRAP_BYTES_MAX)?;
+    Ok(token.map(|token| continuation::wrap(&token, container, answered)))
+}
+
 /// Keeps the token within what the client accepts. It holds the values that a query orders by; where these are long
 /// strings, it can do with their beginnings. A client whose headers overflow only sees the connection break, so if
 /// nothing helps it is told instead.
-fn bound_token(token: Option<String>, limit_kb: Option<u32>) -> Result<Option<String>, Refusal> {
+fn bound_token(
+    token: Option<String>,
+    limit_kb: Option<u32>,
+    reserved: usize,
+) -> Result<Option<String>, Refusal> {
     let wanted = limit_kb.map_or(CONTINUATION_BYTES_MAX, |kb| (kb as usize).saturating_mul(1024));
-    let bytes_max = wanted.clamp(CONTINUATION_BYTES_MIN, CONTINUATION_BYTES_MAX);
+    let bytes_max = wanted.clamp(CONTINUATION_BYTES_MIN, CONTINUATION_BYTES_MAX) - reserved;
     let token = match token {
         Some(token) if token.len() > bytes_max => token,
         short => return Ok(short),
     };
     match shorten_continuation(&token, bytes_max) {
         Some(shorter) => Ok(Some(shorter)),
-        None if token.len() <= CONTINUATION_BYTES_MAX => Ok(Some(token)),
+        None if token.len() <= CONTINUATION_BYTES_MAX - reserved => Ok(Some(token)),
         None => Err(Refusal::bad_request(format!(
             "The continuation token of this page would have {} bytes, more than the {CONTINUATION_BYTES_MAX} that \
              clients accept, because of what the query orders by. Ask for larger pages or order by something \

@@ -1,11 +1,13 @@
 //! Whole requests on items, against a database in memory.
 
 mod answer_room;
+mod batches;
 mod change_feeds;
 mod hybrid_row;
 mod last_pages;
 mod lifetimes;
 mod queries;
+mod refusals;
 mod resume;
 mod shared_places;
 mod system_keys;

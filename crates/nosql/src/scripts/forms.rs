@@ -40,11 +40,19 @@ impl Forms for ItemForms {
 /// The item with an id of ours if it has none.
 fn named(text: &[u8]) -> Result<ItemBody, Refusal> {
     let doc = parse_any(text)?;
-    let Some(object) = doc.root().as_object().filter(|object| !object.contains("id")) else {
-        return ItemBody::parse(text);
+    match doc.root().as_object().is_some_and(|object| !object.contains("id")) {
+        true => named_value(doc.root()),
+        false => ItemBody::parse(text),
+    }
+}
+
+/// The same for an item out of a larger document.
+pub(super) fn named_value(value: Value<'_>) -> Result<ItemBody, Refusal> {
+    let Some(object) = value.as_object().filter(|object| !object.contains("id")) else {
+        return ItemBody::from_value(value);
     };
     let id = ActivityId::choose(None);
-    let mut made = DocBuilder::with_capacity(text.len() + 64);
+    let mut made = DocBuilder::with_capacity(256);
     made.begin_object();
     for (name, value) in object.iter() {
         made.field(name, value);

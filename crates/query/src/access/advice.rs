@@ -27,7 +27,7 @@ const ANY_CASE: Advice = Advice {
     id: "QA1003",
     text: "A computed property with LOWER serves comparisons that ignore letter case better.",
 };
-const ANY_CASE_END: Advice =
+const END: Advice =
     Advice { id: "QA1004", text: "A computed property with REVERSE turns ENDSWITH into STARTSWITH." };
 const GROUPED_EXPRESSION: Advice =
     Advice { id: "QA1005", text: "A computed property can replace the expression in GROUP BY." };
@@ -117,7 +117,7 @@ impl Adviser<'_> {
             "ARRAY_CONTAINS" if flagged => self.add(PARTIAL_MATCH),
             "CONTAINS" => self.add(CONTAINS),
             "STARTSWITH" | "STRINGEQUALS" if flagged => self.add(ANY_CASE),
-            "ENDSWITH" if flagged => self.add(ANY_CASE_END),
+            "ENDSWITH" => self.add(END),
             "GETCURRENTDATETIME" => self.add(DATE_TIME),
             "GETCURRENTTICKS" => self.add(TICKS),
             "GETCURRENTTIMESTAMP" => self.add(TIMESTAMP),

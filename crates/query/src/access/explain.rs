@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use orrery_doc::{Bounds, TermType};
+
 use super::path::{IndexPath, IndexStep};
 use super::proposal::{Leaf, Proposal};
-use super::span::{Span, after_prefix, is_whole_term};
+use super::span::{ORDER, Span, after_prefix, is_whole_term};
 use super::{Access, IndexOrder, Shortcut};
 use crate::ast::Direction;
 use crate::print::quote;
@@ -166,48 +168,58 @@ fn span_text(span: &Span) -> String {
     if let Some((_, name)) = KINDS.iter().find(|(kind, _)| *span == Span::of_kind(*kind)) {
         return format!("is {name}");
     }
-    if let [0x50, _, ..] = span.lower.as_slice()
+    if span.lower.len() > 1
+        && TermType::of_term(&span.lower, ORDER) == Some(TermType::String)
         && after_prefix(&span.lower) == span.upper
     {
         return format!("starts with {}", term_text(&span.lower).0);
     }
-    let starts_type = matches!(span.lower.as_slice(), [mark] if mark & 0x0f == 0);
-    let ends_type = matches!(span.upper.as_slice(), [mark] if mark & 0x0f == 0);
+    let (starts_type, ends_type) = (is_between_types(&span.lower), is_between_types(&span.upper));
     let mut bounds = Vec::new();
     if !starts_type || ends_type {
         let (value, behind) = term_text(&span.lower);
         bounds.push(format!("{} {value}", if behind { ">" } else { ">=" }));
     }
-    if !ends_type || (starts_type && span.upper != [0x90]) {
+    if !ends_type || (starts_type && span.upper != [ORDER.defined().behind]) {
         let (value, behind) = term_text(&span.upper);
         bounds.push(format!("{} {value}", if behind { "<=" } else { "<" }));
     }
     bounds.join(" and ")
 }
 
+/// Whether no type has terms on both sides of a bound.
+fn is_between_types(bound: &[u8]) -> bool {
+    let mut all = TermType::all().filter_map(|kind| kind.bounds(ORDER));
+    all.any(|Bounds { first, behind }| bound == [first] || bound == [behind])
+}
+
 /// The value of a bound as a person would write it, and whether the bound lies just behind it.
 fn term_text(term: &[u8]) -> (String, bool) {
-    match term {
-        [0x20 | 0x21] => ("null".into(), term == [0x21]),
-        [0x30] => ("false".into(), false),
-        [0x31 | 0x32] => ("true".into(), term == [0x32]),
-        [0x40] => ("any number".into(), false),
-        [0x50] => ("any string".into(), false),
-        [0x70] => ("any array".into(), false),
-        [0x80] => ("any object".into(), false),
-        [0x40, number @ ..] if number.len() >= 9 => {
-            let bits = number.first_chunk::<8>().map_or(0, |bits| u64::from_be_bytes(*bits));
+    let kind = TermType::of_term(term, ORDER);
+    let rest = term.get(1..).unwrap_or_default();
+    let from_mark = term.first().zip(kind.and_then(|kind| kind.bounds(ORDER)));
+    let from_mark = from_mark.map_or(0, |(mark, bounds)| mark - bounds.first);
+    match kind {
+        Some(TermType::Null) => ("null".into(), from_mark > 0),
+        Some(TermType::Bool) if from_mark == 0 => ("false".into(), false),
+        Some(TermType::Bool) => ("true".into(), from_mark > 1),
+        Some(TermType::Number) if rest.is_empty() => ("any number".into(), false),
+        Some(TermType::String) if rest.is_empty() => ("any string".into(), false),
+        Some(TermType::Array) if rest.is_empty() => ("any array".into(), false),
+        Some(TermType::Object) if rest.is_empty() => ("any object".into(), false),
+        Some(TermType::Number) if rest.len() >= 9 => {
+            let bits = rest.first_chunk::<8>().map_or(0, |bits| u64::from_be_bytes(*bits));
             let bits = if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits };
-            (f64::from_bits(bits).to_string(), number[8] == 0x81 && number.len() == 9)
+            (f64::from_bits(bits).to_string(), rest[8] == 0x81 && rest.len() == 9)
         }
-        [0x50, text @ ..] => {
-            let end = text.windows(2).position(|pair| pair[0] == 0 && pair[1] != 0xff);
-            let bytes = &text[..end.unwrap_or(text.len())];
+        Some(TermType::String) => {
+            let end = rest.windows(2).position(|pair| pair[0] == 0 && pair[1] != 0xff);
+            let bytes = &rest[..end.unwrap_or(rest.len())];
             let mut out = String::new();
             quote(&String::from_utf8_lossy(bytes).replace("\0\u{fffd}", "\0"), &mut out);
-            (out, end.is_some_and(|end| text[end + 1] != 0))
+            (out, end.is_some_and(|end| rest[end + 1] != 0))
         }
-        term => {
+        _ => {
             let hex: String = term.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
             (format!("term {hex}"), false)
         }

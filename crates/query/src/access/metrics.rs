@@ -57,13 +57,18 @@ pub fn index_metrics(program: &Program, indexes: &dyn Indexes, scope: &[IndexPat
     let used = used_composites(&composites, &filter, &order);
     let is_in_composite =
         |path: &IndexPath| used.iter().any(|parts| parts.iter().any(|(part, _)| part == path));
+    let wished = match used.is_empty() {
+        true => wished_composite(&filter, &order, level, &analysis),
+        false => None,
+    };
     let mut conditions: Vec<&IndexPath> = Vec::new();
     filter.for_each_leaf(&mut |leaf| conditions.push(&leaf.path));
     // The last condition comes first, as the service lists them.
     conditions.reverse();
     let mut paths = conditions;
+    let silent = silent_order(&order, &paths, wished.as_deref());
     paths.extend(order.iter().map(|(path, _)| path));
-    paths.retain(|path| !is_in_composite(path));
+    paths.retain(|path| !is_in_composite(path) && silent != Some(*path));
     let aggregated = match level.grouping {
         Some(_) => shortcut::needed_path(level, &analysis, &ideal),
         None => None,
@@ -77,12 +82,22 @@ pub fn index_metrics(program: &Program, indexes: &dyn Indexes, scope: &[IndexPat
         let list = if known { &mut metrics.utilized_single } else { &mut metrics.potential_single };
         list.push(format!("{path}/?"));
     }
-    if !used.is_empty() {
-        metrics.utilized_composite = used.iter().map(|parts| specs(parts)).collect();
-    } else if let Some(parts) = wished_composite(&filter, &order, level, &analysis) {
-        metrics.potential_composite.push(specs(&parts));
-    }
+    metrics.utilized_composite = used.iter().map(|parts| specs(parts)).collect();
+    metrics.potential_composite = wished.iter().map(|parts| specs(parts)).collect();
     metrics
+}
+
+/// The path of an ORDER BY that the service does not list: one that has a condition, beside conditions on other
+/// paths, and that no composite index is wished for.
+fn silent_order<'p>(
+    order: &'p [(IndexPath, Direction)],
+    conditions: &[&IndexPath],
+    wished: Option<&[(IndexPath, Direction)]>,
+) -> Option<&'p IndexPath> {
+    let [(path, _)] = order else { return None };
+    let is_beside = conditions.contains(&path) && conditions.iter().any(|condition| *condition != path);
+    let is_wished = wished.is_some_and(|parts| parts.iter().any(|(part, _)| part == path));
+    (is_beside && !is_wished).then_some(path)
 }
 
 /// The composite indexes that serve the order, or the conditions of the filter.

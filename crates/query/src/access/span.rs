@@ -4,9 +4,12 @@
 //! then the value. Undefined has a mark too, though no entry of a plain index ever holds it; the analysis of a
 //! filter uses it to speak of items that lack a path.
 
-use orrery_doc::{DocBuilder, TermOrder, Value, encode_term};
+use orrery_doc::{Bounds, DocBuilder, TermOrder, TermType, Value, encode_term, term_length};
 
 use crate::value::{Kind, Val};
+
+/// The order of the terms that filters are turned into.
+pub(crate) const ORDER: TermOrder = TermOrder::Sql;
 
 /// The terms from `lower` up to but not including `upper`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,24 +40,24 @@ impl Span {
 
     /// All terms of one type.
     pub(crate) fn of_kind(kind: Kind) -> Self {
-        let mark = mark(kind);
-        Self { lower: vec![mark], upper: vec![mark + 0x10] }
+        Self::of_kinds(kind, kind)
     }
 
     /// All terms of the types from one to another.
     pub(crate) fn of_kinds(first: Kind, last: Kind) -> Self {
-        Self { lower: vec![mark(first)], upper: vec![mark(last) + 0x10] }
+        Self { lower: vec![bounds(first).first], upper: vec![bounds(last).behind] }
     }
 
     /// Everything but undefined.
     pub(crate) fn defined() -> Self {
-        Self::of_kinds(Kind::Null, Kind::Object)
+        let Bounds { first, behind } = ORDER.defined();
+        Self { lower: vec![first], upper: vec![behind] }
     }
 
     /// All strings that begin with a text, and whether the span holds nothing else.
     pub(crate) fn of_text_prefix(text: &str) -> (Self, bool) {
         let mut term = Vec::new();
-        let complete = encode_term(Value::Str(text), TermOrder::Sql, &mut term);
+        let complete = encode_term(Value::Str(text), ORDER, &mut term);
         // Without its end of two bytes, a string's term begins the terms of all longer strings.
         term.truncate(term.len() - 2);
         (Self::of_prefix(term), complete)
@@ -76,47 +79,43 @@ pub fn after_prefix(prefix: &[u8]) -> Vec<u8> {
 
 /// Whether the bytes are a whole term and not the beginning of many.
 pub(crate) fn is_whole_term(bytes: &[u8]) -> bool {
-    match bytes {
-        [0x20 | 0x30 | 0x31] => true,
-        // A number ends in its tail: none, or two bytes of what a double lost.
-        [0x40, number @ ..] => number.len() == 9 || number.len() == 11,
-        [0x50 | 0x70 | 0x80, .., 0, 0 | 1] => true,
-        _ => false,
-    }
+    TermType::of_term(bytes, ORDER) != Some(TermType::Undefined)
+        && term_length(bytes, ORDER, false).is_some_and(|(length, _)| length == bytes.len())
 }
 
 /// Whether a whole term says everything about its value.
 pub(crate) fn is_complete(term: &[u8]) -> bool {
-    !matches!(term, [0x50 | 0x70 | 0x80, .., 1])
+    term_length(term, ORDER, false).is_none_or(|(_, complete)| complete)
 }
 
-/// The first byte of every term of a type.
-fn mark(kind: Kind) -> u8 {
-    match kind {
-        Kind::Undefined => 0x10,
-        Kind::Null => 0x20,
-        Kind::Bool => 0x30,
-        Kind::Number => 0x40,
-        Kind::String => 0x50,
-        Kind::Array => 0x70,
-        Kind::Object => 0x80,
-    }
+/// Where the terms of a type lie.
+fn bounds(kind: Kind) -> Bounds {
+    let kind = match kind {
+        Kind::Undefined => TermType::Undefined,
+        Kind::Null => TermType::Null,
+        Kind::Bool => TermType::Bool,
+        Kind::Number => TermType::Number,
+        Kind::String => TermType::String,
+        Kind::Array => TermType::Array,
+        Kind::Object => TermType::Object,
+    };
+    kind.bounds(ORDER).unwrap_or_else(|| ORDER.defined())
 }
 
 /// The term of a value, and whether it says everything about it.
 pub fn term_of(value: &Val<'_>) -> (Vec<u8>, bool) {
     let mut term = Vec::new();
     if value.is_undefined() {
-        term.push(mark(Kind::Undefined));
+        term.push(bounds(Kind::Undefined).first);
         return (term, true);
     }
     let complete = match value {
-        Val::Str(text) => encode_term(Value::Str(text.as_str()), TermOrder::Sql, &mut term),
-        Val::Int(number) => encode_term(Value::Int(*number), TermOrder::Sql, &mut term),
+        Val::Str(text) => encode_term(Value::Str(text.as_str()), ORDER, &mut term),
+        Val::Int(number) => encode_term(Value::Int(*number), ORDER, &mut term),
         value => {
             let mut builder = DocBuilder::new();
             value.write_doc(&mut builder);
-            encode_term(builder.finish().root(), TermOrder::Sql, &mut term)
+            encode_term(builder.finish().root(), ORDER, &mut term)
         }
     };
     (term, complete)

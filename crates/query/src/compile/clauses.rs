@@ -1,16 +1,18 @@
 //! The clauses of one query level.
 
-use super::Compiler;
 use super::grouping::{GroupScope, contains_aggregate};
+use super::{Compiler, Purpose};
 use crate::ast::*;
 use crate::error::{QueryError, Result};
 use crate::limits;
 use crate::parse::Counted;
 use crate::program::{CollectionNode, Grouping, Level, Node, PathStep, SourceNode};
+use crate::value::Val;
 
 impl Compiler<'_> {
     pub(super) fn level(&mut self, query: &Query) -> Result<Level> {
         let scope = self.names.len();
+        self.levels += 1;
         let outer_group = self.group.take();
         let sources = self.sources(query)?;
         let filter = query.filter.as_ref().map(|filter| self.expr(filter)).transpose()?;
@@ -23,6 +25,7 @@ impl Compiler<'_> {
         let order_by = self.order_by(query, grouped)?;
         let grouping = self.group.take().map(|group| Grouping { keys, aggregates: group.aggregates });
         self.names.truncate(scope);
+        self.levels -= 1;
         self.group = outer_group;
         let (offset, limit) = self.counts(query)?;
         let distinct = query.select.distinct;
@@ -49,7 +52,8 @@ impl Compiler<'_> {
                 Collection::Subquery(query) => CollectionNode::Query(Box::new(self.level(query)?)),
                 Collection::Value(expr) => CollectionNode::Value(self.expr(expr)?),
                 Collection::Path { root, steps, span } => {
-                    CollectionNode::Value(self.collection_path(root, steps, *span)?)
+                    let path = self.collection_path(root, steps, *span);
+                    CollectionNode::Value(self.noted(path)?.unwrap_or(Node::Constant(Val::Undefined)))
                 }
             };
             let slot = self.slots;
@@ -75,7 +79,7 @@ impl Compiler<'_> {
         let known = self.names.iter().rev().find(|(name, _)| name == root).map(|(_, slot)| *slot);
         let slot = match known {
             Some(slot) => slot,
-            None if self.names.is_empty() || root.eq_ignore_ascii_case("root") => 0,
+            None if self.has_items && (self.names.is_empty() || root.eq_ignore_ascii_case("root")) => 0,
             None => return Err(unresolved(root, span)),
         };
         let steps: Box<[PathStep]> = steps
@@ -91,14 +95,10 @@ impl Compiler<'_> {
     fn select(&mut self, query: &Query, sources: &[SourceNode]) -> Result<Node> {
         match &query.select.spec {
             SelectSpec::Value(expr) => self.expr(expr),
-            SelectSpec::Star(span) if self.group.is_some() => {
-                Err(QueryError::at(2041, *span, "'SELECT *' is not allowed with GROUP BY."))
+            SelectSpec::Star(span) => {
+                let star = self.star(*span, sources);
+                Ok(self.noted(star)?.unwrap_or(Node::Constant(Val::Undefined)))
             }
-            SelectSpec::Star(span) => match sources {
-                [] => Err(QueryError::at(2040, *span, "'SELECT *' is not valid if FROM clause is omitted.")),
-                [source] => Ok(Node::Slot(source.slot)),
-                _ => Err(QueryError::at(2042, *span, "'SELECT *' is only valid with a single input set.")),
-            },
             SelectSpec::List(items) => {
                 let names = item_names(items);
                 let mut properties = Vec::with_capacity(items.len());
@@ -110,13 +110,26 @@ impl Compiler<'_> {
         }
     }
 
+    fn star(&self, span: Span, sources: &[SourceNode]) -> Result<Node> {
+        let (code, message) = match sources {
+            _ if self.group.is_some() => (2041, "'SELECT *' is not allowed with GROUP BY."),
+            [] => (2040, "'SELECT *' is not valid if FROM clause is omitted."),
+            [source] => return Ok(Node::Slot(source.slot)),
+            _ => (2042, "'SELECT *' is only valid with a single input set."),
+        };
+        Err(QueryError::at(code, span, message))
+    }
+
     fn order_by(&mut self, query: &Query, grouped: bool) -> Result<Vec<(Node, Direction)>> {
         let items = match &query.order_by {
             None => return Ok(Vec::new()),
             // One row has no order; its order keys need not be known after aggregation.
             Some(_) if grouped && query.group_by.is_empty() => return Ok(Vec::new()),
             Some(OrderBy::Items(items)) => items,
-            Some(OrderBy::Rank(_)) => {
+            Some(OrderBy::Rank(items)) => {
+                if self.purpose == Purpose::Plan {
+                    items.iter().try_for_each(|item| self.expr(&item.expr).map(|_| ()))?;
+                }
                 return Err(QueryError::Unsupported("ORDER BY RANK is not yet supported.".into()));
             }
         };
@@ -126,20 +139,21 @@ impl Compiler<'_> {
             .collect()
     }
 
-    fn counts(&self, query: &Query) -> Result<(u64, Option<u64>)> {
+    fn counts(&mut self, query: &Query) -> Result<(u64, Option<u64>)> {
         let top = query.select.top.as_ref().map(|top| self.count(top, Counted::Top)).transpose()?;
-        let Some(OffsetLimit { offset, limit }) = &query.offset_limit else { return Ok((0, top)) };
+        let Some(OffsetLimit { offset, limit, .. }) = &query.offset_limit else { return Ok((0, top)) };
         let offset = self.count(offset, Counted::Offset)?;
         let limit = self.count(limit, Counted::Limit)?;
         Ok((offset, Some(top.map_or(limit, |top| top.min(limit)))))
     }
 
-    fn count(&self, count: &Count, counted: Counted) -> Result<u64> {
+    fn count(&mut self, count: &Count, counted: Counted) -> Result<u64> {
         match &count.kind {
             CountKind::Literal(value) => Ok(*value),
             CountKind::Parameter(name) => {
                 let value = self.parameters.get(name).as_i64().and_then(|value| u64::try_from(value).ok());
-                value.filter(|v| *v <= limits::ROW_COUNT).ok_or_else(|| counted.refuse(count.span))
+                let value = value.filter(|v| *v <= limits::ROW_COUNT);
+                Ok(self.noted(value.ok_or_else(|| counted.refuse(count.span)))?.unwrap_or_default())
             }
         }
     }

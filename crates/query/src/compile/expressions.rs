@@ -10,7 +10,13 @@ use crate::program::{AggregateKind, LikeNode, Node, PathStep};
 use crate::value::Val;
 
 impl Compiler<'_> {
+    /// Compiles an expression. One that is wrong is noted, and stands for undefined while more is looked for.
     pub(super) fn expr(&mut self, expr: &Expr) -> Result<Node> {
+        let node = self.sound(expr);
+        Ok(self.noted(node)?.unwrap_or(Node::Constant(Val::Undefined)))
+    }
+
+    fn sound(&mut self, expr: &Expr) -> Result<Node> {
         if let Some(node) = self.grouped(expr)? {
             return Ok(node);
         }
@@ -22,7 +28,7 @@ impl Compiler<'_> {
                 let base = self.expr(base)?;
                 self.named(base, name)?
             }
-            ExprKind::Index(base, index) => self.index(base, index)?,
+            ExprKind::Index(base, index) => self.index(base, index, expr.span)?,
             ExprKind::Unary(op, operand) => Node::Unary(*op, Box::new(self.expr(operand)?)),
             ExprKind::Binary(op, left, right) => {
                 Node::Binary(*op, Box::new(self.expr(left)?), Box::new(self.expr(right)?))
@@ -74,8 +80,12 @@ impl Compiler<'_> {
         found.map(|(_, slot)| *slot).ok_or_else(|| unresolved(name, span))
     }
 
-    fn index(&mut self, base: &Expr, index: &Expr) -> Result<Node> {
+    fn index(&mut self, base: &Expr, index: &Expr, span: Span) -> Result<Node> {
         let base = self.expr(base)?;
+        if depends_on_row(index) {
+            let message = "The specified query includes 'member indexer' which is currently not supported.";
+            return Err(QueryError::at(2990, span, message));
+        }
         Ok(match self.expr(index)? {
             Node::Constant(Val::Str(name)) => self.named(base, name.as_str())?,
             Node::Constant(Val::Int(place)) if place >= 0 => {
@@ -107,7 +117,13 @@ impl Compiler<'_> {
     }
 
     fn call(&mut self, expr: &Expr, name: &str, arguments: &[Expr]) -> Result<Node> {
-        let Some(function) = functions::find(name) else {
+        let function = functions::find(name);
+        if let Some(later) = function.filter(|function| function.is_later() && self.purpose == Purpose::Run) {
+            return Err(QueryError::Unsupported(later.refusal()));
+        }
+        // What is wrong with the arguments is told before what is wrong with the call.
+        let mut nodes = self.list(arguments)?;
+        let Some(function) = function else {
             let end = expr.span.start as usize + name.len();
             let span = Span::new(expr.span.start as usize, end);
             if AggregateKind::from_name(name).is_some() {
@@ -119,10 +135,6 @@ impl Compiler<'_> {
         if arguments.len() < function.least || arguments.len() > function.most {
             return Err(QueryError::at(2050, expr.span, function.arity_text()));
         }
-        if function.is_later() && self.purpose == Purpose::Run {
-            return Err(QueryError::Unsupported(function.refusal()));
-        }
-        let mut nodes = self.list(arguments)?;
         if function.name == "REGEXMATCH" {
             let modifiers = match nodes.get(2) {
                 None => Some(""),
@@ -130,7 +142,7 @@ impl Compiler<'_> {
                 Some(_) => None,
             };
             if let (Node::Constant(Val::Str(pattern)), Some(modifiers)) = (&nodes[1], modifiers) {
-                let regex = functions::regex(pattern.as_str(), modifiers);
+                let regex = functions::regex(pattern.as_str(), modifiers)?;
                 return Ok(match regex {
                     Some(regex) => Node::Regex(Box::new(nodes.swap_remove(0)), Box::new(regex)),
                     None => Node::Constant(Val::Undefined),
@@ -144,6 +156,16 @@ impl Compiler<'_> {
         }
         Ok(Node::Call(function, nodes))
     }
+}
+
+/// Whether an expression says something else for each row, and not for each query only.
+fn depends_on_row(expr: &Expr) -> bool {
+    if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Subquery(..)) {
+        return true;
+    }
+    let mut found = false;
+    expr.operands(|operand| found = found || depends_on_row(operand));
+    found
 }
 
 fn contained(negated: bool, needle: Box<Node>, list: Vec<Node>) -> Node {
@@ -181,7 +203,8 @@ pub(crate) fn constant(literal: &Literal) -> Val<'static> {
         Literal::Null => Val::Null,
         Literal::Bool(value) => Val::Bool(*value),
         Literal::Int(value) => Val::Int(*value),
-        Literal::Double(value) => Val::number(*value),
+        Literal::Double(value) if value.is_finite() => Val::number(*value),
+        Literal::Double(value) => Val::Double(*value),
         Literal::String(text) => Val::text(text.as_str()),
     }
 }

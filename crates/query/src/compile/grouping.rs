@@ -3,7 +3,6 @@
 use super::Compiler;
 use crate::ast::{Expr, ExprKind};
 use crate::error::{Code, Diagnostic, QueryError, Result};
-use crate::limits;
 use crate::print::print_expression;
 use crate::program::{Aggregate, AggregateKind, Node};
 
@@ -35,11 +34,7 @@ impl Compiler<'_> {
                     && is_path(expr)
                     && !has_key_prefix(expr, &group.keys)
                 {
-                    self.findings.push(not_grouped(expr));
-                    if self.findings.len() >= limits::FINDINGS {
-                        return Err(QueryError::Invalid(std::mem::take(&mut self.findings)));
-                    }
-                    return Ok(Some(Node::Constant(crate::value::Val::Undefined)));
+                    return Err(QueryError::Invalid(vec![not_grouped(expr)]));
                 }
                 Ok(None)
             }
@@ -54,7 +49,9 @@ impl Compiler<'_> {
             let message = format!("The {name} function requires 1 argument(s).");
             return Err(QueryError::at(2050, expr.span, message));
         };
-        if contains_aggregate(argument) || contains_subquery(argument) {
+        // An aggregate over the container is put together from those of its partitions; one over what an item
+        // holds has no such bounds.
+        if contains_aggregate(argument) || (self.levels == 1 && contains_subquery(argument)) {
             return Err(QueryError::at(
                 2101,
                 expr.span,
@@ -83,7 +80,7 @@ pub(crate) fn contains_aggregate(expr: &Expr) -> bool {
     found
 }
 
-fn contains_subquery(expr: &Expr) -> bool {
+pub(super) fn contains_subquery(expr: &Expr) -> bool {
     if matches!(expr.kind, ExprKind::Subquery(..)) {
         return true;
     }

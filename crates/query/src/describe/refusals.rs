@@ -1,181 +1,187 @@
 //! What the service does not plan, though the grammar allows it.
 //!
 //! Some of it this server can run where one partition holds all the rows; a plan, though, promises an
-//! answer over all partitions.
+//! answer over all partitions. All that is wrong is told, in the order in which the service looks: what a query
+//! is FROM, its expressions, and then its own clauses.
 
 use crate::ast::*;
-use crate::error::{QueryError, Result};
+use crate::error::{Code, Diagnostic};
 use crate::functions;
 
-/// Refuses a query with the service's code.
-pub(super) fn check(query: &Query) -> Result<()> {
-    Checker { subquery: false, ranked: false }.query(query)
+/// Finds what the service does not plan.
+pub(super) fn check(query: &Query) -> Vec<Diagnostic> {
+    let mut checker = Checker { found: Vec::new(), ranked: false };
+    checker.query(query, false);
+    checker.found
 }
 
-#[derive(Clone, Copy)]
 struct Checker {
-    subquery: bool,
+    found: Vec<Diagnostic>,
     /// Whether the expression at hand is an item of ORDER BY RANK.
     ranked: bool,
 }
 
 impl Checker {
-    fn query(self, query: &Query) -> Result<()> {
-        if self.subquery {
-            refuse_in_subquery(query)?;
-        }
-        if let Some(OrderBy::Rank(items)) = &query.order_by {
-            refuse_with_rank(query, items)?;
-        }
-        self.expressions(query)
+    fn add(&mut self, code: u16, span: Span, message: impl Into<String>) {
+        self.found.push(Diagnostic { code: Code::Sc(code), location: Some(span), message: message.into() });
     }
 
-    fn expressions(self, query: &Query) -> Result<()> {
-        let plain = Checker { ranked: false, ..self };
+    fn query(&mut self, query: &Query, is_subquery: bool) {
+        let outer = std::mem::replace(&mut self.ranked, false);
+        let is_ranked = matches!(query.order_by, Some(OrderBy::Rank(_)));
+        self.sources(query, is_ranked && !is_subquery);
+        query.filter.iter().chain(&query.group_by).for_each(|expr| self.expr(expr));
         match &query.select.spec {
             SelectSpec::Star(_) => {}
-            SelectSpec::Value(expr) => plain.expr(expr)?,
-            SelectSpec::List(items) => items.iter().try_for_each(|item| plain.expr(&item.expr))?,
+            SelectSpec::Value(expr) => self.expr(expr),
+            SelectSpec::List(items) => items.iter().for_each(|item| self.expr(&item.expr)),
         }
-        for source in query.from.iter().flat_map(|from| &from.sources) {
+        match &query.order_by {
+            None => {}
+            Some(OrderBy::Items(items)) => items.iter().for_each(|item| self.expr(&item.expr)),
+            Some(OrderBy::Rank(items)) => {
+                self.ranked = true;
+                items.iter().for_each(|item| self.expr(&item.expr));
+                self.rank(query, items);
+            }
+        }
+        if is_subquery {
+            self.clauses(query);
+        }
+        self.ranked = outer;
+    }
+
+    fn sources(&mut self, query: &Query, is_ranked: bool) {
+        let Some(From { sources }) = &query.from else { return };
+        if let ([first, .., last], true) = (sources.as_slice(), is_ranked) {
+            let message = "The JOIN operator is not allowed with the ORDER BY RANK clause.";
+            self.add(2224, first.span.to(last.span), message);
+        }
+        for source in sources {
+            if is_ranked && matches!(source.binding, Binding::Each(_)) {
+                let message =
+                    "The FROM clause with the IN operator is not allowed with the ORDER BY RANK clause.";
+                self.add(2223, source.span, message);
+            }
             match &source.collection {
                 Collection::Path { .. } => {}
-                Collection::Subquery(query) => Checker { subquery: true, ranked: false }.query(query)?,
-                Collection::Value(expr) => plain.expr(expr)?,
-            }
-        }
-        query.filter.iter().chain(&query.group_by).try_for_each(|expr| plain.expr(expr))?;
-        match &query.order_by {
-            None => Ok(()),
-            Some(OrderBy::Items(items)) => items.iter().try_for_each(|item| plain.expr(&item.expr)),
-            Some(OrderBy::Rank(items)) => {
-                let ranked = Checker { ranked: true, ..self };
-                items.iter().try_for_each(|item| ranked.expr(&item.expr))
+                Collection::Value(expr) => self.expr(expr),
+                Collection::Subquery(inner) => {
+                    if is_ranked {
+                        let message =
+                            "Subqueries in the FROM clause are not allowed with the ORDER BY RANK clause.";
+                        self.add(2225, source.collection_span, message);
+                    }
+                    self.query(inner, true);
+                }
             }
         }
     }
 
-    fn expr(self, expr: &Expr) -> Result<()> {
-        match &expr.kind {
-            ExprKind::Subquery(_, query) => Checker { subquery: true, ranked: false }.query(query)?,
-            ExprKind::Call { udf: false, name, arguments } => self.call(expr, name, arguments)?,
-            _ => {}
-        }
-        let mut result = Ok(());
-        expr.operands(|operand| {
-            if result.is_ok() {
-                result = self.expr(operand);
+    /// The clauses that only the outermost query may have.
+    fn clauses(&mut self, query: &Query) {
+        match query.order_by {
+            None => {}
+            Some(OrderBy::Items(_)) => {
+                self.add(2202, query.order_by_span, "'ORDER BY' is not supported in subqueries.");
             }
-        });
-        result
+            Some(OrderBy::Rank(_)) => {
+                let message = "The ORDER BY RANK clause is not supported in subqueries.";
+                self.add(2228, query.order_by_span, message);
+            }
+        }
+        if query.select.top.is_some() {
+            self.add(2203, query.select.top_span, "'TOP' is not supported in subqueries.");
+        }
+        if let Some(clause) = &query.offset_limit {
+            self.add(2204, clause.span, "'OFFSET LIMIT' clause is not supported in subqueries.");
+        }
     }
 
-    fn call(self, expr: &Expr, name: &str, arguments: &[Expr]) -> Result<()> {
+    fn rank(&mut self, query: &Query, items: &[OrderItem]) {
+        for item in items {
+            let ExprKind::Call { udf: false, name, arguments } = &item.expr.kind else { continue };
+            let is = |known: &str| known.eq_ignore_ascii_case(name);
+            let refusal = match () {
+                // A name that does not exist has a complaint of its own.
+                () if functions::find(name).is_none() => continue,
+                () if is("FullTextScore") || is("VectorDistance") => continue,
+                () if is("RRF") => fusion_refusal(arguments),
+                () => Some((2221, NO_SCORE)),
+            };
+            if let Some((code, message)) = refusal {
+                self.add(code, query.order_by_span, message);
+            }
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        if let ExprKind::Subquery(_, query) = &expr.kind {
+            self.query(query, true);
+        }
+        // What is wrong with the arguments is told before what is wrong with the call.
+        expr.operands(|operand| self.expr(operand));
+        if let ExprKind::Call { udf: false, name, arguments } = &expr.kind {
+            self.call(expr, name, arguments);
+        }
+    }
+
+    fn call(&mut self, expr: &Expr, name: &str, arguments: &[Expr]) {
         if name.eq_ignore_ascii_case("FullTextScore") && !self.ranked {
             let message = "The FullTextScore function is only allowed in the ORDER BY RANK clause.";
-            return Err(QueryError::at(2240, expr.span, message));
+            self.add(2240, expr.span, message);
         }
-        if name.eq_ignore_ascii_case("RRF") {
-            return refuse_weights(arguments);
-        }
-        if name.eq_ignore_ascii_case("VectorDistance") {
-            return arguments.iter().skip(2).try_for_each(refuse_options);
-        }
-        Ok(())
-    }
-}
-
-fn refuse_in_subquery(query: &Query) -> Result<()> {
-    if let Some(order_by) = &query.order_by {
-        let (code, clause, items) = match order_by {
-            OrderBy::Items(items) => (2202, "ORDER BY", items),
-            OrderBy::Rank(items) => (2228, "ORDER BY RANK", items),
-        };
-        let span = items.iter().map(|item| item.expr.span).reduce(Span::to).unwrap_or(query.span);
-        return Err(unsupported(code, clause, span));
-    }
-    if let Some(top) = &query.select.top {
-        return Err(unsupported(2203, "TOP", top.span));
-    }
-    match &query.offset_limit {
-        Some(clause) => Err(unsupported(2204, "OFFSET LIMIT", clause.offset.span.to(clause.limit.span))),
-        None => Ok(()),
-    }
-}
-
-fn unsupported(code: u16, clause: &str, span: Span) -> QueryError {
-    QueryError::at(code, span, format!("'{clause}' is not supported in subqueries."))
-}
-
-fn refuse_with_rank(query: &Query, items: &[OrderItem]) -> Result<()> {
-    for item in items {
-        let scored = matches!(&item.expr.kind, ExprKind::Call { udf: false, name, .. } if scores(name));
-        refuse_unknown(&item.expr)?;
-        if !scored {
-            let message =
-                "The ORDER BY RANK clause must have a VectorDistance, FullTextScore or RRF function.";
-            return Err(QueryError::at(2221, item.expr.span, message));
-        }
-    }
-    let Some(from) = &query.from else { return Ok(()) };
-    let refusal = |code: u16, what: &str, span: Span| {
-        Err(QueryError::at(code, span, format!("{what} is not allowed with the ORDER BY RANK clause.")))
-    };
-    for source in &from.sources {
-        if matches!(source.collection, Collection::Subquery(_)) {
-            return refusal(2225, "A subquery in the FROM clause", source.span);
-        }
-    }
-    match from.sources.as_slice() {
-        [first] if matches!(first.binding, Binding::Each(_)) => refusal(2223, "The IN keyword", first.span),
-        [_, joined, ..] => refusal(2224, "A JOIN", joined.span),
-        _ => Ok(()),
-    }
-}
-
-fn scores(name: &str) -> bool {
-    ["FullTextScore", "VectorDistance", "RRF"].iter().any(|known| known.eq_ignore_ascii_case(name))
-}
-
-/// A name that does not exist has a complaint of its own.
-fn refuse_unknown(expr: &Expr) -> Result<()> {
-    match &expr.kind {
-        ExprKind::Call { udf: false, name, .. } if functions::find(name).is_none() => {
+        if name.eq_ignore_ascii_case("RRF") && !self.ranked {
             let start = expr.span.start as usize;
             let message = format!("'{name}' is not a recognized built-in function name.");
-            Err(QueryError::at(2005, Span::new(start, start + name.len()), message))
+            self.add(2005, Span::new(start, start + name.len()), message);
         }
-        _ => Ok(()),
+        if name.eq_ignore_ascii_case("VectorDistance") {
+            arguments.iter().skip(2).for_each(|argument| self.options(argument));
+        }
+    }
+
+    fn options(&mut self, argument: &Expr) {
+        let ExprKind::Object(options) = &argument.kind else { return };
+        for (name, value) in options {
+            let range = match name.as_str() {
+                "searchListSizeMultiplier" | "quantizedVectorListMultiplier" => 1.0..=100.0,
+                "filterPriority" => 0.0..=1.0,
+                _ => continue,
+            };
+            if let Some(number) = number(value).filter(|value| !range.contains(value)) {
+                let (least, most) = (range.start(), range.end());
+                let message = format!(
+                    "The '{name}' value {number} specified in the VectorDistance function is outside the \
+                     supported range. The value must be between {least} and {most}."
+                );
+                self.add(2213, argument.span, message);
+            }
+        }
     }
 }
 
-/// The last argument of RRF may be a list of weights, one for each of the others.
-fn refuse_weights(arguments: &[Expr]) -> Result<()> {
-    let Some((last, components)) = arguments.split_last() else { return Ok(()) };
-    let ExprKind::Array(weights) = &last.kind else { return Ok(()) };
-    if weights.len() != components.len() || !weights.iter().all(|weight| number(weight).is_some()) {
-        let message = "The weights of the RRF function must be numbers, one for each of its components.";
-        return Err(QueryError::at(2229, last.span, message));
-    }
-    Ok(())
-}
+const NO_SCORE: &str =
+    "The ORDER BY RANK clause must be followed by a VectorDistance and/or a FullTextScore function call.";
 
-fn refuse_options(argument: &Expr) -> Result<()> {
-    let ExprKind::Object(options) = &argument.kind else { return Ok(()) };
-    for (name, value) in options {
-        let range = match name.as_str() {
-            "searchListSizeMultiplier" | "quantizedVectorListMultiplier" => 1.0..=100.0,
-            "filterPriority" => 0.0..=1.0,
-            _ => continue,
-        };
-        if number(value).is_some_and(|value| !range.contains(&value)) {
-            let (least, most) = (range.start(), range.end());
-            let message =
-                format!("The option {name} of the VectorDistance function must be from {least} to {most}.");
-            return Err(QueryError::at(2213, value.span, message));
-        }
+const BAD_WEIGHTS: &str = "The last parameter of the RRF function is an optional array of weights. When present, \
+     it must be a literal array of numbers, one for each of the component scores used for the RRF function. The \
+     length of this array must be the same as the number of the component scores.";
+
+/// RRF fuses two scores or more; behind them it may have a list of weights, one for each.
+fn fusion_refusal(arguments: &[Expr]) -> Option<(u16, &'static str)> {
+    let (weights, components) = match arguments.split_last() {
+        Some((Expr { kind: ExprKind::Array(weights), .. }, components)) => (Some(weights), components),
+        _ => (None, arguments),
+    };
+    let is_sound = |weights: &Vec<Expr>| {
+        weights.len() == components.len() && weights.iter().all(|weight| number(weight).is_some())
+    };
+    match weights {
+        _ if components.len() < 2 => Some((2221, NO_SCORE)),
+        Some(weights) if !is_sound(weights) => Some((2229, BAD_WEIGHTS)),
+        _ => None,
     }
-    Ok(())
 }
 
 fn number(expr: &Expr) -> Option<f64> {

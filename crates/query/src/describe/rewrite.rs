@@ -9,7 +9,8 @@ const FILTER: &str = "({documentdb-formattableorderbyquery-filter})";
 
 /// Every partition must deliver what the whole query skips and takes.
 pub(super) fn offset_limit(offset: u64, limit: u64) -> OffsetLimit {
-    OffsetLimit { offset: literal(0), limit: literal(offset.saturating_add(limit)) }
+    let limit = literal(offset.saturating_add(limit));
+    OffsetLimit { offset: literal(0), limit, span: Span::default() }
 }
 
 fn literal(value: u64) -> Count {

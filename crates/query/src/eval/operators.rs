@@ -27,7 +27,9 @@ pub(super) fn unary<'a>(op: UnaryOp, operand: &Val<'a>) -> Val<'a> {
             Some(value) => Val::Int(value),
             None => Val::number(-(*value as f64)),
         },
-        (UnaryOp::Minus, Val::Double(value)) => Val::number(-value),
+        (UnaryOp::Minus, Val::Double(value)) if value.is_finite() => Val::number(-value),
+        // Only a literal is no finite number, and stays one.
+        (UnaryOp::Minus, Val::Double(value)) => Val::Double(-value),
         (UnaryOp::BitNot, operand) => int32(operand).map_or(Val::Undefined, |bits| Val::Int((!bits).into())),
         _ => Val::Undefined,
     }
@@ -227,7 +229,12 @@ fn bits<'a>(left: &Val<'a>, right: &Val<'a>, apply: fn(i32, i32) -> i32) -> Val<
     }
 }
 
-/// The low 32 bits of an integer, as JavaScript takes them.
+/// The low 32 bits of a number without its fraction, as JavaScript takes them.
 fn int32(value: &Val<'_>) -> Option<i32> {
-    value.as_i64().map(|value| value as i32)
+    match value {
+        Val::Int(value) => Some(*value as i32),
+        Val::Double(value) if value.is_finite() => Some((value.trunc() % 2f64.powi(32)) as i64 as i32),
+        Val::Double(_) => Some(0),
+        _ => None,
+    }
 }

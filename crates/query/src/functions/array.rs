@@ -14,8 +14,8 @@ pub(super) static FUNCTIONS: [Function; 17] = [
     function("ARRAY_CONCAT", 2, MANY, concat),
     function("ARRAY_CONTAINS", 2, 3, contains),
     function("_TRY_ARRAY_CONTAINS", 2, 3, contains),
-    function("ARRAY_CONTAINS_ALL", 1, MANY, |args| contains_each(args, true)),
-    function("ARRAY_CONTAINS_ANY", 1, MANY, |args| contains_each(args, false)),
+    function("ARRAY_CONTAINS_ALL", 2, MANY, |args| contains_each(args, true)),
+    function("ARRAY_CONTAINS_ANY", 2, MANY, |args| contains_each(args, false)),
     function("ARRAY_LENGTH", 1, 1, |args| Some(Val::Int(args.list(0)?.len() as i64))),
     function("ARRAY_MAX", 1, 1, |args| scalars(args.list(0)?)?.into_iter().max_by(|a, b| a.order(b))),
     function("ARRAY_MEDIAN", 1, 1, median),
@@ -90,14 +90,19 @@ fn matches_partly(item: &Val<'_>, wanted: &Val<'_>) -> bool {
     }
 }
 
+/// As if an ARRAY_CONTAINS for each value were joined by AND or by OR: one that is false (or true)
+/// decides, else one that is undefined does.
 fn contains_each<'a>(args: &Args<'_, 'a>, every: bool) -> Option<Val<'a>> {
     let present = keys(args.list(0)?);
-    let mut wanted = (1..args.len()).map(|i| key(args.get(i)));
-    Some(Val::Bool(if every {
-        wanted.all(|key| present.contains(&key))
-    } else {
-        wanted.any(|key| present.contains(&key))
-    }))
+    let mut unknown = false;
+    for wanted in (1..args.len()).map(|i| args.get(i)) {
+        if wanted.is_undefined() {
+            unknown = true;
+        } else if present.contains(&key(wanted)) != every {
+            return Some(Val::Bool(!every));
+        }
+    }
+    (!unknown).then_some(Val::Bool(every))
 }
 
 fn median<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {

@@ -40,6 +40,9 @@ pub(super) static FUNCTIONS: [Function; 22] = [
     timed("AGO", 2, 2, |args| from_now(args, args.int(1)?.checked_neg()?)),
 ];
 
+/// 1601-01-01, the first day that the service puts into bins.
+const FIRST_BIN_TICKS: i64 = -11_644_473_600 * TICKS_PER_SECOND;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Year,
@@ -146,7 +149,7 @@ fn bin<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
     let part = Part::from_name(args.str(1)?)?;
     let size = if args.len() > 2 { args.int(2)? } else { 1 };
     let origin = if args.len() > 3 { parse(args.str(3)?)? } else { 0 };
-    (size > 0).then_some(())?;
+    (size > 0 && ticks >= FIRST_BIN_TICKS && origin >= FIRST_BIN_TICKS).then_some(())?;
     let start = match part {
         Part::Year | Part::Month => {
             let size = if part == Part::Year { size.checked_mul(12)? } else { size };
@@ -165,7 +168,7 @@ fn bin<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {
             origin.checked_add((ticks - origin).div_euclid(size).checked_mul(size)?)?
         }
     };
-    Some(Val::text(format(start)?))
+    (start >= FIRST_BIN_TICKS).then(|| format(start))?.map(Val::text)
 }
 
 fn from_parts<'a>(args: &Args<'_, 'a>) -> Option<Val<'a>> {

@@ -6,6 +6,9 @@
 pub(super) const TICKS_PER_SECOND: i64 = 10_000_000;
 pub(super) const TICKS_PER_DAY: i64 = 86_400 * TICKS_PER_SECOND;
 
+/// No place on earth is further from UTC.
+const OFFSET_SECONDS_MAX: i64 = 14 * 3600;
+
 /// The fields of a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Civil {
@@ -90,12 +93,17 @@ pub(super) fn format(ticks: i64) -> Option<String> {
 }
 
 /// Reads `YYYY-MM-DD`, alone or with a time `hh:mm:ss` behind a `T` or a space, which may have one to
-/// seven digits of a second; all with or without a `Z`.
+/// seven digits of a second; all with or without a `Z`. A time may have an offset such as `+01:30`
+/// instead, as .NET writes it: the point is then the same time in UTC.
 pub(super) fn parse(text: &str) -> Option<i64> {
-    let text = text.strip_suffix('Z').unwrap_or(text);
+    let (text, is_utc) = text.strip_suffix('Z').map_or((text, false), |text| (text, true));
     let (date, time) = match text.split_once(['T', ' ']) {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
+    };
+    let (time, offset) = match time {
+        Some(time) if !is_utc => offset_of(time)?,
+        time => (time, 0),
     };
     let mut parts = date.split('-');
     let year = digits(parts.next()?, 4)?;
@@ -105,7 +113,20 @@ pub(super) fn parse(text: &str) -> Option<i64> {
         return None;
     }
     let ticks = time.map_or(Some(0), time_ticks)?;
-    Civil { year, month, day, ticks }.to_ticks()
+    let utc = Civil { year, month, day, ticks }.to_ticks()? - offset;
+    Civil::from_ticks(utc).map(|_| utc)
+}
+
+/// Cuts the offset off a time, and says how many ticks the time is ahead of UTC.
+fn offset_of(time: &str) -> Option<(Option<&str>, i64)> {
+    let Some(at) = time.rfind(['+', '-']) else { return Some((Some(time), 0)) };
+    let (time, offset) = time.split_at(at);
+    let (hours, minutes) = offset[1..].split_once(':')?;
+    let (hours, minutes) = (digits(hours, 2)?, digits(minutes, 2)?);
+    let seconds = hours * 3600 + minutes * 60;
+    (minutes < 60 && seconds <= OFFSET_SECONDS_MAX).then_some(())?;
+    let ticks = seconds * TICKS_PER_SECOND;
+    Some((Some(time), if offset.starts_with('-') { -ticks } else { ticks }))
 }
 
 fn time_ticks(text: &str) -> Option<i64> {

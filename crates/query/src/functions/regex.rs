@@ -3,7 +3,8 @@
 //! A pattern runs as an automaton whose states are made as the text needs them, which is linear in the
 //! text. A hostile pattern needs ever new states; such an automaton gives up, and a slower engine takes
 //! over whose cost is states times text. Where that product is too large the query is refused instead,
-//! so no pattern can hold up the server.
+//! so no pattern can hold up the server. What no automaton can do (look-around, back-references) is refused
+//! by its name.
 
 use regex_automata::Input;
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -29,7 +30,37 @@ impl std::fmt::Debug for Regex {
 }
 
 /// Compiles a pattern with the service's modifiers; `None` when either is not valid.
-pub(crate) fn regex(pattern: &str, modifiers: &str) -> Option<Regex> {
+pub(crate) fn regex(pattern: &str, modifiers: &str) -> Result<Option<Regex>> {
+    match automaton(pattern, modifiers) {
+        Some(automaton) => Ok(Some(Regex::new(automaton))),
+        None => match beyond_automata(pattern) {
+            Some(what) => Err(QueryError::Unsupported(format!("REGEXMATCH does not support {what}."))),
+            None => Ok(None),
+        },
+    }
+}
+
+/// The first part of a pattern that is valid where patterns are run by trying out, but not here. It is looked
+/// for only in patterns that cannot be compiled.
+fn beyond_automata(pattern: &str) -> Option<&'static str> {
+    let mut at = 0;
+    let bytes = pattern.as_bytes();
+    while let Some(byte) = bytes.get(at) {
+        let rest = &bytes[at..];
+        match byte {
+            b'\\' if matches!(rest.get(1), Some(b'1'..=b'9' | b'k')) => return Some("back-references"),
+            b'\\' => at += 1,
+            b'(' if rest.starts_with(b"(?=") || rest.starts_with(b"(?!") => return Some("look-ahead"),
+            b'(' if rest.starts_with(b"(?<=") || rest.starts_with(b"(?<!") => return Some("look-behind"),
+            b'(' if rest.starts_with(b"(?>") => return Some("atomic groups"),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+fn automaton(pattern: &str, modifiers: &str) -> Option<DFA> {
     let mut syntax = syntax::Config::new();
     for modifier in modifiers.chars() {
         syntax = match modifier {
@@ -40,7 +71,7 @@ pub(crate) fn regex(pattern: &str, modifiers: &str) -> Option<Regex> {
             _ => return None,
         };
     }
-    let automaton = DFA::builder()
+    DFA::builder()
         .syntax(syntax)
         .thompson(thompson::Config::new().nfa_size_limit(Some(limits::REGEX_BYTES)))
         .configure(
@@ -52,13 +83,16 @@ pub(crate) fn regex(pattern: &str, modifiers: &str) -> Option<Regex> {
                 .minimum_bytes_per_state(Some(16)),
         )
         .build(pattern)
-        .ok()?;
-    let maker = automaton.clone();
-    let caches: Box<dyn Fn() -> Cache + Send + Sync> = Box::new(move || maker.create_cache());
-    Some(Regex { automaton, caches: Pool::new(caches) })
+        .ok()
 }
 
 impl Regex {
+    fn new(automaton: DFA) -> Self {
+        let maker = automaton.clone();
+        let caches: Box<dyn Fn() -> Cache + Send + Sync> = Box::new(move || maker.create_cache());
+        Self { automaton, caches: Pool::new(caches) }
+    }
+
     /// Whether the text matches. `charge` is told of work beyond that of reading the text, before it is done.
     pub fn is_match(&self, text: &str, charge: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
         let input = Input::new(text).earliest(true);
@@ -88,7 +122,8 @@ pub(super) fn regex_match<'a>(args: &Args<'_, 'a>) -> Result<Option<Val<'a>>> {
     let modifiers = if args.len() > 2 { args.str(2) } else { Some("") };
     // Compiling costs far more than reading the pattern.
     args.charge(1_000 + pattern.len() as u64 * 16);
-    match modifiers.and_then(|modifiers| regex(pattern, modifiers)) {
+    let Some(modifiers) = modifiers else { return Ok(None) };
+    match regex(pattern, modifiers)? {
         Some(regex) => Ok(Some(Val::Bool(regex.is_match(text, &mut |work| {
             args.charge(work);
             Ok(())
@@ -102,7 +137,8 @@ mod tests {
     use super::*;
 
     fn check(pattern: &str, modifiers: &str, text: &str, expected: Option<bool>) {
-        let found = regex(pattern, modifiers).map(|regex| regex.is_match(text, &mut |_| Ok(())).unwrap());
+        let found =
+            regex(pattern, modifiers).unwrap().map(|regex| regex.is_match(text, &mut |_| Ok(())).unwrap());
         assert_eq!(found, expected, "{text} ~ {pattern} {modifiers}");
     }
 
@@ -122,10 +158,10 @@ mod tests {
     fn hostile_patterns_are_quick_or_refused() {
         let text = format!("{}c", "ab".repeat(200_000));
         for pattern in ["(a|b)*a(a|b){900}d", "(a*)*(b*)*d", "(x+x+)+y", "[ab]{1,900}[ab]{1,900}c{3}"] {
-            if let Some(regex) = regex(pattern, "") {
+            if let Some(regex) = regex(pattern, "").unwrap() {
                 let _ = regex.is_match(&text, &mut |_| Ok(()));
             }
         }
-        assert!(regex(&"(a{900}){900}".repeat(3), "").is_none());
+        assert!(regex(&"(a{900}){900}".repeat(3), "").unwrap().is_none());
     }
 }

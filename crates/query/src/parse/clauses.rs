@@ -15,10 +15,12 @@ impl Parser<'_> {
             let from = if parser.take_keyword(Keyword::From) { Some(parser.from()?) } else { None };
             let filter = if parser.take_keyword(Keyword::Where) { Some(parser.expression()?) } else { None };
             let group_by = parser.group_by()?;
+            let order_start = parser.token().span;
             let order_by = parser.order_by()?;
+            let order_by_span = order_start.to(parser.last_span());
             let offset_limit = parser.offset_limit()?;
             let span = start.to(parser.last_span());
-            Ok(Query { select, from, filter, group_by, order_by, offset_limit, span })
+            Ok(Query { select, from, filter, group_by, order_by, order_by_span, offset_limit, span })
         })
     }
 
@@ -28,16 +30,27 @@ impl Parser<'_> {
         self.expect_keyword(Keyword::From)?;
         let from = Some(self.from()?);
         let filter = if self.take_keyword(Keyword::Where) { Some(self.expression()?) } else { None };
-        let select = Select { distinct: false, top: None, spec: SelectSpec::Star(start), span: start };
-        let span = start.to(self.last_span());
-        Ok(Query { select, from, filter, group_by: Vec::new(), order_by: None, offset_limit: None, span })
+        let spec = SelectSpec::Star(start);
+        let select = Select { distinct: false, top: None, top_span: start, spec, span: start };
+        Ok(Query {
+            select,
+            from,
+            filter,
+            group_by: Vec::new(),
+            order_by: None,
+            order_by_span: start,
+            offset_limit: None,
+            span: start.to(self.last_span()),
+        })
     }
 
     fn select(&mut self) -> Result<Select> {
         let start = self.token().span;
         self.expect_keyword(Keyword::Select)?;
         let distinct = self.take_keyword(Keyword::Distinct);
+        let top_start = self.token().span;
         let top = if self.take_keyword(Keyword::Top) { Some(self.count(Counted::Top)?) } else { None };
+        let top_span = top_start.to(self.last_span());
         let token = self.token();
         let spec = if self.take_symbol(Symbol::Star) {
             SelectSpec::Star(token.span)
@@ -53,7 +66,7 @@ impl Parser<'_> {
             }
             SelectSpec::List(items)
         };
-        Ok(Select { distinct, top, spec, span: start.to(self.last_span()) })
+        Ok(Select { distinct, top, top_span, spec, span: start.to(self.last_span()) })
     }
 
     fn select_item(&mut self) -> Result<SelectItem> {
@@ -101,17 +114,20 @@ impl Parser<'_> {
         if each {
             let name = self.name()?;
             self.expect_keyword(Keyword::In)?;
+            let collection_start = self.token().span;
             let collection = self.collection()?;
+            let collection_span = collection_start.to(self.last_span());
             let span = start.to(self.last_span());
-            return Ok(Source { collection, binding: Binding::Each(name), span });
+            return Ok(Source { collection, collection_span, binding: Binding::Each(name), span });
         }
         let collection = self.collection()?;
+        let collection_span = start.to(self.last_span());
         let binding = if self.take_keyword(Keyword::As) || lexer::is_name(self.token().kind) {
             Binding::Alias(self.name()?)
         } else {
             Binding::Implicit
         };
-        Ok(Source { collection, binding, span: start.to(self.last_span()) })
+        Ok(Source { collection, collection_span, binding, span: start.to(self.last_span()) })
     }
 
     fn collection(&mut self) -> Result<Collection> {
@@ -206,13 +222,14 @@ impl Parser<'_> {
     }
 
     fn offset_limit(&mut self) -> Result<Option<OffsetLimit>> {
+        let start = self.token().span;
         if !self.take_keyword(Keyword::Offset) {
             return Ok(None);
         }
         let offset = self.count(Counted::Offset)?;
         self.expect_keyword(Keyword::Limit)?;
         let limit = self.count(Counted::Limit)?;
-        Ok(Some(OffsetLimit { offset, limit }))
+        Ok(Some(OffsetLimit { offset, limit, span: start.to(self.last_span()) }))
     }
 }
 

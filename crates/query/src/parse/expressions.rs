@@ -181,6 +181,11 @@ impl Parser<'_> {
             let literal = self.number(number.span, true)?;
             return self.postfix(Expr::new(ExprKind::Literal(literal), span));
         }
+        if op == UnaryOp::Minus && number.kind == Kind::Keyword(Keyword::Infinity) {
+            self.advance();
+            let literal = Literal::Double(f64::NEG_INFINITY);
+            return self.postfix(Expr::new(ExprKind::Literal(literal), token.span.to(number.span)));
+        }
         let operand = self.nested(Self::unary)?;
         let span = token.span.to(operand.span);
         Ok(Expr::new(ExprKind::Unary(op, Box::new(operand)), span))
@@ -229,6 +234,8 @@ impl Parser<'_> {
             Keyword::False => Literal::Bool(false),
             Keyword::Null => Literal::Null,
             Keyword::Undefined => Literal::Undefined,
+            Keyword::NaN => Literal::Double(f64::NAN),
+            Keyword::Infinity => Literal::Double(f64::INFINITY),
             _ => return None,
         };
         self.advance();

@@ -70,7 +70,7 @@ fn key(value: Value<'_>) -> Result<Val<'static>> {
                 _ => Err(malformed("an array or object is given by its 'type', 'low' and 'high'")),
             }
         }
-        Value::Array(_) | Value::Ext(_) => Err(malformed("an array is given by its hash")),
+        Value::Array(_) | Value::Map(_) => Err(malformed("an array is given by its hash")),
         scalar => Ok(Val::from(scalar).to_owned_val()),
     }
 }

@@ -146,7 +146,7 @@ pub const FUNCTIONS: &[&str] = &[
     "c.a || c.s",
     "c.a ?? c.b",
     "c.a ? c.b : c.s",
-    "c.a[c.b]",
+    "c.a[@p]",
     "c.list[@p]",
     "c.a BETWEEN c.b AND @p",
     "c.a IN (c.b, @p, 1)",

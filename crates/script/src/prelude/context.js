@@ -3,14 +3,14 @@
 // script has returned to the loop, so a callback never runs inside the call that caused it.
 //
 // `call(operation, link, body, options, reply)` reaches the host and answers false when it does not accept the
-// operation. `log(text)` keeps a line. `setup` is JSON. It answers [enter, step, finish].
+// operation. `log(text)` keeps a line. `setup` is JSON. It answers [list, enter, step, finish].
 export default (function (call, log, setup) {
   const { apply } = Reflect;
   const { defineProperty, freeze } = Object;
   const { isArray } = Array;
   const { parse, stringify } = JSON;
   const { then } = Promise.prototype;
-  const { toWellFormed } = String.prototype;
+  const { toLowerCase, toWellFormed } = String.prototype;
   const { sort } = Array.prototype;
   const toText = String;
   const Fault = Error;
@@ -68,24 +68,38 @@ export default (function (call, log, setup) {
     return options;
   };
   const textOf = (value) => (value === undefined || value === null || value === '' ? undefined : toText(value));
+  const isAction = (word) => word === 'default' || word === 'include' || word === 'exclude';
+  const actionOf = (value) => {
+    if (value === undefined || value === null) {
+      return undefined;
+    }
+    const word = typeof value === 'string' ? apply(toLowerCase, value, []) : undefined;
+    if (!isAction(word)) {
+      throw fault(400, "The option indexAction must be 'default', 'include' or 'exclude'.");
+    }
+    return word;
+  };
+  const sizeOf = (value) => {
+    if (value === undefined || value === null) {
+      return undefined;
+    }
+    if (typeof value !== 'number' || value !== value) {
+      throw fault(400, 'The option pageSize must be a number.');
+    }
+    return value >= 1 ? value - (value % 1) : undefined;
+  };
   const writeOptions = (options) => {
     const from = optionsOf(options);
     return stringify({
       __proto__: null,
       etag: textOf(from.etag),
       ifNoneMatch: textOf(from.ifNoneMatch),
-      indexAction: textOf(from.indexAction),
+      indexAction: actionOf(from.indexAction),
       disableAutomaticIdGeneration: from.disableAutomaticIdGeneration === true,
     });
   };
-  const feedOptions = (pageSize, continuation) => {
-    const size = +pageSize;
-    return stringify({
-      __proto__: null,
-      pageSize: size >= 1 ? size - (size % 1) : undefined,
-      continuation: textOf(continuation),
-    });
-  };
+  const feedOptions = (pageSize, continuation) =>
+    stringify({ __proto__: null, pageSize: sizeOf(pageSize), continuation: textOf(continuation) });
   const linkOf = (link) => {
     if (typeof link !== 'string' || link === '') {
       throw fault(400, 'The link of the resource must be a string that is not empty.');
@@ -328,7 +342,7 @@ export default (function (call, log, setup) {
   const startQuery = (chain, options, callback) => {
     const receive = callbackOf(options, callback);
     const from = optionsOf(options);
-    const size = +from.pageSize >= 1 ? +from.pageSize : 100;
+    const size = sizeOf(from.pageSize) ?? 100;
     const answer = call('query', given.selfLink, EVERYTHING, feedOptions(size, from.continuation), reply);
     if (answer === false) {
       return { isAccepted: false };
@@ -498,10 +512,25 @@ export default (function (call, log, setup) {
       throw failure.thrown;
     }
   };
+  // The arguments that the client sent, as Function.apply takes them: an array or what looks like one, or null for none.
+  const list = (text) => {
+    const sent = text === undefined ? null : parse(text);
+    if (sent === null) {
+      return [];
+    }
+    const count = +sent.length;
+    if (typeof sent !== 'object' || count > +given.argumentsMax) {
+      throw fault(400, 'The arguments are not a list that a function can be called with.');
+    }
+    const made = [];
+    for (let i = 0; i + 1 <= count; i += 1) {
+      append(made, sent[i]);
+    }
+    return made;
+  };
   // Calls the script. If it answers a promise, its rejection is the script's failure.
-  const enter = (main, text) => {
-    const parsed = text === undefined ? [] : parse(text);
-    const result = apply(main, undefined, isArray(parsed) ? parsed : [parsed]);
+  const enter = (main, sent) => {
+    const result = apply(main, undefined, sent);
     if (result !== null && typeof result === 'object') {
       try {
         apply(then, result, [undefined, (thrown) => {
@@ -533,5 +562,5 @@ export default (function (call, log, setup) {
     }
     return stringify(which === 'request' ? requestValues.Body : responseValues.Body);
   };
-  return [enter, step, finish];
+  return [list, enter, step, finish];
 });

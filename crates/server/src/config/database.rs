@@ -1,5 +1,7 @@
 //! The part of the configuration that the database reads, in its own words.
 
+use std::time::Duration;
+
 use orrery_cluster::limits::PartitionLimits;
 use orrery_cluster::{Account, DbOptions, MemoryShares, Storage};
 
@@ -19,11 +21,17 @@ impl Config {
                 partition_bytes: self.partition_bytes,
                 partition_throughput: self.partition_throughput,
                 merge_after: self.merge_after_seconds,
+                retention: self.retention(),
             },
             throttle: !self.no_throttle,
             account: self.account(),
             memory,
         }
+    }
+
+    fn retention(&self) -> Option<Duration> {
+        let minutes = u64::from(self.change_feed_retention_minutes);
+        (minutes > 0).then(|| Duration::from_secs(minutes * 60))
     }
 
     fn memory(&self) -> MemoryShares {
@@ -57,5 +65,33 @@ impl Config {
             },
             serverless: self.serverless,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        config: Config,
+    }
+
+    #[test]
+    fn versions_are_kept_for_as_many_minutes_as_are_given() {
+        let retention = |minutes: &str| {
+            let line = Line::try_parse_from(["orrery", "--change-feed-retention-minutes", minutes]);
+            line.ok().map(|line| line.config.database().limits.retention)
+        };
+        assert_eq!(retention("10"), Some(Some(Duration::from_secs(600))));
+        assert_eq!(retention("43200"), Some(Some(Duration::from_secs(30 * 24 * 3600))));
+        assert_eq!(retention("0"), Some(None));
+        assert_eq!(retention("43201"), None);
+        assert_eq!(retention("-1"), None);
+        let default = Line::try_parse_from(["orrery"]).map(|line| line.config.database().limits.retention);
+        assert_eq!(default.expect("all have defaults"), None);
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
+use http::header::CONNECTION;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -111,6 +112,9 @@ async fn serve_http<H: Handler>(
                         answer.unwrap_or_else(|| shared.handler.timed_out())
                     }
                 };
+                if response.status().is_client_error() && ends_connection(&response) {
+                    beat.ends_early();
+                }
                 if let Some(unsent) = response.extensions().get::<Weak<Unsent>>() {
                     beat.sending(unsent.clone());
                 }
@@ -131,6 +135,11 @@ async fn serve_http<H: Handler>(
             tracing::debug!(remote = %peer.remote, ?overdue, "the connection is closed");
         }
     }
+}
+
+/// Whether the connection is closed behind the answer, because its request was not read to the end.
+fn ends_connection<B>(response: &http::Response<B>) -> bool {
+    response.headers().get(CONNECTION).is_some_and(|value| value == "close")
 }
 
 /// The outcome of `work`, unless it takes longer than `limit`. Most answers are there at the first

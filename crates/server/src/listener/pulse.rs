@@ -17,10 +17,11 @@
 //! is enough.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::Version;
@@ -46,6 +47,9 @@ pub struct Pulse {
     /// Since when no request is in flight.
     idle_since: AtomicU32,
     http2: AtomicBool,
+    /// The last answer was given before its request was there in full: what still comes is taken in before the socket is
+    /// closed. Else the system would tell the peer that the connection is broken, and the peer would never see the answer.
+    lingers: AtomicBool,
     /// Large answers that may not be sent yet.
     unsent: Mutex<Vec<Weak<Unsent>>>,
 }
@@ -70,6 +74,7 @@ impl Pulse {
             write_since: AtomicU32::new(NOT),
             idle_since: AtomicU32::new(1),
             http2: AtomicBool::new(false),
+            lingers: AtomicBool::new(false),
             unsent: Mutex::default(),
         }
     }
@@ -125,6 +130,9 @@ impl Pulse {
         if self.in_flight.load(Relaxed) > 0 {
             return None;
         }
+        if self.lingers.load(Relaxed) {
+            return older(&self.idle_since, schedule.write).then_some(Overdue::Write);
+        }
         // HTTP/2 peers send pings and window updates between requests; those are not headers, and a
         // peer that sends nothing else is idle.
         if !self.http2.load(Relaxed) && older(&self.head_since, schedule.header) {
@@ -170,6 +178,13 @@ impl Beat {
     }
 }
 
+impl Beat {
+    /// The answer ends the connection, and something of the request is perhaps still on its way.
+    pub fn ends_early(&self) {
+        self.0.lingers.store(true, Relaxed);
+    }
+}
+
 impl Drop for Beat {
     fn drop(&mut self) {
         let pulse = &self.0;
@@ -208,11 +223,28 @@ impl Schedule {
 pub struct Watched {
     stream: TcpStream,
     pulse: Arc<Pulse>,
+    /// Nothing more will be sent.
+    is_shut: bool,
+    /// Bytes that were taken in since then.
+    taken: usize,
 }
 
 impl Watched {
     pub fn new(stream: TcpStream, pulse: Arc<Pulse>) -> Watched {
-        Watched { stream, pulse }
+        Watched { stream, pulse, is_shut: false, taken: 0 }
+    }
+
+    /// Reads what the peer still sends and forgets it, within a bound. How long that may take is the pulse's to say.
+    fn take_in_the_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut room = [const { MaybeUninit::uninit() }; limits::LINGER_READ_BYTES];
+        while self.taken < limits::LINGER_BYTES_MAX {
+            let mut piece = ReadBuf::uninit(&mut room);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut piece)) {
+                Ok(()) if !piece.filled().is_empty() => self.taken += piece.filled().len(),
+                _ => break,
+            }
+        }
+        Poll::Ready(())
     }
 }
 
@@ -257,7 +289,14 @@ impl AsyncWrite for Watched {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        if !self.is_shut {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            self.is_shut = true;
+        }
+        if self.pulse.lingers.load(Relaxed) {
+            ready!(self.take_in_the_rest(cx));
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -298,6 +337,17 @@ mod tests {
         pulse.received();
         assert_eq!(at(&pulse, 50), None);
         assert_eq!(at(&pulse, 102), Some(Overdue::Idle));
+    }
+
+    #[test]
+    fn what_is_left_of_a_refused_body_may_come_for_a_while() {
+        let pulse = Arc::new(Pulse::new());
+        let beat = pulse.request(Version::HTTP_11);
+        beat.ends_early();
+        drop(beat);
+        pulse.received();
+        assert_eq!(at(&pulse, 9), None, "these are no headers");
+        assert_eq!(at(&pulse, 10), Some(Overdue::Write));
     }
 
     #[test]

@@ -235,6 +235,10 @@ fn functions_work_in_queries() {
         assert_eq!(reply.status, 400, "{}", text(&reply));
         assert!(text(&reply).contains(words), "{}", text(&reply));
     }
+    // Nobody calls a function over no items, so nobody misses it.
+    assert_eq!(rows(&mut world, "SELECT VALUE udf.none(c) FROM c WHERE c.id = 'nobody'"), json!([]));
+    let elsewhere = world.query("empty", "SELECT * FROM c WHERE udf.none(c)");
+    assert_eq!((elsewhere.status, elsewhere.json()["_count"].clone()), (200, json!(0)));
     // Scripts may use them in their queries, too.
     world.script("sprocs", "evens", "() => { __.queryDocuments(__.getSelfLink(), 'SELECT VALUE COUNT(1) FROM c WHERE udf.isEven(c.n)', (e, r) => { if (e) throw e; __.response.setBody(r[0]) }) }");
     assert_eq!(world.execute("evens", "a", json!([])).json(), json!(15));

@@ -1,6 +1,7 @@
 //! The entries of one path in the order of their terms.
 
 use bytes::Bytes;
+use orrery_doc::{TermOrder, TermType};
 
 use super::reader::{HEAD_BYTES, IndexReader, no_term};
 use super::term::{TermLength, measure};
@@ -34,8 +35,10 @@ pub struct OrderedEntry {
     run_bytes: usize,
 }
 
-/// The first bytes of the terms of arrays and objects.
-const CONTAINERS: std::ops::Range<u8> = 0x70..0x90;
+/// Whether a term that begins with this byte is that of an array or object.
+fn is_container(mark: u8) -> bool {
+    matches!(TermType::of_term(&[mark], TermOrder::Sql), Some(TermType::Array | TermType::Object))
+}
 
 /// How many bytes of the terms are in the order of values. Arrays are ordered by their hash, and objects too, but their
 /// terms begin with what is in them: of such a term only the type counts, and what follows it does not.
@@ -43,7 +46,7 @@ fn ordered_bytes(terms: &[u8], parts: &[bool]) -> Option<usize> {
     let mut length = 0;
     for &turned in parts {
         let Some(&first) = terms.get(length) else { break };
-        if CONTAINERS.contains(&if turned { !first } else { first }) {
+        if is_container(if turned { !first } else { first }) {
             return Some(length + 1);
         }
         // Most indexes have one part, whose length is known.

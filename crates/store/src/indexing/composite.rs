@@ -8,7 +8,7 @@
 //! look alike. Equal entries are therefore exactly those that the index cannot order, and whoever reads in
 //! order has to sort only within them.
 
-use orrery_doc::{Doc, TermOrder, Value, encode_term};
+use orrery_doc::{Doc, TermOrder, Value, encode_term, term_length};
 
 use super::rule::{self, RuleStep};
 use super::{ComputedValue, IndexingPolicyError, PathHash, SYSTEM_PROPERTIES, Step};
@@ -115,26 +115,7 @@ impl Composite {
 /// The length of the term that `bytes` start with, and whether it says everything about its value. With `turned`, all
 /// bits of the term are.
 pub fn term_len(bytes: &[u8], turned: bool) -> Option<(usize, bool)> {
-    let mask = if turned { 0xff } else { 0 };
-    let byte = |at: usize| bytes.get(at).map(|byte| byte ^ mask);
-    let text_start = match byte(0)? {
-        0x10 | 0x20 | 0x30 | 0x31 => return Some((1, true)),
-        0x40 => {
-            let len = if byte(9)? == 0x80 { 10 } else { 12 };
-            return (bytes.len() >= len).then_some((len, true));
-        }
-        0x50 | 0x70 | 0x80 => 1,
-        0xa0 => 2,
-        _ => return None,
-    };
-    let mut at = text_start;
-    loop {
-        at += bytes.get(at..)?.iter().position(|byte| byte ^ mask == 0)?;
-        match byte(at + 1)? {
-            0xff => at += 2,
-            end => return Some((at + 2, end == 0)),
-        }
-    }
+    term_length(bytes, TermOrder::Sql, turned)
 }
 
 /// Reads `compositeIndexes`. One with an array wildcard, or with a system property that is not in the index, is

@@ -366,3 +366,35 @@ proptest! {
         let _ = parse_rule(&path);
     }
 }
+
+/// So that an index gives what a scan gives, whatever API wrote the item.
+#[test]
+fn typed_values_are_indexed_as_what_json_shows() {
+    let cell =
+        orrery_doc::Cell { written: 1, expiry: None, content: orrery_doc::Content::Value(Value::Int(7)) };
+    let gone = orrery_doc::Cell { content: orrery_doc::Content::Deleted { at: 2 }, ..cell };
+    let mut builder = orrery_doc::DocBuilder::new();
+    builder
+        .begin_object()
+        .name("n")
+        .int32(5)
+        .name("at")
+        .date(0)
+        .name("ids")
+        .begin_list()
+        .uuid([1; 16])
+        .end_array();
+    builder.name("map").begin_map().int32(1).str("one").str("two").day(3).end_map();
+    builder.name("udt").begin_user_defined().name("x").float32(0.1).end_object();
+    let typed = builder.name("cell").cell(&cell).name("gone").cell(&gone).end_object();
+    let typed = std::mem::take(typed).finish();
+    let shown = doc(&format!("{typed:?}"));
+    let policy = policy("/*", "").expect("a policy");
+    let terms = |doc: &Doc| {
+        let mut all = Vec::new();
+        for_each_term(&policy, doc.as_ref(), &mut |hash, term: &[u8], _| all.push((hash, term.to_vec())));
+        all
+    };
+    assert_eq!(terms(&typed), terms(&shown), "{shown:?}");
+    assert_eq!(terms(&typed).len(), 10);
+}

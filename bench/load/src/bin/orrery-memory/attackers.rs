@@ -16,46 +16,60 @@ use crate::site;
 pub const KEY: &str = "k";
 const UPLOAD_BYTES: usize = 2_200_000;
 
+/// The kinds of attackers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Attack {
+    Group,
+    Distinct,
+    Order,
+    Join,
+    Udf,
+    Scripts,
+    Imports,
+    Uploads,
+    Readers,
+}
+
 /// How the attackers were answered: by kind and status.
 #[derive(Default)]
-pub struct Answers(Mutex<BTreeMap<(&'static str, u16), u64>>);
+pub struct Answers(Mutex<BTreeMap<(Attack, u16), u64>>);
 
 impl Answers {
-    fn add(&self, kind: &'static str, status: u16) {
+    fn add(&self, kind: Attack, status: u16) {
         *self.0.lock().expect("nobody panics here").entry((kind, status)).or_default() += 1;
     }
 
     pub fn line(&self) -> String {
         let answers = self.0.lock().expect("nobody panics here");
         let parts: Vec<_> =
-            answers.iter().map(|((kind, status), count)| format!("{kind} {status}: {count}")).collect();
+            answers.iter().map(|((kind, status), count)| format!("{kind:?} {status}: {count}")).collect();
         parts.join(", ")
     }
 }
 
 /// Queries that hold much; the last ones call a function of the container.
-pub const QUERIES: [(&str, &str); 7] = [
+pub const QUERIES: [(Attack, &str); 7] = [
     (
-        "group",
+        Attack::Group,
         "SELECT a.name, b.name AS other, COUNT(1) AS n, MAX(c.text) AS t FROM c JOIN a IN c.tags JOIN b IN c.tags \
       GROUP BY a.name, b.name",
     ),
     (
-        "group",
+        Attack::Group,
         "SELECT c.id, ARRAY_CONCAT(c.tags, c.tags, c.tags) AS wide, COUNT(1) AS n FROM c GROUP BY c.id, \
       ARRAY_CONCAT(c.tags, c.tags, c.tags)",
     ),
     (
-        "distinct",
+        Attack::Distinct,
         "SELECT DISTINCT VALUE CONCAT(c.text, a.name, b.name) FROM c JOIN a IN c.tags JOIN b IN c.tags",
     ),
-    ("order", "SELECT * FROM c ORDER BY c.unindexed.deep DESC"),
-    ("order", "SELECT VALUE c.text FROM c ORDER BY c.number, c.id"),
+    (Attack::Order, "SELECT * FROM c ORDER BY c.unindexed.deep DESC"),
+    (Attack::Order, "SELECT VALUE c.text FROM c ORDER BY c.number, c.id"),
     (
-        "join",
+        Attack::Join,
         "SELECT c.text, a.name, b.name AS second, d.name AS third FROM c JOIN a IN c.tags JOIN b IN c.tags JOIN d IN c.tags",
     ),
-    ("udf", "SELECT VALUE udf.wide(c) FROM c"),
+    (Attack::Udf, "SELECT VALUE udf.wide(c) FROM c"),
 ];
 
 pub fn query(port: u16, number: usize, stop: &AtomicBool, answers: &Answers) {
@@ -90,7 +104,7 @@ pub fn script(port: u16, stop: &AtomicBool, answers: &Answers) {
     while !stop.load(Ordering::Relaxed) {
         let reply = client.send("POST", "/dbs/db/colls/wide/sprocs/hold", &[(site::KEY, &key)], b"[]");
         let status = reply.map_or(0, |reply| reply.status);
-        answers.add("script", status);
+        answers.add(Attack::Scripts, status);
         rest(status);
     }
 }
@@ -119,7 +133,7 @@ pub fn import(port: u16, number: usize, stop: &AtomicBool, answers: &Answers) {
                 .send("POST", &site::docs("imports"), &headers, body.as_bytes())
                 .map_or(0, |reply| reply.status)
         };
-        answers.add("import", status);
+        answers.add(Attack::Imports, status);
         rest(status);
     }
 }

@@ -21,6 +21,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use attackers::Attack;
+
 #[derive(Parser)]
 #[command(
     name = "orrery-memory",
@@ -76,6 +78,9 @@ pub struct Worst {
     /// How many clients of each kind there are, as a part of the usual number in percent.
     #[arg(long, default_value_t = 100)]
     pub clients_percent: usize,
+    /// Kinds of attackers to leave out, to find out which of them holds memory.
+    #[arg(long, value_delimiter = ',')]
+    pub without: Vec<Attack>,
     /// Options for the server, after `--`.
     #[arg(last = true)]
     pub options: Vec<String>,

@@ -8,7 +8,7 @@ use orrery_testkit::{Client, Server};
 use serde_json::json;
 
 use crate::Worst;
-use crate::attackers::{self, Answers, KEY, QUERIES};
+use crate::attackers::{self, Answers, Attack, KEY, QUERIES};
 use crate::gauge::{Figures, MIB, used};
 use crate::group::Group;
 use crate::healthy::{self, Report};
@@ -73,20 +73,26 @@ fn round(worst: &Worst, limit_mib: u64) -> anyhow::Result<bool> {
 
 fn attack(worst: &Worst, server: &mut Server, stop: &AtomicBool, answers: &Answers) -> Outcome {
     let port = server.port();
-    let part = |count: usize| (count * worst.clients_percent / 100).max(1);
+    let part = |kind: Attack, count: usize| match worst.without.contains(&kind) {
+        true => 0,
+        false => (count * worst.clients_percent / 100).max(1),
+    };
     let highest = AtomicU64::new(0);
     thread::scope(|scope| {
-        for number in 0..part(QUERIERS) {
-            scope.spawn(move || attackers::query(port, number, stop, answers));
+        for number in 0..QUERIERS * worst.clients_percent.max(1) / 100 {
+            if part(QUERIES[number % QUERIES.len()].0, 1) > 0 {
+                scope.spawn(move || attackers::query(port, number, stop, answers));
+            }
         }
-        for _ in 0..part(SCRIPTERS) {
+        for _ in 0..part(Attack::Scripts, SCRIPTERS) {
             scope.spawn(move || attackers::script(port, stop, answers));
         }
-        for number in 0..part(IMPORTERS) {
+        for number in 0..part(Attack::Imports, IMPORTERS) {
             scope.spawn(move || attackers::import(port, number, stop, answers));
         }
-        for uploads in [true, false] {
-            scope.spawn(move || attackers::hold(port, part(HOLDERS), uploads, stop));
+        for kind in [Attack::Uploads, Attack::Readers] {
+            let count = part(kind, HOLDERS);
+            scope.spawn(move || attackers::hold(port, count, kind == Attack::Uploads, stop));
         }
         let healthy = scope.spawn(|| healthy::run(port, stop));
         let is_alive = watch(worst.minutes, server, &highest);

@@ -7,7 +7,7 @@ use orrery_store::limits::{COMPOSITE_INDEX_PATHS_MAX, COMPOSITE_INDEXES_MAX, IND
 use serde_json::{Value, json};
 
 use super::computed::computed_values;
-use super::{Object, Result, child_object, list, wrong_type};
+use super::{Object, Result, child_object, list, spatial, wrong_type};
 use crate::error::Error;
 
 /// Every version of an item has another etag, so nobody looks one up by it.
@@ -34,7 +34,7 @@ pub(super) fn complete(object: &mut Object) -> Result<()> {
     }
     let (included, excluded) = if mode == "none" { (Vec::new(), Vec::new()) } else { paths(policy, is_old)? };
     composites(policy)?;
-    spatials(policy)?;
+    spatial::complete(policy)?;
     let mut out = Object::new();
     out.insert(String::from("indexingMode"), Value::from(mode));
     out.insert(String::from("automatic"), Value::from(automatic));
@@ -74,14 +74,12 @@ fn indexing_mode(policy: &Object) -> Result<&'static str> {
         None | Some(Value::Null) => "consistent",
         Some(mode) => mode.as_str().unwrap_or(""),
     };
-    if mode.eq_ignore_ascii_case("consistent") {
+    // A lazy index is a thing of the past: who asks for one gets one that is never behind.
+    if mode.eq_ignore_ascii_case("consistent") || mode.eq_ignore_ascii_case("lazy") {
         return Ok("consistent");
     }
     if mode.eq_ignore_ascii_case("none") {
         return Ok("none");
-    }
-    if mode.eq_ignore_ascii_case("lazy") {
-        return Err(Error::invalid("The indexing mode 'lazy' is not available for containers."));
     }
     Err(Error::invalid(format!("The indexing mode '{mode}' is invalid; it is 'consistent' or 'none'.")))
 }
@@ -136,7 +134,7 @@ fn entries(policy: &Object, name: &str, keeps_kinds: bool) -> Result<Vec<Value>>
     given.iter().map(entry).collect()
 }
 
-fn path_of(entry: &Object, name: &str) -> Result<String> {
+pub(super) fn path_of(entry: &Object, name: &str) -> Result<String> {
     match entry.get("path").and_then(Value::as_str) {
         Some(path) if path.starts_with('/') => Ok(path.to_owned()),
         Some(path) => Err(Error::invalid(format!(
@@ -171,22 +169,6 @@ fn composites(policy: &Object) -> Result<()> {
             let order = object.get("order").and_then(Value::as_str).unwrap_or("ascending");
             if !["ascending", "descending"].iter().any(|known| known.eq_ignore_ascii_case(order)) {
                 return Err(Error::invalid(format!("The order '{order}' of a composite index is invalid.")));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn spatials(policy: &Object) -> Result<()> {
-    const TYPES: [&str; 4] = ["Point", "LineString", "Polygon", "MultiPolygon"];
-    for index in list(policy, "spatialIndexes")? {
-        let object = index.as_object().ok_or_else(|| wrong_type("spatialIndexes", "a list of objects"))?;
-        path_of(object, "spatialIndexes")?;
-        for kind in list(object, "types")? {
-            let known =
-                kind.as_str().is_some_and(|kind| TYPES.iter().any(|known| known.eq_ignore_ascii_case(kind)));
-            if !known {
-                return Err(Error::invalid(format!("The spatial type {kind} is invalid.")));
             }
         }
     }

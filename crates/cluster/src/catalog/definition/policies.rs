@@ -1,11 +1,9 @@
-//! The smaller policies: time to live, unique keys, conflicts, geospatial type, change feed, computed properties.
+//! The smaller policies: time to live, unique keys, conflicts, geospatial type, change feed.
 
 use std::collections::HashSet;
 
-use orrery_store::limits::{
-    COMPUTED_PROPERTIES_MAX, RETENTION_MINUTES_MAX, TTL_SECONDS_MAX, UNIQUE_KEY_PATHS_MAX, UNIQUE_KEYS_MAX,
-};
-use serde_json::{Value, json};
+use orrery_store::limits::{RETENTION_MINUTES_MAX, TTL_SECONDS_MAX, UNIQUE_KEY_PATHS_MAX, UNIQUE_KEYS_MAX};
+use serde_json::Value;
 
 use super::{Object, Result, child_object, list, plain_path, wrong_type};
 use crate::error::Error;
@@ -19,11 +17,22 @@ pub(super) fn check(object: &mut Object) -> Result<()> {
     conflict_resolution(object)?;
     geospatial(object)?;
     change_feed(object)?;
-    computed_properties(object)?;
+    if list(object, "computedProperties")?.is_empty() {
+        object.shift_remove("computedProperties");
+    }
     for name in ["clientEncryptionPolicy", "dataMaskingPolicy"] {
         if object.get(name).is_some_and(|value| !value.is_object()) {
             return Err(wrong_type(name, "an object"));
         }
+    }
+    Ok(())
+}
+
+/// A path to the time that items live from says nothing where none of them ends.
+pub(super) fn admit(object: &Object) -> Result<()> {
+    let is_given = |name: &str| object.get(name).is_some_and(|value| !value.is_null());
+    if is_given("ttlPropertyPath") && !is_given("defaultTtl") {
+        return Err(Error::invalid("The 'ttlPropertyPath' of a container needs its 'defaultTtl'."));
     }
     Ok(())
 }
@@ -132,51 +141,4 @@ fn change_feed(object: &Object) -> Result<()> {
              {RETENTION_MINUTES_MAX}."
         ))),
     }
-}
-
-fn computed_properties(object: &mut Object) -> Result<()> {
-    let properties = list(object, "computedProperties")?;
-    if properties.len() > COMPUTED_PROPERTIES_MAX {
-        return Err(Error::invalid(format!(
-            "The number of computed properties ({}) exceeds the maximum of {COMPUTED_PROPERTIES_MAX}.",
-            properties.len()
-        )));
-    }
-    let mut names = HashSet::new();
-    for property in properties {
-        let text = |name: &str| property.get(name).and_then(Value::as_str).unwrap_or("");
-        let (name, query) = (text("name"), text("query"));
-        if name.is_empty() || query.is_empty() {
-            return Err(Error::invalid(
-                "One of the specified inputs is invalid: a computed property needs a 'name' and a 'query'.",
-            ));
-        }
-        if RESERVED_NAMES.contains(&name) {
-            return Err(Error::invalid(format!("The computed property name '{name}' is reserved.")));
-        }
-        if !names.insert(name) {
-            return Err(Error::invalid(format!("The computed property '{name}' is given twice.")));
-        }
-        computed_query(name, query)?;
-    }
-    if object.get("computedProperties") == Some(&json!([])) {
-        object.shift_remove("computedProperties");
-    }
-    Ok(())
-}
-
-const RESERVED_NAMES: [&str; 6] = ["id", "_rid", "_ts", "_self", "_etag", "_attachments"];
-
-/// Only the outer form is checked here: one value, computed from one item.
-fn computed_query(name: &str, query: &str) -> Result<()> {
-    let mut words = query.split_whitespace().map(str::to_ascii_uppercase);
-    let begins_well = words.next().as_deref() == Some("SELECT")
-        && words.next().is_some_and(|word| word == "VALUE" || word.starts_with("VALUE("));
-    let has_from = words.any(|word| word == "FROM");
-    if begins_well && has_from {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "The computed property '{name}' must have a query of the form SELECT VALUE <expression> FROM c."
-    )))
 }

@@ -4,7 +4,7 @@ use orrery_doc::Doc;
 use serde_json::Value;
 
 use super::vectors::{embeddings, indexes, text};
-use super::{ContainerDefinition, Object, Result};
+use super::{ContainerDefinition, Object, Result, admit};
 use crate::catalog::record::to_json;
 use crate::error::Error;
 
@@ -18,7 +18,8 @@ pub(super) fn replace(current: &ContainerDefinition, body: &Doc) -> Result<Conta
             new.insert(name.to_owned(), kept.clone());
         }
     }
-    let replaced = ContainerDefinition::from_json(new)?;
+    admit(&new)?;
+    let replaced = ContainerDefinition::complete(new)?;
     let Value::Object(new) = to_json(&replaced.body)? else {
         return Err(Error::invalid("The input content is invalid because it is not a JSON object."));
     };
@@ -37,10 +38,19 @@ pub(super) fn replace(current: &ContainerDefinition, body: &Doc) -> Result<Conta
     if old.get("conflictResolutionPolicy") != new.get("conflictResolutionPolicy") {
         return Err(Error::invalid("The conflict resolution policy of a container cannot be changed."));
     }
+    if old.get("clientEncryptionPolicy") != new.get("clientEncryptionPolicy") {
+        return Err(Error::invalid(
+            "'clientEncryptionPolicy' cannot be changed as part of collection replace operation.",
+        ));
+    }
     unmodified(embeddings(&old)?, embeddings(&new)?, "embedding policy")?;
     unmodified(indexes(&old)?, indexes(&new)?, "vector indexing policy")?;
-    let (is_followed, previous_key) = (current.is_followed, current.previous_key.clone());
-    Ok(ContainerDefinition { is_followed, previous_key, ..replaced })
+    Ok(ContainerDefinition {
+        is_followed: current.is_followed,
+        previous_key: current.previous_key.clone(),
+        retention_default: current.retention_default,
+        ..replaced
+    })
 }
 
 /// No policy and an empty one say the same.

@@ -141,6 +141,6 @@ fn check_shards(index: &Value) -> Result<()> {
     Ok(())
 }
 
-fn is_one_of(value: &str, known: &[&str]) -> bool {
+pub(super) fn is_one_of(value: &str, known: &[&str]) -> bool {
     known.iter().any(|known| known.eq_ignore_ascii_case(value))
 }

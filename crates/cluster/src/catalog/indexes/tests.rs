@@ -190,12 +190,16 @@ async fn a_restart_goes_on_with_a_build_and_with_erasing() {
 
 fn special(computed: &str, geospatial: &str) -> ContainerDefinition {
     let key = json!({"paths": ["/pk"], "kind": "Hash", "version": 2});
+    let mut spatial = json!({"path": "/loc/*", "types": ["Point"]});
+    if geospatial == "Geometry" {
+        spatial["boundingBox"] = json!({"xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1});
+    }
     let body = json!({
         "id": "c",
         "partitionKey": key,
         "indexingPolicy": {
             "includedPaths": [{"path": "/*"}, {"path": "/twice/?"}, {"path": "/t/[]/{x,y}/?"}],
-            "spatialIndexes": [{"path": "/loc/*", "types": ["Point"]}],
+            "spatialIndexes": [spatial],
             "compositeIndexes": [[{"path": "/twice"}, {"path": "/n"}]],
         },
         "computedProperties": [{"name": "twice", "query": format!("SELECT VALUE {computed} FROM c")}],

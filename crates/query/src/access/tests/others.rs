@@ -186,6 +186,23 @@ fn spatial_conditions_propose_cells() {
     }
 }
 
+/// As the baselines of the .NET SDK have it (IndexMetricsParserBaselineTest).
+#[test]
+fn metrics_leave_out_a_filtered_order_beside_other_conditions() {
+    let singles = |text: &str| index_metrics(&program(text), &Ready::default(), &[]).utilized_single;
+    for (filter, expected) in [
+        ("c.n = '1'", vec!["/n/?"]),
+        ("c.n = '1' AND c.s = 'a'", vec!["/s/?"]),
+        ("c.n = '1' AND c.s > 'a'", vec!["/s/?", "/n/?"]),
+        ("c.n > '1' AND c.s > 'a'", vec!["/s/?"]),
+        ("c.s = 'a'", vec!["/s/?", "/n/?"]),
+    ] {
+        let text = format!("SELECT * FROM c WHERE {filter} ORDER BY c.n");
+        assert_eq!(singles(&text), expected, "{text}");
+    }
+    assert_eq!(singles("SELECT * FROM c ORDER BY c.n"), ["/n/?"]);
+}
+
 #[test]
 fn metrics_name_the_indexes_of_other_kinds() {
     let metrics = |text: &str| index_metrics(&program(text), &ready(), &[]);

@@ -36,6 +36,7 @@ fn hold(title: &str, forms: Vec<Form>) {
 fn the_format_page_is_true() {
     hold("keys", key_forms());
     hold("items", item_forms());
+    hold("packed", engine::golden_values());
     hold("sequences", sequence_forms());
     hold("states", meta_forms());
     hold("numbers", number_forms());

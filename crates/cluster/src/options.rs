@@ -40,6 +40,7 @@ pub(crate) fn disk_options(options: &DbOptions) -> Option<DiskOptions> {
     let mut disk = DiskOptions::new(path);
     disk.cache_bytes = *cache_bytes;
     disk.buffer_bytes = options.memory.write_buffers;
+    disk.merge_bytes = options.memory.merges;
     disk.limit(*disk_bytes_max);
     if let Some(bytes) = write_buffer_bytes {
         disk.tuning.memtable_bytes = *bytes;

@@ -4,9 +4,11 @@
 //!
 //! ````text
 //! ```golden documents
-//! null            = 01 01
+//! null            = 01 01  # what follows is a remark
 //! ```
 //! ````
+//!
+//! Blocks that begin with `golden-text` hold texts instead, as they are stored or sent.
 //!
 //! A test asks for its own blocks, compares each line with what the code writes, and reads the bytes back.
 
@@ -21,11 +23,29 @@ pub struct Golden {
 
 /// The lines of all blocks of this title on the page of formats, in their order.
 pub fn of_formats(title: &str) -> Vec<Golden> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/format.md");
-    let page = std::fs::read_to_string(&path).expect("the page of formats is there");
-    let lines = read(&page, title).expect("the page of formats is well formed");
+    let lines = read(&page_of_formats(), title).expect("the page of formats is well formed");
     assert!(!lines.is_empty(), "the page of formats has no block `golden {title}`");
     lines
+}
+
+/// Names and texts of all text blocks of this title on the page of formats, in their order.
+pub fn texts_of_formats(title: &str) -> Vec<(String, String)> {
+    let page = page_of_formats();
+    let lines = block_lines(&page, &format!("golden-text {title}"));
+    let texts: Vec<_> = lines
+        .map(|(number, line)| {
+            let (name, text) =
+                line.split_once(" = ").unwrap_or_else(|| panic!("line {number} has no text: {line}"));
+            (name.trim().to_owned(), text.to_owned())
+        })
+        .collect();
+    assert!(!texts.is_empty(), "the page of formats has no block `golden-text {title}`");
+    texts
+}
+
+fn page_of_formats() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/format.md");
+    std::fs::read_to_string(&path).expect("the page of formats is there")
 }
 
 /// Compares the blocks of a title with what the code writes, names and order included.
@@ -47,24 +67,28 @@ fn line(golden: &Golden) -> String {
 }
 
 fn read(page: &str, title: &str) -> Result<Vec<Golden>, String> {
-    let fence = format!("```golden {title}");
-    let mut golden = Vec::new();
+    let wrong = |(number, text): (usize, &str)| format!("line {number} is not golden: {text}");
+    block_lines(page, &format!("golden {title}"))
+        .map(|line| read_line(line.1).ok_or_else(|| wrong(line)))
+        .collect()
+}
+
+/// The lines inside all blocks that begin so, with their numbers.
+fn block_lines<'a>(page: &'a str, begin: &str) -> impl Iterator<Item = (usize, &'a str)> + use<'a> {
+    let fence = format!("```{begin}");
     let mut inside = false;
-    for (number, text) in page.lines().enumerate() {
+    page.lines().enumerate().filter_map(move |(place, text)| {
         let text = text.trim_end();
-        match inside {
-            false => inside = text == fence,
-            true if text == "```" => inside = false,
-            true if text.is_empty() => {}
-            true => golden.push(read_line(text).ok_or(format!("line {} is not golden: {text}", number + 1))?),
-        }
-    }
-    Ok(golden)
+        let is_fence = if inside { text == "```" } else { text == fence };
+        inside ^= is_fence;
+        (inside && !is_fence && !text.is_empty()).then_some((place + 1, text))
+    })
 }
 
 fn read_line(text: &str) -> Option<Golden> {
     // The name may have an equals sign of its own.
     let (name, hex) = text.rsplit_once(" = ").or(text.strip_suffix(" =").map(|name| (name, "")))?;
+    let hex = hex.split_once(" #").map_or(hex, |(hex, _)| hex);
     let byte = |digits: &str| u8::from_str_radix(digits, 16).ok().filter(|_| digits.len() == 2);
     let bytes = hex.split_ascii_whitespace().map(byte).collect::<Option<_>>()?;
     Some(Golden { name: name.trim().to_owned(), bytes })
@@ -76,7 +100,8 @@ mod tests {
 
     #[test]
     fn blocks_are_read_by_title() {
-        let page = "text\n```golden a\nx = 01 0f\ny=1  = 7F\n\n```\nz = 00\n```golden b\nw = 00\n```\n";
+        let page =
+            "text\n```golden a\nx = 01 0f  # a remark\ny=1  = 7F\n\n```\nz = 00\n```golden b\nw = 00\n```\n";
         let golden = |name: &str, bytes: &[u8]| Golden { name: name.into(), bytes: bytes.into() };
         assert_eq!(read(page, "a"), Ok(vec![golden("x", &[1, 15]), golden("y=1", &[0x7f])]));
         assert_eq!(read(page, "b"), Ok(vec![golden("w", &[0])]));

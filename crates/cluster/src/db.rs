@@ -17,7 +17,7 @@ use orrery_store::{
 
 use tokio::sync::Semaphore;
 
-use crate::catalog::{Catalog, Container, Counters, Loaded, catalog_spec};
+use crate::catalog::{Catalog, Container, Counters, Loaded, catalog_spec, upgrade};
 use crate::committer::Committer;
 use crate::copy::Jobs;
 use crate::elastic::Balance;
@@ -28,9 +28,10 @@ use crate::options::{Account, DbOptions, OpenError, disk_options};
 use crate::range::{Range, RangeParts, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
 use crate::recovery::recover;
-use crate::request::{PageOptions, ReadOptions, ReadReply, SessionToken, WriteOptions, WriteReply};
+use crate::request::{PageOptions, ReadOptions, ReadReply, WriteOptions, WriteReply};
 use crate::ru;
 use crate::script::Scripts;
+use crate::session::{RangeProgress, SessionToken};
 use crate::throttle::{Throttled, Who};
 use crate::throughput::{Claim, Hours, KeyMark, Lane};
 use crate::turns::Turns;
@@ -81,12 +82,14 @@ impl Db {
         };
         let snapshot = engine.snapshot();
         let partition = Partition::open(catalog_spec(), &snapshot)?;
-        let loaded = Loaded::read(&partition, &snapshot, &options)?;
+        let mut loaded = Loaded::read(&partition, &snapshot, &options)?;
         recover(&engine, &partition, &loaded.catalog)?;
         drop(snapshot);
+        let catalog_range = catalog_range(partition, &options);
+        upgrade(&engine, &catalog_range, &mut loaded, &options)?;
         let committer = Arc::new(Committer::start(Arc::new(engine), options.durability));
         let inner = Inner {
-            catalog_range: Arc::new(catalog_range(partition, &options)),
+            catalog_range: Arc::new(catalog_range),
             committer,
             catalog: ArcSwap::from_pointee(loaded.catalog),
             turns: Turns::new(processors()),
@@ -358,12 +361,21 @@ impl Db {
             let receipt = Receipt { charge: Charge::default(), served };
             return Err(Error::from(ErrorKind::Throttled { retry_after_ms, cause }).with(receipt));
         }
-        let wanted = session.and_then(|session| session.lsn_of(range.id, &range.parents));
-        if wanted.is_some_and(|wanted| wanted > lsn) {
+        if session.is_some_and(|session| self.is_behind(range, lsn, session)) {
             let receipt = Receipt { charge: ru::miss(), served };
             return Err(Error::from(ErrorKind::SessionUnavailable).with(receipt));
         }
         Ok(lsn)
+    }
+
+    /// Whether a client has seen more of a range than is there.
+    fn is_behind(&self, range: &Range, lsn: Lsn, session: &SessionToken) -> bool {
+        let catalog = self.catalog_now();
+        let account = catalog.account();
+        let state = account.is_written_in_many().then(|| range.partition.state());
+        let regions = state.as_ref().map(|state| &state.regions[..]);
+        let here = RangeProgress { version: account.version, lsn, regions };
+        session.is_ahead(range.id, &range.parents, here)
     }
 
     pub(crate) fn pay(&self, container: &Container, range: &Range, charge: &Charge) {
@@ -410,14 +422,6 @@ fn charged(error: Error) -> Error {
 fn who_writes(scope: &Epk, ops: &[Op]) -> Who {
     let each = |op: &Op| Who::of((std::mem::discriminant(&op.action), &op.target)).0;
     ops.iter().fold(Who::of(scope), |who, op| Who::of((who, each(op))))
-}
-
-impl SessionToken {
-    /// What the client has seen of a range, or of those it was split from.
-    fn lsn_of(&self, range: u32, parents: &[u32]) -> Option<Lsn> {
-        let named = |id: &u32| *id == range || parents.contains(id);
-        self.ranges.iter().filter(|(id, _)| named(id)).map(|(_, lsn)| *lsn).max()
-    }
 }
 
 /// Units of 100 ns since 1970.

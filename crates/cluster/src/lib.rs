@@ -8,6 +8,8 @@ mod db;
 mod elastic;
 mod error;
 mod feed;
+#[cfg(test)]
+mod golden;
 mod history;
 pub mod insight;
 mod item_properties;
@@ -24,6 +26,7 @@ pub mod resource;
 pub mod rid;
 pub mod ru;
 mod script;
+pub mod session;
 pub mod stats;
 mod throttle;
 pub mod throughput;
@@ -31,7 +34,9 @@ mod ttl;
 mod turns;
 pub mod verify;
 
-pub use catalog::{Catalog, Child, ChildKind, Container, ContainerDefinition, Database, Usage};
+pub use catalog::{
+    AccountRecord, Catalog, Child, ChildKind, Container, ContainerDefinition, Database, RegionRecord, Usage,
+};
 pub use changes::{ChangePage, ChangesFrom};
 pub use db::Db;
 pub use error::{Error, ErrorKind, Failure, HistoryError, QuotaKind, Result};
@@ -46,11 +51,12 @@ pub use query::{LeafNote, Method, OfferedIndexes, PlanNote, QuerySteward, QueryT
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{
-    AccessChoice, Consistency, FeedPage, PageOptions, QueryPage, ReadOptions, ReadReply, Scope, SessionToken,
-    Throughput, WriteOptions, WriteReply,
+    AccessChoice, Consistency, FeedPage, PageOptions, QueryPage, ReadOptions, ReadReply, Scope, Throughput,
+    WriteOptions, WriteReply,
 };
 pub use resource::{Resource, ResourceKind};
 pub use rid::Rid;
 pub use script::{Forms, ScriptOptions, ScriptReply, TriggerNames, TriggeredReply};
+pub use session::{RangeProgress, RangeToken, SessionToken};
 pub use throttle::ThrottleCause;
 pub use throughput::{Lane, Priority};

@@ -5,9 +5,9 @@
 //! consumer that has spent its share makes only its own clients wait. What a share pays for:
 //!
 //! ```text
-//! budget = base | write buffers | cache | bodies | answers | queries | scripts
-//!          not taken, |  the engine is told       |  taken with try_take, take and try_grow,
-//!          only left  |  its numbers and keeps    |  given back when the Hold is dropped
+//! budget = base | write buffers | merges | cache | bodies | writes | answers | queries | scripts
+//!          not taken, |  the engine is told its   |  taken with try_take, take and try_grow,
+//!          only left  |  numbers and keeps them   |  given back when the Hold is dropped
 //! ```
 //!
 //! - A [`Hold`] is memory that was taken. It may grow, and gives back what it has when it is dropped.
@@ -42,6 +42,8 @@ pub enum Consumer {
     Cache,
     /// Bodies of requests, until they are answered.
     Bodies,
+    /// What is made of large bodies on their way to the disk.
+    Writes,
     /// Answers, until they are sent.
     Answers,
     /// What feeds and queries hold while they run.
@@ -51,14 +53,23 @@ pub enum Consumer {
 }
 
 impl Consumer {
-    pub const ALL: [Self; 6] =
-        [Self::WriteBuffers, Self::Cache, Self::Bodies, Self::Answers, Self::Queries, Self::Scripts];
+    pub const COUNT: usize = 7;
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::WriteBuffers,
+        Self::Cache,
+        Self::Bodies,
+        Self::Writes,
+        Self::Answers,
+        Self::Queries,
+        Self::Scripts,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::WriteBuffers => "write_buffers",
             Self::Cache => "cache",
             Self::Bodies => "bodies",
+            Self::Writes => "writes",
             Self::Answers => "answers",
             Self::Queries => "queries",
             Self::Scripts => "scripts",
@@ -70,7 +81,7 @@ impl Consumer {
 #[derive(Clone, Debug)]
 pub struct Memory {
     shares: MemoryShares,
-    purses: Arc<[Arc<Purse>; 6]>,
+    purses: Arc<[Arc<Purse>; Consumer::COUNT]>,
 }
 
 /// How a consumer stands.
@@ -135,7 +146,7 @@ impl Memory {
         self.purse(consumer).is_wanted()
     }
 
-    pub fn usage(&self) -> [MemoryUse; 6] {
+    pub fn usage(&self) -> [MemoryUse; Consumer::COUNT] {
         Consumer::ALL.map(|consumer| self.purse(consumer).usage(consumer))
     }
 

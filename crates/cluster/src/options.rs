@@ -40,6 +40,7 @@ pub(crate) fn disk_options(options: &DbOptions) -> Option<DiskOptions> {
     let mut disk = DiskOptions::new(path);
     disk.cache_bytes = *cache_bytes;
     disk.buffer_bytes = options.memory.write_buffers;
+    disk.merge_bytes = options.memory.merges;
     disk.limit(*disk_bytes_max);
     if let Some(bytes) = write_buffer_bytes {
         disk.tuning.memtable_bytes = *bytes;
@@ -71,6 +72,8 @@ pub enum OpenError {
     Engine(#[from] EngineError),
     #[error("the catalog is damaged: {0}")]
     Catalog(String),
-    #[error("the data has storage format {found}, and this version of the server reads format {known} only")]
-    Format { found: u32, known: u32 },
+    #[error(
+        "the data has storage format {found}, and this version of the server reads formats {oldest} to {newest}"
+    )]
+    Format { found: u32, oldest: u32, newest: u32 },
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_doc::{EpkRange, PartitionKey, PartitionKeyDef};
-use orrery_store::{Item, Lsn, Meter, Outcome, Precondition, WholeKey};
+use orrery_store::{Item, Meter, Outcome, Precondition, WholeKey};
 
 use crate::memory::Hold;
 use crate::query::PlanNote;
 use crate::receipt::Receipt;
+use crate::session::SessionToken;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consistency {
@@ -17,13 +18,6 @@ pub enum Consistency {
     Session,
     BoundedStaleness,
     Strong,
-}
-
-/// The LSN that a client has seen on the range it asks, if its session token names that range.
-#[derive(Clone, Debug, Default)]
-pub struct SessionToken {
-    /// Pairs of range id and LSN, as the client sent them.
-    pub ranges: Vec<(u32, Lsn)>,
 }
 
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ pub struct Stats {
     pub alerts: Vec<AlertStats>,
     /// The budget, and how each of its consumers stands.
     pub memory_bytes: u64,
-    pub memory: [MemoryUse; 6],
+    pub memory: [MemoryUse; Consumer::COUNT],
 }
 
 /// Alerts of one kind.
@@ -97,7 +97,7 @@ impl Db {
     }
 
     /// The engine keeps to its shares by itself, so it is asked.
-    fn memory_use(&self, engine: &EngineStats) -> [MemoryUse; 6] {
+    fn memory_use(&self, engine: &EngineStats) -> [MemoryUse; Consumer::COUNT] {
         self.inner.memory.usage().map(|usage| {
             let used_bytes = match usage.consumer {
                 Consumer::WriteBuffers => engine.memtable_bytes,

@@ -1,7 +1,7 @@
 //! The account document: what clients read first, to learn regions, consistency and query limits.
 
 use http::{HeaderValue, Method};
-use orrery_cluster::Consistency;
+use orrery_cluster::{Consistency, RegionRecord};
 use orrery_doc::json;
 
 use crate::call::Call;
@@ -41,10 +41,8 @@ fn render(call: &Call<'_>) -> Vec<u8> {
         None => call.trace.host.to_owned(),
     };
     let endpoint = format!("{}://{host}/", call.trace.scheme.as_str());
-    let mut locations = b"[{\"name\":".to_vec();
-    json::write_str(&account.region, &mut locations);
-    push_text(&mut locations, "databaseAccountEndpoint", &endpoint);
-    locations.extend_from_slice(b"}]");
+    let catalog = call.db.catalog_now();
+    let regions = catalog.account();
 
     let mut out = b"{\"_self\":\"\"".to_vec();
     push_text(&mut out, "id", &account.name);
@@ -52,12 +50,12 @@ fn render(call: &Call<'_>) -> Vec<u8> {
     push_text(&mut out, "media", "//media/");
     push_text(&mut out, "addresses", "//addresses/");
     push_text(&mut out, "_dbs", "//dbs/");
-    for name in ["writableLocations", "readableLocations"] {
-        push_name(&mut out, name);
-        out.extend_from_slice(&locations);
-    }
+    push_locations(&mut out, "writableLocations", &regions.writable(), &endpoint);
+    push_locations(&mut out, "readableLocations", &regions.readable(), &endpoint);
+    push_name(&mut out, "enableMultipleWriteLocations");
+    out.extend_from_slice(if regions.is_written_in_many() { b"true" } else { b"false" });
     out.extend_from_slice(
-        b",\"enableMultipleWriteLocations\":false,\"continuousBackupEnabled\":false,\
+        b",\"continuousBackupEnabled\":false,\
           \"enableNRegionSynchronousCommit\":false,\"enablePerPartitionFailoverBehavior\":false",
     );
     let replicas = b"{\"asyncReplication\":false,\"minReplicaSetSize\":1,\"maxReplicasetSize\":1}";
@@ -73,6 +71,19 @@ fn render(call: &Call<'_>) -> Vec<u8> {
     push_text(&mut out, "queryEngineConfiguration", QUERY_ENGINE_CONFIGURATION);
     out.push(b'}');
     out
+}
+
+/// A list of regions; those without an endpoint of their own are where this client has just dialled.
+fn push_locations(out: &mut Vec<u8>, name: &str, regions: &[&RegionRecord], dialled: &str) {
+    push_name(out, name);
+    out.push(b'[');
+    for (place, region) in regions.iter().enumerate() {
+        out.extend_from_slice(if place == 0 { b"{\"name\":" } else { b",{\"name\":" });
+        json::write_str(&region.name, out);
+        push_text(out, "databaseAccountEndpoint", region.endpoint.as_deref().unwrap_or(dialled));
+        out.push(b'}');
+    }
+    out.push(b']');
 }
 
 /// The name with the port of another host, if that has one.
@@ -97,6 +108,31 @@ fn consistency_name(consistency: Consistency) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn regions_are_listed_with_their_endpoints() {
+        let region = |id: u16, endpoint: Option<&str>| RegionRecord {
+            id,
+            name: format!("Region {id}"),
+            endpoint: endpoint.map(str::to_owned),
+            write: id == 0,
+            priority: u32::from(id),
+        };
+        let (first, second) = (region(0, None), region(1, Some("https://other:1/")));
+        let shown = |regions: &[&RegionRecord]| {
+            let mut out = b"{\"_self\":\"\"".to_vec();
+            push_locations(&mut out, "x", regions, "http://here/");
+            String::from_utf8(out).expect("text")
+        };
+        assert_eq!(
+            shown(&[&first, &second]),
+            concat!(
+                r#"{"_self":"","x":[{"name":"Region 0","databaseAccountEndpoint":"http://here/"},"#,
+                r#"{"name":"Region 1","databaseAccountEndpoint":"https://other:1/"}]"#
+            )
+        );
+        assert_eq!(shown(&[]), r#"{"_self":"","x":[]"#);
+    }
 
     #[test]
     fn an_advertised_name_keeps_the_port() {

@@ -255,6 +255,7 @@ impl Gateway {
             }
             false => Bytes::new(),
         };
+        let _made = inner.room.write(body.len() as u64, carrier).await?;
         let extent = Extent::of(&endpoint, trace.method, headers);
         let Page { bytes: page_bytes, hold } = match extent {
             Extent::Small => Page { bytes: limits::PAGE_BYTES_MAX, hold: None },

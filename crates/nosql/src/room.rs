@@ -6,7 +6,8 @@
 //! - **Small ones are not counted.** A connection of HTTP/1 carries one request at a time, so that the number of connections
 //!   bounds them. Whatever large ones hold, small requests are read and answered.
 //! - **Large ones take from the budget before they exist.** A body waits unread until its memory is there, and the client
-//!   feels that its socket is full. Large bodies get three quarters of the share for bodies, so that those of moderate size
+//!   feels that its socket is full. When it has arrived it waits again, for the memory of what is made of it; clients that
+//!   send slowly hold none of that. Large bodies get three quarters of the share for bodies, so that those of moderate size
 //!   find room beside them. A page of a query is as large as what is free allows; where nothing is, pages are small, and
 //!   the client comes back for the rest.
 //! - **Leisure ends where others wait.** A body that does not come, and an answer that is not read, at a reasonable rate is
@@ -33,8 +34,8 @@ use crate::errors::Refusal;
 
 /// Places for large bodies are counted in these.
 const PLACE_BYTES: u64 = 1024;
-/// What a body takes: itself, and the document that is made of it.
-const BODY_COPIES: u64 = 2;
+/// What is made of a body while it is carried out: the document, its stored form, and the one that it replaces.
+const WRITE_COPIES: u64 = 3;
 /// What a page takes while it is made: its items, and their text.
 const PAGE_COPIES: u64 = 2;
 /// A page takes one part in so many of what is free, so that something is always left for the next.
@@ -104,12 +105,23 @@ impl Room {
         if bytes <= carrier.body_uncounted() {
             return Ok(None);
         }
-        let (taken, is_large) = (bytes * BODY_COPIES, bytes > BODY_LARGE_BYTES);
+        let is_large = bytes > BODY_LARGE_BYTES;
         let began = Instant::now();
-        let place = if is_large { Some(self.place(taken).await?) } else { None };
+        let place = if is_large { Some(self.place(bytes).await?) } else { None };
         let patience = self.patience.0.saturating_sub(began.elapsed());
-        let hold = self.memory.take(Consumer::Bodies, taken, patience).await.ok_or_else(overloaded)?;
+        let hold = self.memory.take(Consumer::Bodies, bytes, patience).await.ok_or_else(overloaded)?;
         Ok(Some(BodyHold { _hold: hold, _place: place, is_large, bytes, since: Instant::now() }))
+    }
+
+    /// Memory for what is made of a body of so many bytes, which has arrived. Bodies that wait for it hold their own; those
+    /// who have it never wait for a body. The largest has all of it for itself.
+    pub async fn write(&self, bytes: u64, carrier: Carrier) -> Result<Option<Hold>, Refusal> {
+        if bytes <= carrier.body_uncounted() {
+            return Ok(None);
+        }
+        let taken = (bytes * WRITE_COPIES).min(self.memory.shares().writes);
+        let hold = self.memory.take(Consumer::Writes, taken, self.patience.0).await;
+        hold.map(Some).ok_or_else(overloaded)
     }
 
     async fn place(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Refusal> {

@@ -299,3 +299,31 @@ fn functions_that_hold_memory_give_it_back_on_every_thread() {
     assert!(gauge.highest() < BUDGET * 11 / 10, "{} MiB were used", gauge.highest() / MIB);
     assert!(answers.contains(&200), "{answers:?}");
 }
+/// On its way from the socket to the tables a large item exists several times over, and so does the one that it replaces.
+#[test]
+fn large_items_that_are_written_at_once_keep_to_the_budget() {
+    let server = world(&[]);
+    let gauge = Gauge::start(&server);
+    let batch = |number: usize, round: usize| {
+        let operation = |place: usize| {
+            let id = format!("{number}-{}-{place}", round % 10);
+            format!(r#"{{"operationType":"Upsert","resourceBody":{}}}"#, item(&id, 15_000))
+        };
+        format!("[{}]", (0..100).map(operation).collect::<Vec<_>>().join(","))
+    };
+    let headers = [
+        ("x-ms-documentdb-partitionkey", r#"["k"]"#),
+        ("x-ms-cosmos-is-batch-request", "true"),
+        ("x-ms-cosmos-batch-atomic", "true"),
+    ];
+    let answers = beside_many(&server, 8, |client, number, round| match (number + round) % 2 {
+        0 => put_item(client, &format!("large-{number}-{}", round % 10), 1_900_000),
+        _ => {
+            let reply = client.send("POST", ITEMS, &headers, batch(number, round).as_bytes());
+            reply.map_or(0, |reply| reply.status)
+        }
+    });
+    assert!(gauge.highest() < BUDGET * 11 / 10, "{} MiB were used", gauge.highest() / MIB);
+    assert!(answers.iter().all(|status| [200, 201, 429].contains(status)), "{answers:?}");
+    assert!(answers.iter().filter(|status| **status != 429).count() > 20, "{answers:?}");
+}

@@ -69,6 +69,7 @@ impl Workbench {
         let state = partition.state_at(&snapshot).map_err(crate::view::damaged)?;
         let view = crate::View::new(partition, &snapshot, state.lsn, schema.lifetimes(now));
         let size = view.logical_size(&scope)?;
+        let lsn = Lsn(state.lsn.0 + 1);
         let progress = Progress {
             state,
             changes: Default::default(),
@@ -84,7 +85,7 @@ impl Workbench {
             key: None,
             now,
             base: size.version(),
-            lsn: Lsn(state.lsn.0 + 1),
+            lsn,
             progress: Some(progress),
             ops: Vec::new(),
             stamps: Vec::new(),

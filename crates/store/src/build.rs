@@ -70,7 +70,7 @@ impl Build {
         out
     }
 
-    fn decode(bytes: &Bytes) -> Option<Build> {
+    pub(crate) fn decode(bytes: &Bytes) -> Option<Build> {
         let reached = match bytes.get(12)? {
             0 => Reached::Nothing,
             1 => Reached::Place(bytes[13..].to_vec()),

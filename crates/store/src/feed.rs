@@ -1,10 +1,12 @@
 //! Changes in the order of their LSNs.
 //!
-//! Two feeds are read the same way. The feed of latest versions has one entry for each live item, under its last write;
-//! the history has one for each write. A reader remembers how far he has come and nothing else.
+//! Three feeds are read the same way. The feed of latest versions has one entry for each live item, under its last write;
+//! the history has one for each write; the conflicts have one for each write that lost against another. A reader
+//! remembers the last cursor and nothing else.
 
 use orrery_doc::EpkRange;
 
+use crate::conflict::Conflict;
 use crate::history::{HistoryBounds, HistoryEntry, StoredEntry};
 use crate::limits::{FEED_SORTED_BYTES_MAX, FEED_SORTED_ITEMS_MAX};
 use crate::lineage::{Entries, Entry, Sequence, Source};
@@ -155,6 +157,24 @@ impl View<'_> {
             let entry = if is_own && range.contains(&entry.epk) { Some(entry.decode()?) } else { None };
             let entry = entry.filter(|entry| !self.is_foreign(&entry.item));
             if visit(at, entry) == Scan::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes to items of `range` that lost against others, as [`View::changes`] shows what won.
+    pub fn conflicts(
+        &self,
+        range: &EpkRange,
+        after: FeedCursor,
+        mut visit: impl FnMut(FeedCursor, Option<Conflict>) -> Scan,
+    ) -> Result<(), OpError> {
+        for entry in self.walk(Sequence::Conflicts, after) {
+            let Entry { at, key, value, is_own } = entry?;
+            let conflict = if is_own { Some(Conflict::decode(&key, &value)?) } else { None };
+            let conflict = conflict.filter(|conflict| range.contains(&conflict.key.epk));
+            if visit(at, conflict) == Scan::Stop {
                 break;
             }
         }

@@ -29,7 +29,7 @@ use crate::unique::{EntryTable, Holders, encode_holders};
 use crate::view::{damaged, find_rid, read_item};
 use crate::{
     Action, Effect, Etag, Item, ItemHeader, ItemKey, LogicalSize, Lsn, Meter, Op, OpError, Outcome,
-    Partition, PartitionState, Precondition, Schema, Target, Txn, TxnError, keys, patch,
+    Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys, patch,
 };
 
 pub struct Group<'a> {
@@ -57,6 +57,8 @@ pub struct Prepared {
     pub(crate) counts: Vec<(u32, PathCountChange)>,
     pub(crate) build: Option<Build>,
     pub(crate) history: Option<HistoryBounds>,
+    /// Present when the group is the first under other indexes.
+    pub(crate) schema: Option<SchemaMark>,
 }
 
 /// A group between two of its transactions; see [`Group::pause`].
@@ -440,6 +442,7 @@ impl<'a> Group<'a> {
             ttl,
             rid,
             json_bytes: json_bytes as u32,
+            origin: None,
         };
         let after = self.version(Item { header, doc }, &key.id);
         count_write(before.as_ref(), Some(&after), meter);
@@ -523,16 +526,17 @@ impl<'a> Group<'a> {
         Group { state, changes, created, sizes, entries, ..self }
     }
 
-    /// Turns the net effect of the group into one batch.
+    /// Turns the net effect of the group into one batch. The same group gives the same bytes, whatever the order in which
+    /// its tables remember things: copies of the partition are handed these bytes.
     pub fn finish(self) -> Prepared {
         let spec = &self.partition.spec;
         let mut effect = NetEffect::new(spec, self.schema, self.build.as_ref());
-        for (key, change) in &self.changes {
+        for (key, change) in sorted(&self.changes) {
             effect.change(key, change);
         }
         effect.build(&self.changes);
         let (mut batch, counts) = self.partition.with_counts(|counts| effect.finish(counts));
-        for (epk, size) in &self.sizes {
+        for (epk, size) in sorted(&self.sizes) {
             let key = keys::logical_size(spec.container, epk);
             match size.items {
                 0 => batch.delete(Keyspace::Meta, key),
@@ -548,11 +552,24 @@ impl<'a> Group<'a> {
         if !self.changes.is_empty() {
             batch.put(Keyspace::Meta, keys::partition_state(spec.number).to_vec(), self.state.encode());
         }
+        let is_built = self.build.as_ref().is_some_and(|build| build.from != build.to);
+        let schema = SchemaMark::after(self.partition.schema_mark(), self.schema)
+            .filter(|_| is_built || !self.changes.is_empty());
+        if let Some(mark) = schema {
+            batch.put(Keyspace::Meta, keys::schema_mark(spec.number).to_vec(), mark.encode());
+        }
         let build = self.build.map(|build| build.to);
-        let lsns = (self.partition.state().lsn, self.state.lsn);
-        let history = self.history.finish(spec, self.schema.keeps_history, lsns, &mut batch);
-        Prepared { batch, state: self.state, sizes: self.sizes, counts, build, history }
+        let moved = (&self.partition.state(), self.state.lsn);
+        let history = self.history.finish(spec, self.schema.keeps_history, moved, &mut batch);
+        Prepared { batch, state: self.state, sizes: self.sizes, counts, build, history, schema }
     }
+}
+
+/// The entries of a table in the order of their keys.
+fn sorted<K: Ord, V>(table: &HashMap<K, V>) -> Vec<(&K, &V)> {
+    let mut entries: Vec<(&K, &V)> = table.iter().collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    entries
 }
 
 fn count_write(before: Option<&Version>, after: Option<&Version>, meter: &mut Meter) {

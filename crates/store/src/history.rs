@@ -23,9 +23,11 @@ use crate::item::{DamagedItem, TICKS_PER_SECOND, read_u64};
 use crate::limits::{HISTORY_PASSED_PER_STEP, RETENTION_MINUTES_MAX, SIBLINGS_PASSED_AT_ONCE};
 use crate::lineage::{Entries, Entry, Sequence};
 use crate::net_effect::Version;
-use crate::partition::is_ahead;
+use crate::partition_state::is_ahead;
 use crate::view::read_item;
-use crate::{Item, ItemKey, Lsn, OpError, Partition, PartitionSpec, Scan, Schema, View, keys};
+use crate::{
+    Item, ItemKey, Lsn, OpError, Partition, PartitionSpec, PartitionState, Scan, Schema, View, keys,
+};
 
 const FORMAT: u8 = 1;
 /// Added to the kind of an entry that has the replaced version, with its length, before the new one.
@@ -166,19 +168,22 @@ impl HistoryMove {
         Ok(())
     }
 
-    /// Puts everything into the batch; `lsns` are those before and after the group.
+    /// Puts everything into the batch; the state is that before the group, the LSN that after it.
     pub fn finish(
         self,
         spec: &PartitionSpec,
         is_kept: bool,
-        lsns: (Lsn, Lsn),
+        (before, after): (&PartitionState, Lsn),
         batch: &mut Batch,
     ) -> Option<HistoryBounds> {
-        let has_written = lsns.1 > lsns.0;
+        let has_written = after > before.lsn;
         let to = match self.to {
-            None if is_kept && has_written => Some(HistoryBounds { floor: lsns.0, erased: lsns.0 }),
+            None if is_kept && has_written => {
+                let floor = before.unrecorded();
+                Some(HistoryBounds { floor, erased: floor })
+            }
             // Nobody recorded these writes, so nobody may read across them.
-            Some(bounds) if !is_kept && has_written => Some(HistoryBounds { floor: lsns.1, ..bounds }),
+            Some(bounds) if !is_kept && has_written => Some(HistoryBounds { floor: after, ..bounds }),
             unchanged => unchanged,
         };
         for (key, value) in self.entries {
@@ -270,7 +275,7 @@ fn scan(snapshot: &Snapshot, spec: &PartitionSpec, from: Lsn) -> Entries {
     spec.walk(snapshot, Sequence::History, before, Lsn(u64::MAX))
 }
 
-fn encode(
+pub(crate) fn encode(
     kind: ChangeKind,
     time: u64,
     previous: Option<Lsn>,
@@ -317,11 +322,13 @@ pub(crate) fn parse_key(key: &[u8]) -> Result<FeedCursor, OpError> {
 /// The place of the item that an entry is about.
 pub(crate) fn place_in(value: &[u8]) -> Result<&[u8], OpError> {
     let wrong = || OpError::Damaged("an entry of the history".into());
-    if value.len() < HEAD_BYTES || value[0] != FORMAT {
-        return Err(wrong());
+    match value.first() {
+        Some(&FORMAT) if value.len() >= HEAD_BYTES => {
+            let place_bytes = usize::from(u16::from_be_bytes([value[18], value[19]]));
+            value.get(HEAD_BYTES..HEAD_BYTES + place_bytes).ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
     }
-    let place_bytes = usize::from(u16::from_be_bytes([value[18], value[19]]));
-    value.get(HEAD_BYTES..HEAD_BYTES + place_bytes).ok_or_else(wrong)
 }
 
 /// An entry taken apart as far as needed to know whom it concerns.

@@ -8,11 +8,15 @@
 //!         generation u32, two u64, EPK, key u8, values    -> ids of the items that have these values at a unique key
 //! feed    partition u32, LSN u64, place u16               -> EPK, id
 //!         all ones u32, partition u32, LSN u64, place u16 -> one entry of the history
+//!         all ones but the last bit u32, partition u32, LSN u64, place u16 -> a write that lost against another
+//! log     partition u32, index u64, term u64              -> an entry of the replicated log
 //! meta    'P', partition u32                              -> partition state
 //!         'S', container u32, EPK                         -> size of a logical partition
 //!         'N', partition u32, generation u32, page u16    -> numbers of items that have a term at a path
 //!         'B', partition u32                              -> how far the index that is being built has come
 //!         'H', partition u32                              -> which part of the history is there
+//!         'V', partition u32                              -> which indexes the partition keeps up
+//!         'R', partition u32                              -> kept free: how far the replicated log was applied
 //! ```
 //! A term is that of one value, or of several behind each other in a composite or tuple index, whose hash
 //! then stands for all of their paths. The rids, expiry times and unique keys of a container have a generation of
@@ -148,6 +152,39 @@ pub fn history(partition: u32, lsn: u64, place: u16) -> [u8; 18] {
 /// The LSN and place of a key of the history.
 pub fn parse_history(key: &[u8]) -> Option<(u64, u16)> {
     parse_feed(key.strip_prefix(&[0xFF; 4])?)
+}
+
+/// What the conflicts of a partition start with. No partition has this number either.
+pub fn conflicts_of(partition: u32) -> [u8; 8] {
+    let mut out = history_of(partition);
+    out[3] = 0xFE;
+    out
+}
+
+pub fn conflict(partition: u32, lsn: u64, place: u16) -> [u8; 18] {
+    let mut out = history(partition, lsn, place);
+    out[3] = 0xFE;
+    out
+}
+
+/// The LSN and place of a key of the conflicts.
+pub fn parse_conflict(key: &[u8]) -> Option<(u64, u16)> {
+    parse_feed(key.strip_prefix(&[0xFF, 0xFF, 0xFF, 0xFE])?)
+}
+
+/// An entry of the replicated log. The term is part of the key, so that no key is ever written twice.
+pub fn log(partition: u32, index: u64, term: u64) -> [u8; 20] {
+    let mut out = [0; 20];
+    out[..4].copy_from_slice(&partition.to_be_bytes());
+    out[4..12].copy_from_slice(&index.to_be_bytes());
+    out[12..].copy_from_slice(&term.to_be_bytes());
+    out
+}
+
+pub fn schema_mark(partition: u32) -> [u8; 5] {
+    let mut out = partition_state(partition);
+    out[0] = b'V';
+    out
 }
 
 pub fn history_bounds(partition: u32) -> [u8; 5] {

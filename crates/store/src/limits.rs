@@ -267,5 +267,13 @@ impl Default for PartitionLimits {
     }
 }
 
-/// How far LSNs leap when the end of the journal was torn: more than can have been given out since the last sync.
+/// How far LSNs and rids leap when the end of the journal was torn, and when an epoch begins: more than can have been given
+/// out since the last sync.
 pub const LEAP_LSNS: u64 = 1 << 20;
+
+/// Regions of an account.
+pub const REGIONS_MAX: usize = 16;
+/// What the parts of an item's rid may be at most: 20 bits for the partition, 4 for the region, 36 for the count.
+pub const RID_PARTITION_MAX: u32 = 0xF_FFFF;
+pub const RID_REGION_MAX: u8 = 0xF;
+pub const RID_COUNT_MAX: u64 = (1 << 36) - 1;

@@ -13,6 +13,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use orrery_doc::{Epk, EpkRange};
 
+use crate::conflict;
 use crate::engine::{self, Keyspace, Snapshot};
 use crate::feed::FeedCursor;
 use crate::history;
@@ -32,13 +33,43 @@ pub struct Source {
     pub to: Lsn,
 }
 
-/// Two sequences have the same order and are read the same way.
+/// Three sequences have the same order and are read the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sequence {
     /// One entry for each live item, under its last write.
     Latest,
     /// One entry for each write.
     History,
+    /// One entry for each write that lost against another.
+    Conflicts,
+}
+
+impl Sequence {
+    fn key(self, partition: u32, lsn: u64, place: u16) -> Vec<u8> {
+        match self {
+            Sequence::Latest => keys::feed(partition, lsn, place).to_vec(),
+            Sequence::History => keys::history(partition, lsn, place).to_vec(),
+            Sequence::Conflicts => keys::conflict(partition, lsn, place).to_vec(),
+        }
+    }
+
+    fn parse(self, key: &[u8]) -> Option<FeedCursor> {
+        let (lsn, place) = match self {
+            Sequence::Latest => keys::parse_feed(key),
+            Sequence::History => keys::parse_history(key),
+            Sequence::Conflicts => keys::parse_conflict(key),
+        }?;
+        Some(FeedCursor { lsn: Lsn(lsn), place })
+    }
+
+    /// The place of the item that an entry is about.
+    fn place_in(self, value: &[u8]) -> Result<&[u8], OpError> {
+        match self {
+            Sequence::Latest => Ok(value),
+            Sequence::History => history::place_in(value),
+            Sequence::Conflicts => conflict::place_in(value),
+        }
+    }
 }
 
 /// An entry of a sequence.
@@ -173,16 +204,8 @@ impl Stream {
     ) -> Stream {
         let (lsn, place) = after.next();
         let to = to.min(source.to).0;
-        let (lower, upper) = match sequence {
-            Sequence::Latest => (
-                keys::feed(source.number, lsn, place).to_vec(),
-                keys::feed(source.number, to, u16::MAX).to_vec(),
-            ),
-            Sequence::History => (
-                keys::history(source.number, lsn, place).to_vec(),
-                keys::history(source.number, to, u16::MAX).to_vec(),
-            ),
-        };
+        let lower = sequence.key(source.number, lsn, place);
+        let upper = sequence.key(source.number, to, u16::MAX);
         let bounds = (Bound::Included(lower.as_slice()), Bound::Included(upper.as_slice()));
         Stream {
             entries: snapshot.range(Keyspace::Feed, bounds.0, bounds.1, false),
@@ -202,19 +225,13 @@ impl Stream {
                 break;
             };
             let (key, value) = entry.map_err(damaged)?;
-            let place = match self.sequence {
-                Sequence::Latest => &value[..],
-                Sequence::History => history::place_in(&value)?,
-            };
+            let place = self.sequence.place_in(&value)?;
             let is_own = self.range.as_ref().is_none_or(|range| range.contains(place));
             passed += usize::from(!is_own);
             if is_own || passed == SIBLINGS_PASSED_AT_ONCE {
-                let at = match self.sequence {
-                    Sequence::Latest => keys::parse_feed(&key),
-                    Sequence::History => keys::parse_history(&key),
-                };
-                let (lsn, place) = at.ok_or_else(|| OpError::Damaged("a feed key".into()))?;
-                self.head = Some(Entry { at: FeedCursor { lsn: Lsn(lsn), place }, key, value, is_own });
+                let at = self.sequence.parse(&key);
+                let at = at.ok_or_else(|| OpError::Damaged("a feed key".into()))?;
+                self.head = Some(Entry { at, key, value, is_own });
             }
         }
         Ok(())

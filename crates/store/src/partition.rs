@@ -4,15 +4,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
 use orrery_doc::{Epk, EpkRange};
 use parking_lot::Mutex;
 
 use crate::build::Build;
 use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
-use crate::item::{TICKS_PER_SECOND, read_u64};
-use crate::limits::{CLOCK_AHEAD_SECONDS_MAX, LEAP_LSNS, SIZES_CACHED_MAX, SPLIT_TOUCHED_MAX};
-use crate::{FeedCursor, HistoryBounds, LogicalSize, Lsn, PathCounts, Prepared, Source, keys};
+use crate::limits::{LEAP_LSNS, SIZES_CACHED_MAX, SPLIT_TOUCHED_MAX};
+use crate::{
+    FeedCursor, HistoryBounds, ItemRid, LogicalSize, Lsn, PartitionState, PathCounts, Prepared, SchemaMark,
+    Source, keys,
+};
+
+/// The region whose partitions these are, as long as the account has one.
+const REGION: u8 = 0;
 
 /// What never changes in the life of a partition.
 #[derive(Clone, Debug)]
@@ -29,30 +33,6 @@ pub struct PartitionSpec {
     pub rid_prefix: u32,
     /// Partitions that were before this one and whose entries it goes on reading.
     pub sources: Vec<Source>,
-}
-
-/// What changes with every transaction; stored in the same commit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PartitionState {
-    pub lsn: Lsn,
-    /// At least as many as were given to items; some were given to transactions that came to nothing.
-    pub rids_given: u64,
-    pub items: u64,
-    pub bytes: u64,
-    /// Time of the last write. Times do not repeat, and they go back only when they were far ahead of the clock.
-    pub time: u64,
-}
-
-impl PartitionState {
-    /// The time of the next write.
-    pub(crate) fn next_time(&self, now: u64) -> u64 {
-        if is_ahead(self.time, now) { now } else { now.max(self.time + 1) }
-    }
-}
-
-/// Whether a time is so far ahead of the clock that the clock must have been wrong when it was given.
-pub fn is_ahead(time: u64, now: u64) -> bool {
-    time > now.saturating_add(CLOCK_AHEAD_SECONDS_MAX * TICKS_PER_SECOND)
 }
 
 /// What is to be published of a group that was applied, once it is durable.
@@ -74,6 +54,8 @@ pub struct Partition {
     counts: Mutex<HashMap<u32, Arc<PathCounts>>>,
     build: Mutex<Option<Build>>,
     history: Mutex<Option<HistoryBounds>>,
+    /// Which indexes the last group kept up.
+    schema: Mutex<Option<SchemaMark>>,
     passed: Mutex<Passed>,
     /// Logical partitions written to since somebody began to watch.
     touched: Mutex<Option<Touched>>,
@@ -118,11 +100,13 @@ impl Partition {
         let counts = PathCounts::read_all(snapshot, spec.number)?;
         let build = Build::read(snapshot, spec.number)?;
         let history = HistoryBounds::read(snapshot, spec.number)?;
+        let schema = SchemaMark::read(snapshot, spec.number)?;
         Ok(Partition {
             spec,
             counts: Mutex::new(counts),
             build: Mutex::new(build),
             history: Mutex::new(history),
+            schema: Mutex::new(schema),
             passed: Mutex::new(Passed::default()),
             published: AtomicU64::new(state.lsn.0),
             rids_given: AtomicU64::new(state.rids_given),
@@ -139,7 +123,7 @@ impl Partition {
 
     /// As the last group left it that was applied, which is perhaps not durable yet.
     pub fn state(&self) -> PartitionState {
-        *self.state.lock()
+        self.state.lock().clone()
     }
 
     /// The state that a snapshot holds, which is of the same moment as everything else in it.
@@ -201,6 +185,11 @@ impl Partition {
         *self.history.lock()
     }
 
+    /// Which indexes the last group kept up; none when there was no group yet, or none by a build that says so.
+    pub fn schema_mark(&self) -> Option<SchemaMark> {
+        *self.schema.lock()
+    }
+
     pub(crate) fn with_counts<T>(&self, read: impl FnOnce(&HashMap<u32, Arc<PathCounts>>) -> T) -> T {
         read(&self.counts.lock())
     }
@@ -210,8 +199,7 @@ impl Partition {
         if let Some(size) = self.sizes.lock().get(epk) {
             return Ok(*size);
         }
-        let stored = snapshot.get(Keyspace::Meta, &keys::logical_size(self.spec.container, epk))?;
-        Ok(stored.as_ref().and_then(LogicalSize::decode).unwrap_or_default())
+        LogicalSize::read(snapshot, self.spec.container, epk)
     }
 
     /// From now on remembers which logical partitions are written to.
@@ -246,6 +234,9 @@ impl Partition {
         for (generation, change) in prepared.counts {
             Arc::make_mut(counts.entry(generation).or_default()).apply(change);
         }
+        if prepared.schema.is_some() {
+            *self.schema.lock() = prepared.schema;
+        }
         if prepared.build.is_some() {
             *self.build.lock() = prepared.build;
         }
@@ -267,8 +258,21 @@ impl Partition {
     /// to writes that are lost, and that somebody may have seen, is then never given again. Returns the LSNs before
     /// and after.
     pub fn leap(&self, batch: &mut Batch) -> (Lsn, Lsn) {
+        let epoch = self.state.lock().epoch;
+        self.skip(epoch, batch)
+    }
+
+    /// Begins a new epoch, in a batch that the caller commits before anything is served: somebody else may have gone on from
+    /// an older state of this partition, and what was given to writes there is never given here. Returns the LSNs before and after.
+    pub fn enter_epoch(&self, epoch: u32, batch: &mut Batch) -> (Lsn, Lsn) {
+        assert!(epoch > self.state.lock().epoch, "epochs of a partition grow");
+        self.skip(epoch, batch)
+    }
+
+    fn skip(&self, epoch: u32, batch: &mut Batch) -> (Lsn, Lsn) {
         let mut state = self.state.lock();
         let before = state.lsn;
+        state.epoch = epoch;
         state.lsn.0 += LEAP_LSNS;
         state.rids_given += LEAP_LSNS;
         self.rids_given.store(state.rids_given, Ordering::Relaxed);
@@ -277,44 +281,15 @@ impl Partition {
         (before, state.lsn)
     }
 
-    /// A rid that no other item of this partition has: 40 bits of count, 20 of partition. Transactions that are worked
-    /// out beside the write path take theirs before they are committed, so the count is not a part of the group.
+    /// A rid that no other item of this partition has. Transactions that are worked out beside the write path take theirs
+    /// before they are committed, so the count is not a part of the group.
     pub(crate) fn next_rid(&self) -> u64 {
         let count = self.rids_given.fetch_add(1, Ordering::Relaxed) + 1;
-        (count & 0xFF_FFFF_FFFF) | u64::from(self.spec.rid_prefix & 0xF_FFFF) << 40
+        ItemRid { partition: self.spec.rid_prefix, region: REGION, count }.encode()
     }
 
     /// How many were given, to be stored with the items that have them.
     pub(crate) fn rids_given(&self) -> u64 {
         self.rids_given.load(Ordering::Relaxed)
-    }
-}
-
-impl PartitionState {
-    fn read(snapshot: &Snapshot, partition: u32) -> Result<PartitionState, EngineError> {
-        match snapshot.get(Keyspace::Meta, &keys::partition_state(partition))? {
-            Some(bytes) => PartitionState::decode(&bytes).ok_or_else(|| {
-                EngineError::Corrupt(format!("the state of partition {partition} is not readable"))
-            }),
-            None => Ok(PartitionState::default()),
-        }
-    }
-
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(40);
-        for number in [self.lsn.0, self.rids_given, self.items, self.bytes, self.time] {
-            out.extend_from_slice(&number.to_be_bytes());
-        }
-        out
-    }
-
-    pub fn decode(bytes: &Bytes) -> Option<PartitionState> {
-        (bytes.len() == 40).then(|| PartitionState {
-            lsn: Lsn(read_u64(bytes, 0)),
-            rids_given: read_u64(bytes, 8),
-            items: read_u64(bytes, 16),
-            bytes: read_u64(bytes, 24),
-            time: read_u64(bytes, 32),
-        })
     }
 }

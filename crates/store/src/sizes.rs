@@ -1,9 +1,11 @@
 //! Exact sizes of logical partitions.
 
 use bytes::Bytes;
+use orrery_doc::Epk;
 
-use crate::Lsn;
+use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::item::read_u64;
+use crate::{Lsn, keys};
 
 /// What a logical partition holds; written in the same commit as the items it counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +21,16 @@ impl LogicalSize {
     /// so when it was last written is not known, and does not matter.
     pub fn version(&self) -> Lsn {
         if self.items == 0 { Lsn(0) } else { self.lsn }
+    }
+
+    /// What a snapshot holds; nothing is stored of an empty logical partition. What does not read back is not taken for empty.
+    pub(crate) fn read(snapshot: &Snapshot, container: u32, epk: &Epk) -> Result<LogicalSize, EngineError> {
+        match snapshot.get(Keyspace::Meta, &keys::logical_size(container, epk))? {
+            Some(bytes) => LogicalSize::decode(&bytes).ok_or_else(|| {
+                EngineError::Corrupt(format!("the size of logical partition {epk} is not readable"))
+            }),
+            None => Ok(LogicalSize::default()),
+        }
     }
 
     pub fn encode(&self) -> Vec<u8> {

@@ -153,10 +153,8 @@ pub fn split(
     let mut parts = plan.parts.clone();
     for epk in touched {
         let part = &mut parts[plan.place_of(&epk)];
-        let key = keys::logical_size(partition.spec.container, &epk);
-        let size = |snapshot: &Snapshot| -> Result<LogicalSize, OpError> {
-            let stored = snapshot.get(Keyspace::Meta, &key).map_err(damaged)?;
-            Ok(stored.as_ref().and_then(LogicalSize::decode).unwrap_or_default())
+        let size = |snapshot: &Snapshot| {
+            LogicalSize::read(snapshot, partition.spec.container, &epk).map_err(damaged)
         };
         part.take(&size(before)?);
         part.add(&size(after)?);
@@ -176,7 +174,7 @@ pub fn split(
             items: part.items.max(0) as u64,
             bytes: part.bytes.max(0) as u64,
             rids_given: 0,
-            ..state
+            ..state.clone()
         };
         batch.put(Keyspace::Meta, keys::partition_state(child.number).to_vec(), held.encode());
         counts.of_part(state.items, held.items).write(child.number, generation, &mut batch);
@@ -197,6 +195,8 @@ pub fn merge(
     let [left, right] = parts;
     let states = [left.state_at(snapshot).map_err(damaged)?, right.state_at(snapshot).map_err(damaged)?];
     let state = PartitionState {
+        epoch: states[0].epoch.max(states[1].epoch),
+        regions: states[0].joined_regions(&states[1]),
         lsn: states[0].lsn.max(states[1].lsn),
         rids_given: 0,
         items: states[0].items + states[1].items,

@@ -5,7 +5,8 @@ use std::ops::Bound;
 use crate::engine::Keyspace;
 use crate::index::PlaceRange;
 use crate::limits::SIBLINGS_PASSED_AT_ONCE;
-use crate::partition::{PassedWrites, is_ahead};
+use crate::partition::PassedWrites;
+use crate::partition_state::is_ahead;
 use crate::view::{damaged, parse_place};
 use crate::{DefaultTtl, FeedCursor, ItemKey, Lsn, OpError, Scan, Source, TTL_BY_DEFAULT, View, keys, ttl};
 

@@ -122,7 +122,17 @@ mod tests {
 
     fn header(time: u64, ttl: u32) -> ItemHeader {
         let time = time * TICKS_PER_SECOND;
-        ItemHeader { flags: 0, lsn: Lsn(1), place: 0, time, etag: Etag(0), ttl, rid: 1, json_bytes: 1 }
+        ItemHeader {
+            flags: 0,
+            lsn: Lsn(1),
+            place: 0,
+            time,
+            etag: Etag(0),
+            ttl,
+            rid: 1,
+            json_bytes: 1,
+            origin: None,
+        }
     }
 
     #[test]

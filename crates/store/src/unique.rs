@@ -170,10 +170,13 @@ impl EntryTable {
         }
     }
 
-    /// Entries whose holders the group changed.
-    pub fn changed(&self) -> impl Iterator<Item = (&[u8], &Holders)> {
+    /// Entries whose holders the group changed, in their order.
+    pub fn changed(&self) -> Vec<(&[u8], &Holders)> {
         let is_changed = |(_, (before, now)): &(&Vec<u8>, &(Holders, Holders))| before != now;
-        self.entries.iter().filter(is_changed).map(|(entry, (_, now))| (entry.as_slice(), now))
+        let changed = self.entries.iter().filter(is_changed);
+        let mut changed: Vec<_> = changed.map(|(entry, (_, now))| (entry.as_slice(), now)).collect();
+        changed.sort_unstable_by_key(|(entry, _)| *entry);
+        changed
     }
 }
 

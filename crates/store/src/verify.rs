@@ -205,7 +205,7 @@ impl Partition {
             }
         })?;
         failure.map_or(Ok(()), |error| Err(damaged(error)))?;
-        self.verify_totals(snapshot, state, &sizes, &mut report).map_err(damaged)?;
+        self.verify_totals(snapshot, &state, &sizes, &mut report).map_err(damaged)?;
         entries.totals(self, snapshot, &mut report).map_err(damaged)?;
         for index in &indexes {
             index.totals(snapshot, &mut report).map_err(damaged)?;
@@ -331,7 +331,7 @@ impl Partition {
     fn verify_totals(
         &self,
         snapshot: &Snapshot,
-        state: PartitionState,
+        state: &PartitionState,
         sizes: &HashMap<Epk, LogicalSize>,
         report: &mut Verification,
     ) -> Result<(), EngineError> {

@@ -187,9 +187,7 @@ impl<'a> View<'a> {
 
     /// What a logical partition holds, as of this view.
     pub fn logical_size(&self, epk: &Epk) -> Result<LogicalSize, OpError> {
-        let key = keys::logical_size(self.partition.spec.container, epk);
-        let stored = self.snapshot.get(Keyspace::Meta, &key).map_err(damaged)?;
-        Ok(stored.as_ref().and_then(LogicalSize::decode).unwrap_or_default())
+        LogicalSize::read(self.snapshot, self.partition.spec.container, epk).map_err(damaged)
     }
 }
 

@@ -8,11 +8,12 @@ use orrery_doc::{Doc, EpkRange};
 use orrery_store::engine::Snapshot;
 use orrery_store::{ItemHeader, Lifetimes, Partition, PartitionSpec, Scan, View};
 
+use super::account::AccountRecord;
 use super::children::load_child;
 use super::indexes::Policies;
 use super::record::{
-    ChildRecord, ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, GoneRecord, HoursRecord,
-    IndexRecord, OfferRecord, RangesRecord, Record, RetiredRecord, to_doc,
+    ChildRecord, ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, FORMAT_OLDEST, GoneRecord,
+    HoursRecord, IndexRecord, OfferRecord, RangesRecord, Record, RetiredRecord, to_doc,
 };
 use super::{Catalog, Container, ContainerDefinition, Database};
 use crate::copy::JobRecord;
@@ -27,7 +28,12 @@ use crate::throughput::{Hours, Settings};
 /// The catalog as it was when the server stopped.
 pub struct Loaded {
     pub catalog: Catalog,
+    /// Those that are stored, with the format of what they were stored with.
     pub counters: Counters,
+    /// Whether the account's record is stored as it is in the catalog.
+    pub is_account_stored: bool,
+    /// How many were read.
+    pub records: usize,
     pub hours: Hours,
     pub unfinished: Unfinished,
 }
@@ -43,7 +49,9 @@ type Stored<T> = Vec<(T, ItemHeader)>;
 
 #[derive(Default)]
 struct Records {
+    read: usize,
     counters: Option<Counters>,
+    account: Option<AccountRecord>,
     databases: Stored<DatabaseRecord>,
     containers: Stored<ContainerRecord>,
     ranges: HashMap<Rid, RangesRecord>,
@@ -64,11 +72,16 @@ impl Loaded {
     ) -> Result<Loaded, OpenError> {
         let mut records = Records::read(partition, snapshot)?;
         let counters = records.counters.unwrap_or_else(Counters::first);
-        if counters.format != FORMAT {
-            return Err(OpenError::Format { found: counters.format, known: FORMAT });
+        if !(FORMAT_OLDEST..=FORMAT).contains(&counters.format) {
+            let (found, oldest, newest) = (counters.format, FORMAT_OLDEST, FORMAT);
+            return Err(OpenError::Format { found, oldest, newest });
         }
+        let region = &options.account.region;
+        let account =
+            records.account.clone().map_or_else(|| AccountRecord::first(region), |old| old.named(region));
+        let is_account_stored = records.account.as_ref() == Some(&account);
         let builder = Builder { options, snapshot, now: Instant::now() };
-        let mut catalog = Catalog::default();
+        let mut catalog = Catalog::empty(account);
         records.jobs.into_iter().for_each(|job| drop(catalog.put_job(job)));
         let offers: HashMap<Rid, OfferRecord> =
             records.offers.iter().map(|(record, _)| (record.target, record.clone())).collect();
@@ -94,7 +107,8 @@ impl Loaded {
             catalog.put_child(load_child(&record, &header).map_err(OpenError::Catalog)?);
         }
         let hours = Hours::load(records.hours);
-        Ok(Loaded { catalog, counters, hours, unfinished: records.unfinished })
+        let (records, unfinished) = (records.read, records.unfinished);
+        Ok(Loaded { catalog, counters, is_account_stored, records, hours, unfinished })
     }
 }
 
@@ -119,8 +133,10 @@ impl Records {
     }
 
     fn add(&mut self, record: Record, header: ItemHeader) {
+        self.read += 1;
         match record {
             Record::Counters(record) => self.counters = Some(record),
+            Record::Account(record) => self.account = Some(record),
             Record::Database(record) => self.databases.push((record, header)),
             Record::Container(record) => self.containers.push((record, header)),
             Record::Ranges(record) => drop(self.ranges.insert(record.rid, record)),

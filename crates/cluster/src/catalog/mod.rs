@@ -3,6 +3,7 @@
 //! Readers hold an immutable [`Catalog`]; every change builds a new one after it is durable in partition 0,
 //! which is an ordinary partition like all others.
 
+mod account;
 mod changes;
 mod children;
 mod definition;
@@ -13,6 +14,7 @@ mod offers;
 mod purge;
 mod ranges;
 mod record;
+mod upgrade;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -27,15 +29,20 @@ use crate::rid::Rid;
 use crate::throttle::Budget;
 use crate::throughput::Settings;
 
+pub use account::{AccountRecord, RegionRecord};
 pub use children::{Child, ChildKind};
 pub use definition::{ContainerDefinition, check_name};
 pub(crate) use load::{Loaded, catalog_spec};
 pub(crate) use ranges::Succession;
+#[cfg(test)]
+pub(crate) use record::Record;
 pub(crate) use record::{Counters, HoursRecord, RangeIndexRecord, rid_text};
+pub(crate) use upgrade::upgrade;
 
 /// Everything that exists at one moment.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Catalog {
+    account: Arc<AccountRecord>,
     databases: BTreeMap<Rid, Arc<Database>>,
     names: HashMap<String, Rid>,
     containers: HashMap<Rid, Arc<Container>>,
@@ -97,6 +104,24 @@ pub struct Usage {
 }
 
 impl Catalog {
+    /// An account with nothing in it.
+    fn empty(account: AccountRecord) -> Catalog {
+        Catalog {
+            account: Arc::new(account),
+            databases: BTreeMap::new(),
+            names: HashMap::new(),
+            containers: HashMap::new(),
+            offers: BTreeMap::new(),
+            offers_by_target: HashMap::new(),
+            families: HashMap::new(),
+            jobs: BTreeMap::new(),
+        }
+    }
+
+    pub fn account(&self) -> &Arc<AccountRecord> {
+        &self.account
+    }
+
     /// In the order of creation.
     pub fn databases(&self) -> impl Iterator<Item = &Arc<Database>> {
         self.databases.values()

@@ -115,6 +115,7 @@ impl Db {
         for partition in &record.partitions {
             prefixes.push((Keyspace::Feed, partition.to_be_bytes().to_vec()));
             prefixes.push((Keyspace::Feed, keys::history_of(*partition).to_vec()));
+            prefixes.push((Keyspace::Feed, keys::conflicts_of(*partition).to_vec()));
             prefixes.extend(state_prefixes(*partition));
         }
         for generation in &record.generations {
@@ -173,11 +174,12 @@ impl Db {
 }
 
 /// What a partition keeps besides its sequences.
-fn state_prefixes(partition: u32) -> [(Keyspace, Vec<u8>); 4] {
+fn state_prefixes(partition: u32) -> [(Keyspace, Vec<u8>); 5] {
     [
         (Keyspace::Meta, keys::partition_state(partition).to_vec()),
         (Keyspace::Meta, keys::build(partition).to_vec()),
         (Keyspace::Meta, keys::history_bounds(partition).to_vec()),
+        (Keyspace::Meta, keys::schema_mark(partition).to_vec()),
         (Keyspace::Meta, keys::path_counts_of_all(partition)),
     ]
 }

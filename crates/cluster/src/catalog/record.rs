@@ -6,6 +6,7 @@ use orrery_store::{Lsn, PartitionSpec, Source};
 use serde::{Deserialize, Serialize};
 
 use super::GoneRange;
+use super::account::AccountRecord;
 use super::children::{self, ChildKind};
 use crate::copy::JobRecord;
 use crate::error::Error;
@@ -14,8 +15,10 @@ use crate::request::Throughput;
 use crate::rid::Rid;
 use crate::throughput::{Hour, Settings};
 
-/// What this build writes, and the only format that it reads. It changes when the meaning of stored keys or values does.
-pub const FORMAT: u32 = 4;
+/// What this build writes. It changes when the meaning of stored keys or values does; `docs/format.md` tells them all.
+pub const FORMAT: u32 = 5;
+/// What this build can read; see `upgrade`.
+pub const FORMAT_OLDEST: u32 = 4;
 
 /// Wrapping a body adds two levels to its depth.
 const RECORD_DEPTH_MAX: usize = RESOURCE_DEPTH_MAX + 4;
@@ -24,6 +27,7 @@ const RECORD_DEPTH_MAX: usize = RESOURCE_DEPTH_MAX + 4;
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Record {
     Counters(Counters),
+    Account(AccountRecord),
     Database(DatabaseRecord),
     Container(ContainerRecord),
     Ranges(RangesRecord),
@@ -209,6 +213,7 @@ impl Record {
     pub fn id(&self) -> String {
         match self {
             Record::Counters(_) => "counters".into(),
+            Record::Account(_) => "account".into(),
             Record::Database(record) => format!("database:{}", record.rid),
             Record::Container(record) => format!("container:{}", record.rid),
             Record::Ranges(record) => format!("ranges:{}", record.rid),

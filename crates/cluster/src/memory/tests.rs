@@ -21,6 +21,7 @@ fn shares_never_add_up_to_more_than_the_budget() {
     for budget in [0, MEMORY_BYTES_MIN, 192 << 20, 384 << 20, 768 << 20, 4 << 30, 64 << 30, 1 << 40] {
         let shares = MemoryShares::of(budget);
         let sum: u64 = Consumer::ALL.iter().map(|consumer| shares.of_consumer(*consumer)).sum();
+        let sum = sum + shares.merges;
         assert!(MEMORY_BASE_BYTES + sum <= budget.max(MEMORY_BYTES_MIN), "{shares:?}");
         assert!(Consumer::ALL.iter().all(|consumer| shares.of_consumer(*consumer) >= 4 << 20), "{shares:?}");
     }

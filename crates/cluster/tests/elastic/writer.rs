@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use orrery_cluster::store::{Action, OpError, Precondition, Target};
-use orrery_cluster::{Consistency, ErrorKind, ReadOptions, SessionToken, WriteOptions};
+use orrery_cluster::{Consistency, ErrorKind, RangeToken, ReadOptions, SessionToken, WriteOptions};
 use orrery_testkit::Random;
 use serde_json::json;
 
@@ -83,8 +83,9 @@ impl Writer {
             Ok(reply) => {
                 self.writes += 1;
                 let served = reply.receipt.served.expect("a partition has served it");
-                self.session.ranges.retain(|(range, _)| *range != served.range_id);
-                self.session.ranges.push((served.range_id, served.lsn));
+                let (range, lsn) = (served.range_id, served.lsn);
+                self.session.ranges.retain(|token| token.range != range);
+                self.session.ranges.push(RangeToken { range, version: Some(-1), lsn, regions: vec![] });
                 Ok(())
             }
             Err(error) => match error.kind {

@@ -183,6 +183,7 @@ mod tests {
             ttl: 0,
             rid: 1,
             json_bytes,
+            origin: None,
         };
         let doc = json::parse(br#"{"id":"a"}"#, 2).expect("a document");
         Outcome { effect, item: Item { header, doc }, id: "a".to_owned(), meter: Meter::default() }

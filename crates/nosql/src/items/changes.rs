@@ -240,6 +240,7 @@ mod tests {
             ttl: 0,
             rid: 1,
             json_bytes: body.len() as u32,
+            origin: None,
         };
         HistoryEntry {
             at: FeedCursor { lsn: Lsn(9), place: 0 },

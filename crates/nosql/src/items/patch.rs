@@ -111,6 +111,7 @@ mod tests {
             ttl: 0,
             rid: 1,
             json_bytes: 0,
+            origin: None,
         };
         let doc = json::parse(br#"{"id":"a","n":3,"tags":["x"]}"#, 128).expect("a document");
         let item = Item { header, doc };

@@ -146,6 +146,7 @@ mod tests {
             ttl: 0,
             rid: 1,
             json_bytes: body.len() as u32,
+            origin: None,
         };
         Item { header, doc }
     }

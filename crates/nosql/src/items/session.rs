@@ -4,15 +4,10 @@
 //! Accounts with one region show the short form `{range}:-1#{lsn}`, and so do we.
 //! Old clients send `{range}:{lsn}`.
 //!
-//! The version counts changes of the account's regions, and ours never has one.
-//! A token of a higher version therefore names a state that this server has not reached,
-//! which no LSN of a partition can express: it becomes the highest LSN there is.
+//! What the parts mean, and when a token names a state that this server has not reached, is `orrery_cluster::session`'s.
 
-use orrery_cluster::SessionToken;
 use orrery_cluster::store::Lsn;
-
-/// The version of an account whose regions never changed.
-const VERSION: i64 = -1;
+use orrery_cluster::{RangeToken, SessionToken};
 
 /// Text that is not a session token; it names the part that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,23 +23,21 @@ pub fn parse(text: &str) -> Result<SessionToken, SessionTokenError> {
     Ok(SessionToken { ranges })
 }
 
-fn parse_range(part: &str) -> Option<(u32, Lsn)> {
+fn parse_range(part: &str) -> Option<RangeToken> {
     let (range, state) = part.split_once(':')?;
     let range = range.parse().ok()?;
     let mut fields = state.split('#');
     let first: i64 = fields.next()?.parse().ok()?;
     let Some(second) = fields.next() else {
-        return Some((range, lsn(first)));
+        return Some(RangeToken { range, version: None, lsn: lsn(first), regions: Vec::new() });
     };
     let reached: i64 = second.parse().ok()?;
+    let mut regions = Vec::new();
     for region in fields.filter(|region| !region.is_empty()) {
         let (id, local) = region.split_once('=')?;
-        id.parse::<u64>().ok()?;
-        local.parse::<i64>().ok()?;
+        regions.push((id.parse().ok()?, local.parse().ok()?));
     }
-    // Some clients normalise the version of the short form to zero.
-    let is_ahead = first > VERSION && first != 0;
-    Some((range, if is_ahead { Lsn(u64::MAX) } else { lsn(reached) }))
+    Some(RangeToken { range, version: Some(first), lsn: lsn(reached), regions })
 }
 
 /// Clients write -1 for "nothing seen yet".
@@ -63,26 +56,34 @@ mod tests {
 
     use super::*;
 
-    fn ranges(text: &str) -> Vec<(u32, u64)> {
-        parse(text).expect(text).ranges.iter().map(|(range, lsn)| (*range, lsn.0)).collect()
+    fn token(range: u32, version: Option<i64>, lsn: u64, regions: &[(u64, i64)]) -> RangeToken {
+        RangeToken { range, version, lsn: Lsn(lsn), regions: regions.to_vec() }
     }
 
     #[test]
     fn every_form_of_the_token_is_read() {
-        let ahead = u64::MAX;
         for (text, wanted) in [
             ("", vec![]),
-            ("0:-1#12", vec![(0, 12)]),
-            ("0:12", vec![(0, 12)]),
-            ("0:-1#-1", vec![(0, 0)]),
-            ("0:0#7#1=3", vec![(0, 7)]),
-            ("0:-1#7#999=-1", vec![(0, 7)]),
-            ("1:5#100#4=90", vec![(1, ahead)]),
-            ("1:5#100#4=90#", vec![(1, ahead)]),
-            ("0:-1#12, 1:-1#3,", vec![(0, 12), (1, 3)]),
-            ("0:-1#12,999999:-1#12", vec![(0, 12), (999_999, 12)]),
+            ("0:-1#12", vec![token(0, Some(-1), 12, &[])]),
+            ("0:12", vec![token(0, None, 12, &[])]),
+            ("0:-1#-1", vec![token(0, Some(-1), 0, &[])]),
+            ("0:0#7#1=3", vec![token(0, Some(0), 7, &[(1, 3)])]),
+            ("0:-1#7#999=-1", vec![token(0, Some(-1), 7, &[(999, -1)])]),
+            ("1:5#100#4=90#7=3", vec![token(1, Some(5), 100, &[(4, 90), (7, 3)])]),
+            ("1:5#100#4=90#", vec![token(1, Some(5), 100, &[(4, 90)])]),
+            ("0:-1#12, 1:-1#3,", vec![token(0, Some(-1), 12, &[]), token(1, Some(-1), 3, &[])]),
+            ("0:-1#12,999999:-1#12", vec![token(0, Some(-1), 12, &[]), token(999_999, Some(-1), 12, &[])]),
         ] {
-            assert_eq!(ranges(text), wanted, "{text}");
+            assert_eq!(parse(text).expect(text).ranges, wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_server_shows_reads_back() {
+        for token in
+            [token(0, Some(-1), 12, &[]), token(7, Some(3), 9, &[(2, 5), (4, -1)]), token(1, None, 4, &[])]
+        {
+            assert_eq!(parse(&token.to_string()).expect("a token").ranges, [token]);
         }
     }
 

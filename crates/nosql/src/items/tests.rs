@@ -228,7 +228,7 @@ impl Answer {
 async fn items_are_created_read_replaced_and_deleted() {
     let world = World::simple().await;
     let created = world.create(r#"["x"]"#, r#"{"id":"a","pk":"x","n":1}"#).await;
-    assert_eq!((created.status, created.lsn, created.range), (201, 1, Some(0)), "{created:?}");
+    assert_eq!((created.status, created.lsn, created.range), (201, 2, Some(0)), "{created:?}");
     assert!(created.body.starts_with(r#"{"id":"a","pk":"x","n":1,"_rid":""#), "{}", created.body);
     assert!(created.charge > 0.0 && !created.etag.is_empty());
     let read = world.read(r#"["x"]"#, "a").await;
@@ -239,7 +239,7 @@ async fn items_are_created_read_replaced_and_deleted() {
     assert_eq!(world.create(r#"["x"]"#, r#"{"id":"a","pk":"x"}"#).await.status, 409);
     let put = |body: &'static str| world.send(Method::PUT, Some("a"), &[(KEY, r#"["x"]"#)], body);
     let replaced = put(r#"{"id":"a","pk":"x","n":2}"#).await;
-    assert_eq!((replaced.status, replaced.lsn, replaced.field("n").as_str()), (200, 2, "2"));
+    assert_eq!((replaced.status, replaced.lsn, replaced.field("n").as_str()), (200, 3, "2"));
     assert_eq!(replaced.field("_rid"), created.field("_rid"));
     assert_ne!(replaced.etag, created.etag);
     assert_eq!((put(r#"{"id":"a","pk":"y"}"#).await.substatus), 1001);
@@ -335,13 +335,17 @@ async fn sessions_and_levels_are_honoured() {
     let key = (KEY, r#"["x"]"#);
     world.create(key.1, r#"{"id":"a","pk":"x"}"#).await;
     for (headers, wanted) in [
-        (vec![(SESSION, "0:-1#1")], (200, 0)),
-        (vec![(SESSION, "0:1")], (200, 0)),
-        (vec![(SESSION, "0:-1#2")], (404, 1002)),
+        (vec![(SESSION, "0:-1#2")], (200, 0)),
+        (vec![(SESSION, "0:2")], (200, 0)),
+        (vec![(SESSION, "0:-1#3")], (404, 1002)),
+        (vec![(SESSION, "0:3")], (404, 1002)),
+        (vec![(SESSION, "0:0#2#1=9")], (200, 0)),
+        (vec![(SESSION, "0:0#3#1=9")], (404, 1002)),
         (vec![(SESSION, "0:3#1#1=1")], (404, 1002)),
+        (vec![(SESSION, "0:-2#99")], (200, 0)),
         (vec![(SESSION, "7:-1#99")], (200, 0)),
         (vec![(SESSION, "nonsense")], (400, 0)),
-        (vec![(SESSION, "0:-1#2"), ("x-ms-consistency-level", "Eventual")], (200, 0)),
+        (vec![(SESSION, "0:-1#3"), ("x-ms-consistency-level", "Eventual")], (200, 0)),
         (vec![("x-ms-consistency-level", "Strong")], (400, 0)),
         (vec![("x-ms-cosmos-intended-collection-rid", "AAAAAIAAAAA=")], (400, 1024)),
     ] {
@@ -399,7 +403,7 @@ async fn batches_happen_together_or_not_at_all() {
                 {"operationType":"Delete","id":"b"}]"#,
         )
         .await;
-    assert_eq!((batch.status, batch.lsn), (200, 1), "one batch is one step of the partition: {}", batch.body);
+    assert_eq!((batch.status, batch.lsn), (200, 2), "one batch is one step of the partition: {}", batch.body);
     assert_eq!(batch.codes(), [201, 201, 200, 200, 200, 204]);
     assert_eq!(world.read(key, "a").await.field("n"), "2");
     for (body, wanted) in [

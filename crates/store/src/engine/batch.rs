@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use super::Keyspace;
+use super::journal::{decode_writes, encode_writes};
+use super::{Keyspace, packing};
 
 const KEY_BYTES_MAX: usize = u16::MAX as usize;
 const VALUE_BYTES_MAX: usize = u32::MAX as usize;
@@ -54,6 +55,23 @@ impl Batch {
         self.writes.append(&mut other.writes);
     }
 
+    /// The writes in the journal's encoding, in their order. What makes room for what is this node's own affair and not
+    /// told. Panics where a key or value is too long to be stored.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.bytes + 7 * self.writes.len());
+        encode_writes(&self.writes, &mut out).expect("what is encoded can be committed");
+        out
+    }
+
+    /// Reads back what [`Batch::encode`] wrote; `None` for other bytes. Large values are packed already.
+    pub fn decode(bytes: &Bytes) -> Option<Batch> {
+        let mut batch = Batch::new();
+        for write in decode_writes(bytes)? {
+            batch.push_stored(write);
+        }
+        (!batch.oversized).then_some(batch)
+    }
+
     /// Number of writes.
     pub fn len(&self) -> usize {
         self.writes.len()
@@ -63,7 +81,7 @@ impl Batch {
         self.writes.is_empty()
     }
 
-    /// Bytes of all keys and values.
+    /// Bytes of all keys and values, as they are stored.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -75,9 +93,17 @@ impl Batch {
     }
 
     fn push(&mut self, keyspace: Keyspace, key: Bytes, value: Option<Bytes>) {
-        let value_len = value.as_ref().map_or(0, Bytes::len);
-        self.oversized |= key.is_empty() || key.len() > KEY_BYTES_MAX || value_len > VALUE_BYTES_MAX;
-        self.bytes += key.len() + value_len;
-        self.writes.push(Write { keyspace, key, value });
+        self.oversized |= value.as_ref().is_some_and(|value| value.len() > VALUE_BYTES_MAX);
+        let value = value.map(|value| packing::pack(keyspace, &key, value));
+        self.push_stored(Write { keyspace, key, value });
+    }
+
+    /// Adds a write whose value is in its stored form.
+    fn push_stored(&mut self, write: Write) {
+        let value_bytes = write.value.as_ref().map_or(0, Bytes::len);
+        self.oversized |=
+            write.key.is_empty() || write.key.len() > KEY_BYTES_MAX || value_bytes > VALUE_BYTES_MAX;
+        self.bytes += write.key.len() + value_bytes;
+        self.writes.push(write);
     }
 }

@@ -17,9 +17,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use lsm_tree::table::block::{BlockType, Header};
-use lsm_tree::table::{Block, BlockHandle, BlockOffset, IndexBlock};
-use lsm_tree::{Cache, Checksum, CompressionType, GlobalTableId, Slice, Table, TreeId};
+use lsm_tree::table::{Block, BlockOffset};
+use lsm_tree::{Cache, Checksum, GlobalTableId, Slice, Table, TreeId};
 use parking_lot::Mutex;
+
+use super::layout::Layout;
 
 /// The cache is made of at least four parts, and none may be as large as the weight of which a block is refused. What
 /// the system itself caches serves those who have more memory than this.
@@ -95,27 +97,8 @@ impl Blocks {
 
 /// Where the blocks of a table lie that may be in the cache: those with data, and those of its index.
 fn offsets(table: &Table) -> lsm_tree::Result<Vec<u64>> {
-    let file = File::open(&*table.path)?;
-    let compression = table.metadata.index_block_compression;
-    let mut offsets = vec![*table.regions.tli.offset()];
-    let top = read_index(&file, table.regions.tli, compression)?;
-    let is_partitioned = table.regions.index.is_some();
-    for entry in top.iter() {
-        offsets.push(*entry.offset);
-        if is_partitioned {
-            let part = read_index(&file, BlockHandle::new(entry.offset, entry.size), compression)?;
-            offsets.extend(part.iter().map(|entry| *entry.offset));
-        }
-    }
-    Ok(offsets)
-}
-
-fn read_index(
-    file: &File,
-    handle: BlockHandle,
-    compression: CompressionType,
-) -> lsm_tree::Result<IndexBlock> {
-    Ok(IndexBlock::new(Block::from_file(file, handle, compression)?))
+    let layout = Layout::read(&File::open(&*table.path)?, table)?;
+    Ok(layout.index.iter().chain(&layout.data).map(|block| *block.offset()).collect())
 }
 
 #[cfg(test)]

@@ -173,9 +173,10 @@ fn merge(shared: &Shared, keyspace: Keyspace, merged: &Tree, tidy: bool) -> Resu
     let tree = &merged.tree;
     let before = tree.current_version();
     let id = before.id();
+    let threshold = merged.level0_threshold(&shared.tuning, shared.merge_bytes);
     let strategy = match tidy && is_untidy(tree, &shared.tuning) {
         true => shared.tuning.tidy_strategy(),
-        false => shared.tuning.strategy(tree.disk_space()),
+        false => shared.tuning.strategy(threshold, tree.disk_space()),
     };
     tree.compact(Arc::new(strategy), shared.points.oldest()).map_err(read_error)?;
     let after = tree.current_version();

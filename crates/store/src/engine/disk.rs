@@ -58,6 +58,8 @@ pub struct DiskOptions {
     pub cache_bytes: u64,
     /// Memory for what was written and is not in tables yet, over all keyspaces.
     pub buffer_bytes: u64,
+    /// Memory for merging tables.
+    pub merge_bytes: u64,
     /// The most disk the engine may use: an operator's quota. Commits beyond it are refused.
     pub disk_limit_bytes: Option<u64>,
     /// Free space that commits leave to flushes and merges; see `space`.
@@ -73,6 +75,7 @@ impl DiskOptions {
             path,
             cache_bytes: 32 << 20,
             buffer_bytes: 192 << 20,
+            merge_bytes: 128 << 20,
             disk_limit_bytes: None,
             reserve_bytes: RESERVE_BYTES.min(volume / 2),
             tuning: Tuning::for_volume(volume),

@@ -27,8 +27,10 @@ pub(super) const MANIFEST_FILE: &str = "manifest";
 /// What the file is called while it is made.
 const NEW_FILE: &str = "manifest.new";
 const MAGIC: &[u8; 8] = b"ORRERYM1";
-/// The format of the whole directory. A server refuses directories of formats that it does not know.
+/// The format of the whole directory as it is written, and those that are read. A server refuses directories of formats that it does
+/// not know.
 const FORMAT: u64 = 2;
+const FORMATS_READ: [u64; 1] = [2];
 const KEYSPACES: usize = Keyspace::ALL.len();
 /// Magic, four numbers, three for each tree, checksum.
 const NOTE_BYTES: usize = 8 + 4 * 8 + KEYSPACES * 3 * 8 + 8;
@@ -85,7 +87,7 @@ impl FoundManifest {
         let Some((number, format, note)) = found else {
             return Err(damage(&path, Some(0), "the manifest does not read back"));
         };
-        if format != FORMAT {
+        if !FORMATS_READ.contains(&format) {
             return Err(EngineError::UnknownFormat {
                 path: directory.to_owned(),
                 found: format,
@@ -176,4 +178,16 @@ fn decode(page: &[u8]) -> Option<(u64, u64, Note)> {
         *tree = (note.version != NO_TREE).then_some(note);
     }
     Some((number, format, Note { generation, sequence, trees }))
+}
+
+/// For `docs/format.md`.
+#[cfg(test)]
+pub(super) fn golden() -> crate::golden::Form {
+    let tree = |version| Some(TreeNote { version, tables: 2, fingerprint: 3 });
+    let note = Note { generation: 2, sequence: 4, trees: [tree(5), tree(6), tree(7), None, tree(8)] };
+    let again = |bytes: &[u8]| {
+        let (number, _, note) = decode(bytes)?;
+        Some(encode(number, &note).to_vec())
+    };
+    crate::golden::Form { name: "manifest", bytes: encode(1, &note).to_vec(), again }
 }

@@ -25,11 +25,14 @@ mod disk;
 mod error;
 mod flusher;
 mod journal;
+mod layout;
 mod manifest;
 mod memory;
 mod mirror;
+mod packing;
 mod points;
 mod scan;
+mod shape;
 mod shared;
 mod space;
 mod tables;
@@ -52,6 +55,20 @@ pub use disk::DiskOptions;
 pub use error::EngineError;
 pub use scan::{Keys, Scan};
 pub use tuning::Tuning;
+
+/// The forms of the engine's own files, for `docs/format.md`.
+#[cfg(test)]
+pub(crate) fn golden() -> Vec<crate::golden::Form> {
+    let mut forms = journal::golden::forms();
+    forms.push(manifest::golden());
+    forms
+}
+
+/// The forms of values that the engine packs, for `docs/format.md`.
+#[cfg(test)]
+pub(crate) fn golden_values() -> Vec<crate::golden::Form> {
+    packing::golden()
+}
 
 /// The five keyspaces of a node. They are fixed for its life, because a keyspace has a cost of its
 /// own (files, a write buffer) and containers must be free to create.
@@ -290,10 +307,11 @@ enum SnapshotKind {
 
 impl Snapshot {
     pub fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Bytes>, EngineError> {
-        match &self.kind {
-            SnapshotKind::Disk(snapshot) => snapshot.get(keyspace, key),
-            SnapshotKind::Memory(snapshot) => Ok(snapshot.get(keyspace, key)),
-        }
+        let stored = match &self.kind {
+            SnapshotKind::Disk(snapshot) => snapshot.get(keyspace, key)?,
+            SnapshotKind::Memory(snapshot) => snapshot.get(keyspace, key),
+        };
+        stored.map(|value| packing::unpack(keyspace, key, value)).transpose()
     }
 
     pub fn contains(&self, keyspace: Keyspace, key: &[u8]) -> Result<bool, EngineError> {
@@ -307,12 +325,15 @@ impl Snapshot {
     /// outlive the snapshot value and cross threads. Bounds that cross yield nothing.
     pub fn range(&self, keyspace: Keyspace, lower: Bound<&[u8]>, upper: Bound<&[u8]>, reverse: bool) -> Scan {
         if scan::is_empty(lower, upper) {
-            return Scan::empty();
+            return Scan::empty(keyspace);
         }
         match &self.kind {
-            SnapshotKind::Disk(snapshot) => Scan::disk(snapshot.range(keyspace, lower, upper), reverse),
+            SnapshotKind::Disk(snapshot) => {
+                Scan::disk(keyspace, snapshot.range(keyspace, lower, upper), reverse)
+            }
             SnapshotKind::Memory(snapshot) => {
-                Scan::memory(memory::Cursor::new(Arc::clone(snapshot), keyspace, lower, upper, reverse))
+                let cursor = memory::Cursor::new(Arc::clone(snapshot), keyspace, lower, upper, reverse);
+                Scan::memory(keyspace, cursor)
             }
         }
     }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use lsm_tree::{Guard, IterGuardImpl};
 
 use super::error::{EngineError, read_error};
-use super::memory;
 use super::shared::Shared;
+use super::{Keyspace, memory, packing};
 
 /// An iterator over a tree. It holds on to the tables and write buffers that it reads.
 pub(super) struct TreeScan {
@@ -20,6 +20,7 @@ pub(super) struct TreeScan {
 
 /// Entries of a range.
 pub struct Scan {
+    keyspace: Keyspace,
     source: Source,
 }
 
@@ -30,19 +31,28 @@ enum Source {
 }
 
 impl Scan {
-    pub(super) fn empty() -> Scan {
-        Scan { source: Source::Empty }
+    pub(super) fn empty(keyspace: Keyspace) -> Scan {
+        Scan { keyspace, source: Source::Empty }
     }
 
-    pub(super) fn disk(scan: Option<TreeScan>, reverse: bool) -> Scan {
-        match scan {
-            Some(scan) => Scan { source: Source::Disk { scan, reverse } },
-            None => Scan::empty(),
+    pub(super) fn disk(keyspace: Keyspace, scan: Option<TreeScan>, reverse: bool) -> Scan {
+        let source = scan.map_or(Source::Empty, |scan| Source::Disk { scan, reverse });
+        Scan { keyspace, source }
+    }
+
+    pub(super) fn memory(keyspace: Keyspace, cursor: memory::Cursor) -> Scan {
+        Scan { keyspace, source: Source::Memory(cursor) }
+    }
+
+    fn next_stored(&mut self) -> Option<Result<(Bytes, Bytes), EngineError>> {
+        match &mut self.source {
+            Source::Empty => None,
+            Source::Disk { scan, reverse } => {
+                let entry = step(scan, *reverse)?.into_inner();
+                Some(entry.map(|(key, value)| (Bytes::from(key), Bytes::from(value))).map_err(read_error))
+            }
+            Source::Memory(cursor) => cursor.next().map(Ok),
         }
-    }
-
-    pub(super) fn memory(cursor: memory::Cursor) -> Scan {
-        Scan { source: Source::Memory(cursor) }
     }
 
     fn next_key(&mut self) -> Option<Result<Bytes, EngineError>> {
@@ -61,14 +71,12 @@ impl Iterator for Scan {
     type Item = Result<(Bytes, Bytes), EngineError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match &mut self.source {
-            Source::Empty => None,
-            Source::Disk { scan, reverse } => {
-                let entry = step(scan, *reverse)?.into_inner();
-                Some(entry.map(|(key, value)| (Bytes::from(key), Bytes::from(value))).map_err(read_error))
-            }
-            Source::Memory(cursor) => cursor.next().map(Ok),
-        }
+        let entry = self.next_stored()?;
+        let unpack = |(key, value): (Bytes, Bytes)| {
+            let value = packing::unpack(self.keyspace, &key, value)?;
+            Ok((key, value))
+        };
+        Some(entry.and_then(unpack))
     }
 }
 

@@ -26,7 +26,7 @@ use super::space::Space;
 use super::tree::Tree;
 use super::tuning::Tuning;
 use super::writer::{Buffer, Writer};
-use super::{Access, EngineError, Keyspace};
+use super::{Access, EngineError, Keyspace, shape};
 
 /// Bounds on the table files that are kept open.
 const OPEN_TABLES_MIN: usize = 64;
@@ -50,6 +50,8 @@ pub(super) struct Shared {
     pub tuning: Tuning,
     /// What all write buffers may count together before there are no commits.
     buffered_max: u64,
+    /// Memory that a merge may take.
+    pub merge_bytes: u64,
     path: PathBuf,
     pub blocks: Blocks,
     descriptors: Arc<DescriptorTable>,
@@ -100,6 +102,7 @@ impl Shared {
         journal::check_unused(&path.join(JOURNAL_FOLDER), access)?;
         let mut tuning = options.tuning.clone();
         tuning.memtable_bytes = tuning.memtable_bytes.min(options.buffer_bytes / BUFFER_PARTS);
+        tuning.table_bytes = shape::table_bytes(&tuning, options.merge_bytes);
         let survey = Survey::of(&path, access, ahead_max(&tuning))?;
         let mirror = match access {
             Access::Own => None,
@@ -129,6 +132,7 @@ impl Shared {
         let shared = Shared {
             tuning,
             buffered_max: options.buffer_bytes / COUNTED.1 * COUNTED.0,
+            merge_bytes: options.merge_bytes,
             path,
             blocks,
             descriptors,
@@ -293,14 +297,15 @@ impl Shared {
         writer.check()?;
         let buffered = self.existing_trees().map(|(keyspace, tree)| {
             let buffer = writer.buffers[keyspace as usize].as_ref();
-            (buffer.map_or(0, |buffer| buffer.table.size()), tree.sealed_bytes(), tree.runs())
+            let is_behind = tree.runs() >= RUNS_MAX || tree.is_behind(&self.tuning, self.merge_bytes);
+            (buffer.map_or(0, |buffer| buffer.table.size()), tree.sealed_bytes(), is_behind)
         });
         let unit = self.tuning.memtable_bytes;
         let (mut backlog, mut total) = (Backlog::None, 0);
-        for (active, sealed, runs) in buffered {
+        for (active, sealed, is_behind) in buffered {
             total += active + sealed;
             // One of the buffers is full if all of them have no room, so there is a flush to wait for.
-            if total >= self.buffered_max || active + sealed >= BUFFERS_MAX * unit || runs >= RUNS_MAX {
+            if total >= self.buffered_max || active + sealed >= BUFFERS_MAX * unit || is_behind {
                 backlog = Backlog::TooLarge;
             } else if active >= 2 * unit && backlog == Backlog::None {
                 backlog = Backlog::Large;

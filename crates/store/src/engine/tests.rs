@@ -250,7 +250,7 @@ fn a_full_quota_refuses_cleanly_and_recovers() {
     engine.set_disk_limit(Some(8 << 20));
     let write = |number: u32| {
         let mut batch = Batch::new();
-        batch.put(Keyspace::Item, format!("{number:08}"), vec![7; 64 << 10]);
+        batch.put(Keyspace::Item, format!("{number:08}"), noise(u64::from(number), 64 << 10));
         engine.commit(batch)
     };
     let mut written = 0;
@@ -286,7 +286,7 @@ fn what_makes_room_is_taken_when_the_rest_is_refused() {
     engine.set_disk_limit(Some(8 << 20));
     let put = |number: u32| {
         let mut batch = Batch::new();
-        batch.put(Keyspace::Item, format!("{number:08}"), vec![7; 64 << 10]);
+        batch.put(Keyspace::Item, format!("{number:08}"), noise(u64::from(number), 64 << 10));
         engine.commit(batch)
     };
     assert!(!engine.is_full());
@@ -604,6 +604,25 @@ fn a_directory_of_the_engine_before_is_refused_by_name() {
     assert!(error.to_string().contains("earlier version"), "{error}");
 }
 
+#[test]
+fn a_batch_that_was_encoded_is_read_back_as_it_was() {
+    for Fixture { engine, dir: _dir } in both() {
+        let large = "packed ".repeat(10_000);
+        let mut batch = Batch::new();
+        batch.put(Keyspace::Item, "large", large.clone());
+        batch.put(Keyspace::Item, "marked", "L begins like a packed value");
+        batch.delete(Keyspace::Index, "gone");
+        let encoded = batch.encode();
+        let decoded = Batch::decode(&encoded.clone().into()).expect("it was encoded just now");
+        assert_eq!((decoded.len(), decoded.bytes()), (batch.len(), batch.bytes()));
+        assert_eq!(decoded.encode(), encoded);
+        engine.commit(decoded).unwrap();
+        let snapshot = engine.snapshot();
+        assert_eq!(get(&snapshot, Keyspace::Item, "large"), Some(large));
+        assert_eq!(get(&snapshot, Keyspace::Item, "marked").as_deref(), Some("L begins like a packed value"));
+    }
+}
+
 /// Commits far faster than flushes.
 #[test]
 fn thousands_of_small_commits_over_a_full_write_buffer_do_not_stop_the_engine() {
@@ -623,7 +642,7 @@ fn a_write_buffer_that_is_worth_it_is_flushed_at_rest() {
     let fixture = disk(Tuning::default());
     let engine = &fixture.engine;
     put(engine, Keyspace::Meta, "small", "stays where it is");
-    put(engine, Keyspace::Item, "large", &"x".repeat(512 << 10));
+    put(engine, Keyspace::Index, "large", &"x".repeat(512 << 10));
     let before = engine.stats().memtable_bytes;
     assert!(before > 512 << 10, "{before} bytes are in write buffers");
     orrery_testkit::eventually("the large write buffer is flushed", || {
@@ -631,7 +650,7 @@ fn a_write_buffer_that_is_worth_it_is_flushed_at_rest() {
     });
     assert!(engine.stats().tables > 0);
     let snapshot = engine.snapshot();
-    assert!(get(&snapshot, Keyspace::Item, "large").is_some_and(|value| value.len() == 512 << 10));
+    assert!(get(&snapshot, Keyspace::Index, "large").is_some_and(|value| value.len() == 512 << 10));
     assert_eq!(get(&snapshot, Keyspace::Meta, "small").as_deref(), Some("stays where it is"));
 }
 

@@ -15,7 +15,8 @@ use parking_lot::Mutex;
 
 use super::error::read_error;
 use super::manifest::TreeNote;
-use super::{EngineError, tables};
+use super::tuning::Tuning;
+use super::{EngineError, shape, tables};
 
 pub(super) struct Tree {
     pub tree: AnyTree,
@@ -25,14 +26,28 @@ pub(super) struct Tree {
     sealed_bytes: AtomicU64,
     /// Fingerprints of its tables, by id.
     prints: Mutex<HashMap<u64, u64>>,
+    /// The largest block of each table in the first level, by id.
+    blocks: Mutex<HashMap<u64, u64>>,
+    /// The largest block in the first level, and the largest ones of all its runs together.
+    largest_block: AtomicU64,
+    runs_bytes: AtomicU64,
 }
 
 impl Tree {
     /// Opens a tree whose tables have these fingerprints.
     pub fn open(config: lsm_tree::Config, prints: HashMap<u64, u64>) -> Result<Tree, EngineError> {
         let tree = config.open().map_err(read_error)?;
-        let runs = AtomicUsize::new(tree.l0_run_count());
-        Ok(Tree { tree, runs, sealed_bytes: AtomicU64::new(0), prints: Mutex::new(prints) })
+        let tree = Tree {
+            tree,
+            runs: AtomicUsize::default(),
+            sealed_bytes: AtomicU64::default(),
+            prints: Mutex::new(prints),
+            blocks: Mutex::default(),
+            largest_block: AtomicU64::default(),
+            runs_bytes: AtomicU64::default(),
+        };
+        tree.count_runs();
+        Ok(tree)
     }
 
     /// What the manifest is to say of the tree as it is now.
@@ -63,6 +78,35 @@ impl Tree {
     /// To be called when tables have come or gone.
     pub fn count_runs(&self) {
         self.runs.store(self.tree.l0_run_count(), Ordering::Relaxed);
+        let version = self.tree.current_version();
+        let mut known = self.blocks.lock();
+        let mut blocks = HashMap::new();
+        let (mut largest, mut sum) = (0, 0);
+        for run in version.l0().iter() {
+            let mut of_run = 0;
+            for table in run.iter() {
+                let block = known.get(&table.id()).copied().unwrap_or_else(|| shape::largest_block(table));
+                blocks.insert(table.id(), block);
+                of_run = of_run.max(block);
+            }
+            largest = largest.max(of_run);
+            sum += of_run;
+        }
+        *known = blocks;
+        self.largest_block.store(largest, Ordering::Relaxed);
+        self.runs_bytes.store(sum, Ordering::Relaxed);
+    }
+
+    /// Runs from which the first level is merged, where a merge may take so much memory.
+    pub fn level0_threshold(&self, tuning: &Tuning, memory: u64) -> u8 {
+        shape::level0_threshold(tuning, memory, self.largest_block.load(Ordering::Relaxed))
+    }
+
+    /// Whether commits have to wait for a merge of the first level, lest it take more memory than it may.
+    pub fn is_behind(&self, tuning: &Tuning, memory: u64) -> bool {
+        // With more runs than this there is a merge to wait for.
+        self.runs_bytes.load(Ordering::Relaxed) > shape::runs_bytes_max(memory)
+            && self.runs() > usize::from(self.level0_threshold(tuning, memory))
     }
 
     /// What is kept in memory of each table.

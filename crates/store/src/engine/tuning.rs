@@ -93,13 +93,13 @@ impl Tuning {
     /// Level sizes grow by a constant factor from a base, and the factor is chosen so that the
     /// growth ends at the tree's real size. A fixed factor would let the last level be hardly larger
     /// than the one above it, and what lies above the last level is what deleted data hides in.
-    pub(super) fn strategy(&self, tree_bytes: u64) -> Leveled {
-        let base = self.table_bytes * u64::from(self.level0_threshold);
+    pub(super) fn strategy(&self, level0_threshold: u8, tree_bytes: u64) -> Leveled {
+        let base = self.table_bytes * u64::from(level0_threshold);
         let growth = (tree_bytes as f64 / base as f64).max(2.0);
         let levels = (growth.ln() / self.level_ratio_max.ln()).ceil().max(1.0);
         let ratio = growth.powf(1.0 / levels).max(2.0) as f32;
         Leveled::default()
-            .with_l0_threshold(self.level0_threshold)
+            .with_l0_threshold(level0_threshold)
             .with_table_target_size(self.table_bytes)
             .with_level_ratio_policy(vec![ratio])
     }

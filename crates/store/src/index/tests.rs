@@ -54,6 +54,7 @@ fn stored_item(item: u8) -> Item {
         ttl: 0,
         rid: 1000 - u64::from(item),
         json_bytes: 10,
+        origin: None,
     };
     Item { header, doc: json::parse(format!("{{\"n\":{item}}}").as_bytes(), 8).expect("JSON") }
 }

@@ -5,8 +5,8 @@ use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{
-    Action, ChangeKind, DefaultTtl, FeedCursor, Group, HistoryEntry, Lifetimes, Lsn, Op, Partition, Scan,
-    Schema, TICKS_PER_SECOND, Txn, View,
+    Action, ChangeKind, DefaultTtl, FIRST_LSN, FeedCursor, Group, HistoryEntry, Lifetimes, Lsn, Op,
+    Partition, Scan, Schema, TICKS_PER_SECOND, Txn, View,
 };
 use proptest::prelude::*;
 
@@ -72,18 +72,23 @@ impl World {
         found
     }
 
-    /// LSN, what happened, to whom, the number it carried, and the LSN before.
+    /// The how-many-eth write, what happened, to whom, the number it carried, and the write before.
     fn shown(&self) -> Vec<(u64, ChangeKind, String, i64, u64)> {
         let show = |entry: HistoryEntry| {
             let number = entry.item.doc.root().get("n").as_i64().expect("each test item has a number");
-            (entry.at.lsn.0, entry.kind, entry.key.id, number, entry.previous.map_or(0, |lsn| lsn.0))
+            (write(entry.at.lsn), entry.kind, entry.key.id, number, entry.previous.map_or(0, write))
         };
         self.read(&EpkRange::full(), FeedCursor::after(Lsn(0))).into_iter().map(show).collect()
     }
 
     fn floor(&self) -> Option<u64> {
-        self.partition.history().map(|bounds| bounds.floor.0)
+        self.partition.history().map(|bounds| write(bounds.floor))
     }
+}
+
+/// A write by its number: the first follows the first LSN.
+fn write(lsn: Lsn) -> u64 {
+    lsn.0.saturating_sub(FIRST_LSN.0)
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One partition by itself: what its transactions do, what it indexes and remembers, and what it forgets in time.
 
 mod ahead;
+mod commits;
 mod ground;
 mod history;
 mod index;

@@ -314,8 +314,8 @@ async fn a_container_can_be_dropped_while_its_index_is_built() {
     let empty = |db: &Db| {
         let snapshot = db.inner.committer.snapshot();
         let count = |keyspace| snapshot.keys(keyspace, Bound::Unbounded, Bound::Unbounded, false).count();
-        // Partition 0 keeps its own state, size and records.
-        (count(Keyspace::Meta), count(Keyspace::Index)) == (2, 2)
+        // Partition 0 keeps its own state, size and schema, and the records of the counters, the account and the database.
+        (count(Keyspace::Meta), count(Keyspace::Index)) == (3, 3)
     };
     eventually_async("the end of what it left behind", || empty(&db)).await;
     db.close().await;
@@ -336,4 +336,60 @@ async fn data_of_another_format_is_refused() {
         Ok(_) => Err("it opens".to_owned()),
     });
     assert_eq!(found.await, 1);
+}
+
+/// Opens what another holds for a moment still.
+async fn open_as(options: &DbOptions) -> Db {
+    let open = || Db::open(options.clone()).map_err(|error| error.to_string());
+    wait_for_async(open).await
+}
+
+/// What the catalog of a stopped database holds under an id.
+async fn stored(options: &DbOptions, id: &str) -> Value {
+    let disk = crate::options::disk_options(options).expect("it is on disk");
+    let inspect = || orrery_store::engine::Engine::inspect(&disk).engine.map_err(|error| error.to_string());
+    let engine = wait_for_async(inspect).await;
+    let snapshot = engine.snapshot();
+    let key = orrery_store::ItemKey { epk: orrery_doc::Epk::MIN, id: id.to_owned() };
+    let item = snapshot.get(Keyspace::Item, &orrery_store::keys::item(0, &key)).expect("it reads back");
+    let item = orrery_store::Item::decode(&item.expect("a record")).expect("an item");
+    serde_json::to_value(Record::from_doc(&item.doc).expect("a record")).expect("plain data")
+}
+
+#[tokio::test]
+async fn data_of_the_format_before_is_brought_to_this_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (db, _) = start(on_disk(directory.path()), 400).await;
+    let counters = Counters { format: 4, ..db.inner.control.lock().await.clone() };
+    db.store(&counters, vec![], vec!["account".to_owned()]).await.expect("a write succeeds");
+    db.close().await;
+    drop(db);
+    let options = options(on_disk(directory.path()));
+    let db = open_as(&options).await;
+    let lsn = db.catalog_lsn();
+    assert!(db.catalog().database("d").is_some());
+    db.close().await;
+    drop(db);
+    assert_eq!(stored(&options, "counters").await["format"], 5);
+    assert_eq!(stored(&options, "account").await["regions"][0]["name"], "here");
+    let db = open_as(&options).await;
+    assert_eq!(db.catalog_lsn(), lsn, "once is enough");
+    db.close().await;
+    drop(db);
+}
+
+/// With one region the operator names it at each start; its id stays.
+#[tokio::test]
+async fn the_region_has_the_name_of_the_last_start() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = options(on_disk(directory.path()));
+    for name in ["here", "there", "there"] {
+        options.account.region = name.to_owned();
+        let db = open_as(&options).await;
+        let region = db.catalog().account().regions[0].clone();
+        assert_eq!((region.id, &region.name[..], region.write), (0, name, true));
+        db.close().await;
+        drop(db);
+        assert_eq!(stored(&options, "account").await["regions"][0]["name"], name);
+    }
 }

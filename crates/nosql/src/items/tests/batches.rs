@@ -30,7 +30,7 @@ async fn a_failed_batch_charges_what_it_tried() {
         let each = charges(&failed);
         assert!(each[0] > 4.0 && each[1] == 1.0 && each[2] == 0.0, "{failing} {each:?}");
         assert!((failed.charge - each.iter().sum::<f64>()).abs() < 0.1, "{failing} {each:?}");
-        assert!(failed.range.is_some() && failed.lsn == 1, "the session is told too");
+        assert!(failed.range.is_some() && failed.lsn == 2, "the session is told too");
     }
     assert_eq!(world.read(X, "b").await.status, 404, "nothing was written");
 }

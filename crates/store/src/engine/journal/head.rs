@@ -121,6 +121,11 @@ impl Head {
         Some(Head { format: Format::Old, generation, seed, previous, length: 0, floors })
     }
 
+    #[cfg(test)]
+    pub fn copy(&self) -> [u8; HEAD_BYTES] {
+        self.encode()
+    }
+
     /// As the format before wrote it.
     #[cfg(test)]
     pub fn encode_old(&self) -> Vec<u8> {

@@ -102,3 +102,14 @@ fn decode(bytes: &[u8]) -> Option<Point> {
         sequence: number(&content[24..32]),
     })
 }
+
+/// For `docs/format.md`.
+#[cfg(test)]
+pub fn golden() -> [u8; BYTES] {
+    encode(Point { generation: 2, offset: 3, sequence: 4 })
+}
+
+#[cfg(test)]
+pub fn again(bytes: &[u8]) -> Option<Vec<u8>> {
+    decode(bytes).map(|point| encode(point).to_vec())
+}

@@ -20,6 +20,8 @@
 //! where its segment was durable when it was written, and a note beside the journal says it after each sync.
 //! What does not read back and was durable is damage, and the journal is refused; see `open`.
 
+#[cfg(test)]
+pub(super) mod golden;
 mod head;
 mod mark;
 mod old;
@@ -43,6 +45,7 @@ use self::mark::{FoundMark, Mark, Point};
 use self::open::Remarks;
 pub(super) use self::open::check_unused;
 use self::record::{END_BYTES, RECORD_HEAD, RECORDS_AT, Tags};
+pub(super) use self::record::{decode_writes, encode_writes};
 use super::batch::Write;
 use super::{Access, EngineError, Keyspace, TornTail};
 

@@ -69,15 +69,7 @@ pub fn encode(
     writes: &[Write],
 ) -> Option<()> {
     buffer.resize(RECORD_HEAD, 0);
-    for write in writes {
-        let deletes = if write.value.is_none() { DELETES } else { 0 };
-        let value = write.value.as_deref().unwrap_or_default();
-        buffer.push(write.keyspace as u8 | deletes);
-        buffer.extend_from_slice(&u16::try_from(write.key.len()).ok()?.to_le_bytes());
-        buffer.extend_from_slice(&u32::try_from(value.len()).ok()?.to_le_bytes());
-        buffer.extend_from_slice(&write.key);
-        buffer.extend_from_slice(value);
-    }
+    encode_writes(writes, buffer)?;
     let (head, content) = buffer.split_at_mut(RECORD_HEAD);
     let length = u32::try_from(content.len()).ok()?;
     let checksum = content_checksum(seed, sequence, content);
@@ -90,6 +82,41 @@ pub fn encode(
     head[12..16].copy_from_slice(&check.to_le_bytes());
     buffer.extend_from_slice(&tags.end);
     Some(())
+}
+
+/// Writes one after another, each a byte for what it does and where, the lengths of key and value, key and value. `None`
+/// when one is too long for its length to be told.
+pub fn encode_writes(writes: &[Write], buffer: &mut Vec<u8>) -> Option<()> {
+    for write in writes {
+        let deletes = if write.value.is_none() { DELETES } else { 0 };
+        let value = write.value.as_deref().unwrap_or_default();
+        buffer.push(write.keyspace as u8 | deletes);
+        buffer.extend_from_slice(&u16::try_from(write.key.len()).ok()?.to_le_bytes());
+        buffer.extend_from_slice(&u32::try_from(value.len()).ok()?.to_le_bytes());
+        buffer.extend_from_slice(&write.key);
+        buffer.extend_from_slice(value);
+    }
+    Some(())
+}
+
+/// Reads them back, all or none.
+pub fn decode_writes(content: &Bytes) -> Option<Vec<Write>> {
+    let mut rest = content.clone();
+    let mut writes = Vec::new();
+    while !rest.is_empty() {
+        let head = rest.get(..7)?;
+        let keyspace = *Keyspace::ALL.get((head[0] & !DELETES) as usize)?;
+        let deletes = head[0] & DELETES != 0;
+        let key_end = 7 + u16::from_le_bytes([head[1], head[2]]) as usize;
+        let end = key_end + u32::from_le_bytes(head[3..7].try_into().ok()?) as usize;
+        rest.get(..end)?;
+        // Copies: write buffers keep keys and values long after the segment's bytes are gone.
+        let key = Bytes::copy_from_slice(&rest[7..key_end]);
+        let value = (!deletes).then(|| Bytes::copy_from_slice(&rest[key_end..end]));
+        writes.push(Write { keyspace, key, value });
+        rest = rest.slice(end..);
+    }
+    Some(writes)
 }
 
 /// The head of a record at a place of its segment; none where there is none that reads back.
@@ -136,22 +163,7 @@ impl Record {
     /// The writes of the batch, in their order. The checksum was right, so what does not parse was
     /// never written by us; such a record is refused whole.
     pub fn writes(&self) -> Option<Vec<Write>> {
-        let mut rest = self.content.clone();
-        let mut writes = Vec::new();
-        while !rest.is_empty() {
-            let head = rest.get(..7)?;
-            let keyspace = *Keyspace::ALL.get((head[0] & !DELETES) as usize)?;
-            let deletes = head[0] & DELETES != 0;
-            let key_end = 7 + u16::from_le_bytes([head[1], head[2]]) as usize;
-            let end = key_end + u32::from_le_bytes(head[3..7].try_into().ok()?) as usize;
-            rest.get(..end)?;
-            // Copies: write buffers keep keys and values long after the segment's bytes are gone.
-            let key = Bytes::copy_from_slice(&rest[7..key_end]);
-            let value = (!deletes).then(|| Bytes::copy_from_slice(&rest[key_end..end]));
-            writes.push(Write { keyspace, key, value });
-            rest = rest.slice(end..);
-        }
-        Some(writes)
+        decode_writes(&self.content)
     }
 }
 

@@ -1,0 +1,205 @@
+//! What a server answers about everything in the directory: each request with its answer, in the order in which they were sent.
+
+use orrery_testkit::{Client, Reply, wait_for};
+use serde_json::{Value, json};
+
+use crate::make::DATABASE;
+
+const RANGE: &str = "x-ms-documentdb-partitionkeyrangeid";
+
+/// One request.
+#[derive(Clone)]
+struct Ask {
+    verb: &'static str,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+impl Ask {
+    fn get(path: String) -> Ask {
+        Ask { verb: "GET", path, headers: vec![], body: String::new() }
+    }
+
+    fn with(mut self, name: &str, value: &str) -> Ask {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn key(self, key: &Value) -> Ask {
+        self.with("x-ms-documentdb-partitionkey", &ascii(key))
+    }
+
+    fn query(container: &str, text: &str) -> Ask {
+        let body = json!({"query": text}).to_string();
+        let path = format!("{DATABASE}/colls/{container}/docs");
+        let ask = Ask { verb: "POST", path, headers: vec![], body };
+        ask.with("x-ms-documentdb-isquery", "true").with("content-type", "application/query+json")
+    }
+}
+
+/// Headers are ASCII.
+pub fn ascii(value: &Value) -> String {
+    let escape = |letter: char| match letter.is_ascii() {
+        true => letter.to_string(),
+        false => letter.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+    };
+    value.to_string().chars().map(escape).collect()
+}
+
+pub struct Answers {
+    client: Client,
+    recorded: Vec<Value>,
+}
+
+impl Answers {
+    /// Asks for everything, and returns what was asked and answered.
+    pub fn record(port: u16) -> Value {
+        let mut answers = Answers { client: Client::new(port), recorded: Vec::new() };
+        answers.catalog();
+        for container in crate::make::CONTAINERS {
+            answers.container(container);
+        }
+        answers.points();
+        answers.refusals();
+        answers.scripts();
+        answers.recorded.into()
+    }
+
+    /// Sends each recorded request again; every answer must be the one that was recorded.
+    pub fn compare(port: u16, recorded: &Value) {
+        let mut client = Client::new(port);
+        let recorded = recorded.as_array().expect("a list of answers");
+        assert!(recorded.len() > 200, "{} answers were recorded", recorded.len());
+        for record in recorded {
+            let text = |name: &str| record[name].as_str().expect("text").to_owned();
+            let headers: Vec<(String, String)> =
+                serde_json::from_value(record["headers"].clone()).expect("headers");
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(a, b)| (&a[..], &b[..])).collect();
+            let (verb, path, body) = (text("verb"), text("path"), text("body"));
+            // A job that was paused is told to be so once its task has begun.
+            wait_for(|| {
+                let reply = client.send(&verb, &path, &headers, body.as_bytes());
+                let answer = answer(&path, &reply.map_err(|error| error.to_string())?);
+                let is_same = answer == record["answer"];
+                let told =
+                    || format!("{verb} {path} {headers:?} {body}: {answer} instead of {}", record["answer"]);
+                if is_same || !path.starts_with("/_orrery") {
+                    assert!(is_same, "{}", told());
+                    return Ok(());
+                }
+                Err(told())
+            });
+        }
+    }
+
+    fn ask(&mut self, ask: Ask) -> Reply {
+        let headers: Vec<(&str, &str)> = ask.headers.iter().map(|(a, b)| (&a[..], &b[..])).collect();
+        let reply = self.client.send(ask.verb, &ask.path, &headers, ask.body.as_bytes()).expect("an answer");
+        let answer = answer(&ask.path, &reply);
+        self.recorded
+            .push(json!({"verb": ask.verb, "path": ask.path, "headers": ask.headers, "body": ask.body,
+            "answer": answer}));
+        reply
+    }
+
+    /// Asks for all pages; the continuation of each is part of the request for the next.
+    fn pages(&mut self, ask: Ask, continuation: &str) {
+        let is_feed = continuation == "if-none-match";
+        let mut next: Option<String> = None;
+        for _ in 0..1_000 {
+            let mut page = ask.clone();
+            page.headers.extend(next.take().map(|text| (continuation.to_owned(), text)));
+            let reply = self.ask(page);
+            next = reply.header(if is_feed { "etag" } else { "x-ms-continuation" }).map(str::to_owned);
+            assert!(matches!(reply.status, 200 | 304), "{}", String::from_utf8_lossy(&reply.body));
+            if reply.status == 304 || next.is_none() {
+                return;
+            }
+        }
+        panic!("no end of {}", ask.path);
+    }
+
+    fn catalog(&mut self) {
+        for path in [
+            "/dbs",
+            "/offers",
+            "/_orrery/jobs",
+            &format!("{DATABASE}/colls"),
+            &format!("{DATABASE}/users"),
+            &format!("{DATABASE}/users/anna"),
+            &format!("{DATABASE}/users/anna/permissions"),
+        ] {
+            self.ask(Ask::get(path.to_owned()));
+        }
+    }
+
+    /// The definition, the partitions, all items, and the changes of each partition.
+    fn container(&mut self, container: &str) {
+        let path = format!("{DATABASE}/colls/{container}");
+        self.ask(Ask::get(path.clone()));
+        for children in ["sprocs", "triggers", "udfs"] {
+            self.ask(Ask::get(format!("{path}/{children}")));
+        }
+        let ranges = self.ask(Ask::get(format!("{path}/pkranges"))).json();
+        let docs = Ask::get(format!("{path}/docs"));
+        self.pages(docs.clone().with("x-ms-max-item-count", "500"), "x-ms-continuation");
+        for range in ranges["PartitionKeyRanges"].as_array().expect("ranges") {
+            let id = range["id"].as_str().expect("an id");
+            let feed = docs.clone().with(RANGE, id).with("a-im", "Incremental feed");
+            self.pages(feed.with("x-ms-max-item-count", "70"), "if-none-match");
+            let sorted = "SELECT c.id, c.city FROM c ORDER BY c.city DESC";
+            let texts = crate::make::QUERIES.iter().filter(|(name, _)| *name == container);
+            for text in texts.map(|(_, text)| *text).chain([sorted]) {
+                let query = Ask::query(container, text).with(RANGE, id).with("x-ms-max-item-count", "90");
+                self.pages(query, "x-ms-continuation");
+            }
+        }
+    }
+
+    fn points(&mut self) {
+        for (container, key, id) in crate::make::points() {
+            self.ask(Ask::get(format!("{DATABASE}/colls/{container}/docs/{id}")).key(&key));
+        }
+    }
+
+    /// Creates that the stored values forbid.
+    fn refusals(&mut self) {
+        for (container, key, body) in crate::make::refused() {
+            let path = format!("{DATABASE}/colls/{container}/docs");
+            let ask = Ask { verb: "POST", path, headers: vec![], body: body.to_string() };
+            let reply = self.ask(ask.key(&key));
+            assert_eq!(reply.status, 409, "{container} {body}");
+        }
+    }
+
+    fn scripts(&mut self) {
+        let path = format!("{DATABASE}/colls/scripts/sprocs/count");
+        let ask = Ask { verb: "POST", path, headers: vec![], body: json!(["p1"]).to_string() };
+        let reply = self.ask(ask.key(&json!(["p1"])));
+        assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+    }
+}
+
+/// What is compared of an answer. LSNs of ranges move with the background's writes, tokens of permissions with the clock, and
+/// what a continuation looks like is the server's own affair.
+fn answer(path: &str, reply: &Reply) -> Value {
+    let mut body = reply.json();
+    let forget: &[&str] = match path.rsplit('/').next() {
+        Some("pkranges") => &["_lsn"],
+        Some("permissions") => &["_token"],
+        Some("jobs") => &["itemsPerSecond", "secondsRemaining", "changesPending"],
+        _ => &[],
+    };
+    for list in body.as_object_mut().into_iter().flat_map(|body| body.values_mut()) {
+        for member in list.as_array_mut().into_iter().flatten() {
+            forget.iter().for_each(|name| drop(member.as_object_mut().map(|member| member.remove(*name))));
+        }
+    }
+    if reply.status >= 400 {
+        // The texts of errors name the request.
+        body = body["code"].clone();
+    }
+    let is_continued = reply.header("x-ms-continuation").is_some();
+    json!([reply.status, reply.sub_status(), reply.header("x-ms-item-count"), is_continued, body])
+}

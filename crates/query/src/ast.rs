@@ -252,6 +252,19 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
+    /// Whether it is one of `=`, `!=`, `<`, `<=`, `>` and `>=`.
+    pub fn is_comparison(self) -> bool {
+        matches!(
+            self,
+            Self::Equal
+                | Self::NotEqual
+                | Self::Less
+                | Self::LessOrEqual
+                | Self::Greater
+                | Self::GreaterOrEqual
+        )
+    }
+
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Coalesce => "??",

@@ -9,6 +9,7 @@ mod expressions;
 mod findings;
 mod given;
 mod grouping;
+mod made;
 mod order;
 mod prepared;
 mod stages;
@@ -27,6 +28,7 @@ use given::Given;
 use grouping::GroupScope;
 
 pub use computed::{ComputedProperties, ComputedProperty};
+pub use made::compile_ast;
 pub use prepared::Prepared;
 
 pub(crate) use clauses::{item_names, selects_aggregate};

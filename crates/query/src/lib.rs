@@ -34,7 +34,8 @@ pub use access::{
 };
 pub use cache::ProgramCache;
 pub use compile::{
-    ComputedProperties, ComputedProperty, Prepared, Program, compile, compile_condition, compile_with,
+    ComputedProperties, ComputedProperty, Prepared, Program, compile, compile_ast, compile_condition,
+    compile_with,
 };
 pub use describe::{
     DistinctType, Features, PlanRange, PlanSettings, QueryInfo, QueryPlan, VectorDistance, VectorPath,

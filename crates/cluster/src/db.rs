@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use orrery_doc::{Epk, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, epk};
+use orrery_query::ProgramCache;
 use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{INDEX_BUILDS_MAX, LOOK_UPS_MAX};
@@ -57,6 +58,8 @@ pub(crate) struct Inner {
     /// Lists of the largest logical partitions that are being made; each holds a thread.
     pub look_ups: Semaphore,
     pub scripts: Scripts,
+    /// Queries that were compiled before.
+    pub programs: ProgramCache,
     pub memory: Memory,
     pub insight: Insight,
     /// Indexes that may be built at once.
@@ -95,6 +98,7 @@ impl Db {
             turns: Turns::new(processors()),
             look_ups: Semaphore::new(LOOK_UPS_MAX),
             scripts: Scripts::new(&options.memory),
+            programs: ProgramCache::default(),
             memory: Memory::new(options.memory),
             insight: Insight::default(),
             index_builds: Semaphore::new(INDEX_BUILDS_MAX),

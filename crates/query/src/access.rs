@@ -98,7 +98,7 @@ pub enum IndexOrder {
 pub fn plan_access(program: &Program, indexes: &dyn Indexes) -> Access {
     let stage = program.first_stage();
     let level = &stage.level;
-    let mut analysis = Analysis::new(indexes, stage.slots);
+    let mut analysis = Analysis::new(indexes, program);
     let found = analysis.level(level);
     let exact = found.exact && shortcut::is_plain_source(level);
     // A value that is not there makes no row and is not counted, so items without it need not be looked at.
@@ -106,7 +106,7 @@ pub fn plan_access(program: &Program, indexes: &dyn Indexes) -> Access {
         Some(path) => Proposal::Leaf(Leaf { path, spans: vec![Span::defined()], exact: true }),
         None => Proposal::Everything,
     };
-    let alone = program.earlier.is_empty();
+    let alone = program.code.earlier.is_empty();
     let shortcut = if alone { shortcut::shortcut(level, &analysis, indexes) } else { Shortcut::None };
     let filter = match shortcut {
         // The end of an index is found without asking for more.

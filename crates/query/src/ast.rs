@@ -3,6 +3,9 @@
 //! Trees compare by meaning: spans are ignored by `==`, which is what GROUP BY matching and the
 //! print-and-parse-again tests need. Chains of AND and of OR are flat lists, because clients send
 //! chains of thousands of operands and a tree that deep could not be walked by recursion.
+//!
+//! Trees come from [`crate::parse`], or from code that speaks another language: it makes them with the constructors here,
+//! which leave all places empty, and hands them to [`crate::compile_ast`], which checks what the parser would have.
 
 /// Byte offsets into the query text. All spans are equal: place is not meaning.
 #[derive(Debug, Clone, Copy, Default)]
@@ -252,6 +255,19 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
+    /// Whether it is one of `=`, `!=`, `<`, `<=`, `>` and `>=`.
+    pub fn is_comparison(self) -> bool {
+        matches!(
+            self,
+            Self::Equal
+                | Self::NotEqual
+                | Self::Less
+                | Self::LessOrEqual
+                | Self::Greater
+                | Self::GreaterOrEqual
+        )
+    }
+
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Coalesce => "??",
@@ -274,6 +290,53 @@ impl BinaryOp {
             Self::Divide => "/",
             Self::Modulo => "%",
         }
+    }
+}
+
+impl Query {
+    /// `SELECT * FROM alias`. Languages that make queries of their own begin here.
+    pub fn over_items(alias: &str) -> Self {
+        let item = Source::made(
+            Collection::Path { root: alias.to_owned(), steps: Vec::new(), span: Span::default() },
+            Binding::Implicit,
+        );
+        Self {
+            select: Select::made(SelectSpec::Star(Span::default())),
+            from: Some(From { sources: vec![item] }),
+            filter: None,
+            group_by: Vec::new(),
+            order_by: None,
+            order_by_span: Span::default(),
+            offset_limit: None,
+            span: Span::default(),
+        }
+    }
+
+    /// The same with this WHERE clause.
+    pub fn with_filter(self, filter: Option<Expr>) -> Self {
+        Self { filter, ..self }
+    }
+}
+
+impl Select {
+    /// `SELECT VALUE value`
+    pub fn value(value: Expr) -> Self {
+        Self::made(SelectSpec::Value(Box::new(value)))
+    }
+
+    /// `SELECT a, b AS c`
+    pub fn list(items: Vec<SelectItem>) -> Self {
+        Self::made(SelectSpec::List(items))
+    }
+
+    fn made(spec: SelectSpec) -> Self {
+        Self { distinct: false, top: None, top_span: Span::default(), spec, span: Span::default() }
+    }
+}
+
+impl Count {
+    pub fn literal(count: u64) -> Self {
+        Self { kind: CountKind::Literal(count), span: Span::default() }
     }
 }
 
@@ -370,6 +433,17 @@ impl Expr {
 }
 
 impl Source {
+    /// `name IN root.steps`: one row for each element of an array.
+    pub fn each(name: &str, root: &str, steps: Vec<Step>) -> Self {
+        let collection = Collection::Path { root: root.to_owned(), steps, span: Span::default() };
+        Self::made(collection, Binding::Each(name.to_owned()))
+    }
+
+    /// A source that no text stands for.
+    pub fn made(collection: Collection, binding: Binding) -> Self {
+        Self { collection, collection_span: Span::default(), binding, span: Span::default() }
+    }
+
     /// The name under which the rest of the query knows this source.
     pub fn name(&self) -> Option<&str> {
         match (&self.binding, &self.collection) {

@@ -7,9 +7,14 @@ mod constructed;
 mod distinct;
 mod expressions;
 mod findings;
+mod given;
 mod grouping;
+mod made;
 mod order;
+mod prepared;
 mod stages;
+
+use std::sync::Arc;
 
 use crate::ast::{Collection, Query};
 use crate::error::{Diagnostic, QueryError, Result};
@@ -18,9 +23,13 @@ use crate::parameters::Parameters;
 use crate::parse;
 use crate::program::Level;
 use crate::run::ResumePoint;
+use crate::value::Val;
+use given::Given;
 use grouping::GroupScope;
 
 pub use computed::{ComputedProperties, ComputedProperty};
+pub use made::compile_ast;
+pub use prepared::Prepared;
 
 pub(crate) use clauses::{item_names, selects_aggregate};
 pub(crate) use expressions::constant;
@@ -30,15 +39,27 @@ pub(crate) use order::{Origin, order_origin, unmapped};
 /// A query that is ready to run over the items of a partition.
 #[derive(Debug)]
 pub struct Program {
-    /// Levels that must see the whole container before the last one sees their rows.
-    pub(crate) earlier: Vec<Stage>,
-    pub(crate) last: Stage,
-    query: Query,
+    pub(crate) code: Arc<Code>,
     parameters: Parameters,
-    user_functions: Vec<String>,
+    /// The values of the parameters that the code names, each at its number.
+    pub(crate) values: Vec<Val<'static>>,
     /// Where the client wants the order to begin.
     pub(crate) resume: Option<ResumePoint>,
     text_bytes: usize,
+}
+
+/// What a text is compiled to. Many programs share one where no parameter decides about its shape.
+#[derive(Debug)]
+pub(crate) struct Code {
+    /// Levels that must see the whole container before the last one sees their rows.
+    pub earlier: Vec<Stage>,
+    pub last: Stage,
+    query: Arc<Query>,
+    user_functions: Vec<String>,
+    /// The parameters whose values are looked up when it runs.
+    parameters: Vec<String>,
+    /// Whether it is the same whatever values the parameters have.
+    is_for_all: bool,
 }
 
 /// One level with the number of slots that it and its subqueries need.
@@ -50,17 +71,17 @@ pub(crate) struct Stage {
 
 impl Program {
     pub fn query(&self) -> &Query {
-        &self.query
+        &self.code.query
     }
 
     /// The level that sees the items.
     pub(crate) fn first_stage(&self) -> &Stage {
-        self.earlier.first().unwrap_or(&self.last)
+        self.code.earlier.first().unwrap_or(&self.code.last)
     }
 
     /// The user-defined functions that it calls.
     pub fn user_functions(&self) -> &[String] {
-        &self.user_functions
+        &self.code.user_functions
     }
 
     /// How long the text was that it was made of, with its parameters; it takes many times that in memory.
@@ -74,13 +95,13 @@ impl Program {
 
     /// The rows to pass over and the most rows to answer.
     pub(crate) fn counts(&self) -> (u64, Option<u64>) {
-        (self.last.level.offset, self.last.level.limit)
+        (self.code.last.level.offset, self.code.last.level.limit)
     }
 
     /// Whether the answer depends on rows that were fed on earlier pages, so that every page must
     /// be fed from the first item on. All other programs go on where the last page ended.
     pub fn is_blocking(&self) -> bool {
-        !self.earlier.is_empty() || self.last.level.is_blocking()
+        !self.code.earlier.is_empty() || self.code.last.level.is_blocking()
     }
 }
 
@@ -91,11 +112,21 @@ pub fn compile(text: &str, parameters: &Parameters) -> Result<Program> {
 
 /// Compiles the text of a query over a container that has computed properties.
 pub fn compile_with(text: &str, parameters: &Parameters, properties: &ComputedProperties) -> Result<Program> {
+    let tree = Arc::new(parse::parse(text)?);
+    compile_parsed(text, tree, parameters, properties)
+}
+
+/// Compiles what a text was parsed to.
+fn compile_parsed(
+    text: &str,
+    tree: Arc<Query>,
+    parameters: &Parameters,
+    properties: &ComputedProperties,
+) -> Result<Program> {
     let properties = Some(properties).filter(|properties| !properties.is_empty());
-    let mut program = compile_tree(parse::parse(text)?, parameters, properties, Purpose::Run)
+    let code = compile_tree(tree, Given::now(parameters), properties, Purpose::Run)
         .map_err(|error| error.located_in(text))?;
-    program.text_bytes += text.len();
-    Ok(program)
+    Ok(Program::new(Arc::new(code), parameters.clone(), text.len()))
 }
 
 /// Compiles the condition of a patch, `from c where ...`; see [`crate::Program::accepts`].
@@ -105,13 +136,24 @@ pub fn compile_condition(text: &str, parameters: &Parameters) -> Result<Program>
 
 /// Compiles a tree. Locations of errors stay byte offsets.
 pub(crate) fn compile_query(query: Query, parameters: &Parameters) -> Result<Program> {
-    compile_tree(query, parameters, None, Purpose::Run)
+    let code = compile_tree(Arc::new(query), Given::now(parameters), None, Purpose::Run)?;
+    Ok(Program::new(Arc::new(code), parameters.clone(), 0))
 }
 
 /// Compiles a tree to find what is wrong with it, for a plan: functions that cannot be run yet are
 /// no error.
 pub(crate) fn compile_plan(query: Query, parameters: &Parameters) -> Result<Program> {
-    compile_tree(query, parameters, None, Purpose::Plan)
+    let code = compile_tree(Arc::new(query), Given::now(parameters), None, Purpose::Plan)?;
+    Ok(Program::new(Arc::new(code), parameters.clone(), 0))
+}
+
+impl Program {
+    /// Gives the parameters of the code their values.
+    fn new(code: Arc<Code>, parameters: Parameters, text_bytes: usize) -> Program {
+        let values = code.parameters.iter().map(|name| parameters.get(name)).collect();
+        let text_bytes = text_bytes + parameters.text_bytes();
+        Program { code, parameters, values, resume: None, text_bytes }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -120,20 +162,20 @@ enum Purpose {
     Plan,
 }
 
-fn compile_tree(
-    query: Query,
-    parameters: &Parameters,
-    properties: Option<&ComputedProperties>,
+fn compile_tree<'q>(
+    query: Arc<Query>,
+    mut given: Given<'q>,
+    properties: Option<&'q ComputedProperties>,
     purpose: Purpose,
-) -> Result<Program> {
+) -> Result<Code> {
     let mut stages = Vec::new();
     let mut user_functions = Vec::new();
     let mut findings = Vec::new();
-    let mut rest = Some(query.clone());
+    let mut rest = Some(Query::clone(&query));
     while let Some(mut outer) = rest.take() {
         rest = stages::peel(&mut outer);
         let mut compiler = Compiler {
-            parameters,
+            given,
             purpose,
             // The rows of an inner level are no items of the container.
             properties: properties.filter(|_| rest.is_none()),
@@ -152,6 +194,7 @@ fn compile_tree(
         findings.splice(0..0, compiler.findings);
         stages.extend(level.map(|level| Stage { level, slots: compiler.slots }));
         user_functions.extend(compiler.user_functions);
+        given = compiler.given;
     }
     findings.extend(findings::too_many_functions(&query, user_functions.len()));
     if !findings.is_empty() {
@@ -166,9 +209,8 @@ fn compile_tree(
         distinct::order_by_value(&mut last.level);
     }
     stages.reverse();
-    let text_bytes = parameters.text_bytes();
-    let parameters = parameters.clone();
-    Ok(Program { earlier: stages, last, query, parameters, user_functions, resume: None, text_bytes })
+    let is_for_all = given.is_for_all();
+    Ok(Code { earlier: stages, last, query, user_functions, parameters: given.into_names(), is_for_all })
 }
 
 /// Whether the rows of a query are made of the items of the container.
@@ -182,7 +224,7 @@ fn ranges_over_items(query: &Query) -> bool {
 }
 
 struct Compiler<'q> {
-    parameters: &'q Parameters,
+    given: Given<'q>,
     purpose: Purpose,
     properties: Option<&'q ComputedProperties>,
     /// The names in scope, innermost last, with their slots. Slot 0 is the item itself.

@@ -51,6 +51,8 @@ pub trait UserFunctions: Sync {
 /// The bindings while a row is evaluated. Slot 0 is the item itself.
 pub(crate) struct Env<'a, 'x> {
     pub slots: Slots<'a>,
+    /// The values of the program's parameters.
+    values: &'a [Val<'static>],
     pub cx: &'x Context<'x>,
     pub random: u64,
     /// Rows visited so far; bounded so that nested subqueries cannot run for ever.
@@ -69,13 +71,19 @@ pub(crate) struct Env<'a, 'x> {
 }
 
 impl<'a, 'x> Env<'a, 'x> {
-    pub fn new(slots: usize, cx: &'x Context<'x>, row: Option<&'a Row<'a>>) -> Self {
+    pub fn new(
+        slots: usize,
+        values: &'a [Val<'static>],
+        cx: &'x Context<'x>,
+        row: Option<&'a Row<'a>>,
+    ) -> Self {
         let mut bound = Slots::new(slots);
         if let Some(row) = row {
             bound[0] = row_value(row);
         }
         Self {
             slots: bound,
+            values,
             cx,
             random: cx.seed,
             steps: 0,
@@ -157,6 +165,7 @@ impl Node {
     pub(crate) fn eval<'a>(&'a self, env: &mut Env<'a, '_>) -> Result<Val<'a>> {
         Ok(match self {
             Node::Constant(value) => value.lend(),
+            Node::Parameter(number) => env.values[*number].lend(),
             Node::Slot(slot) => env.slots[*slot].clone(),
             Node::Path { slot, steps } => {
                 env.worked(search_work(&env.slots[*slot]))?;

@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod ast;
+mod cache;
 mod compile;
 mod describe;
 mod error;
@@ -31,7 +32,11 @@ pub use access::{
     Indexes, Leaf, Proposal, Shortcut, Span, advice, advice_json, check_order, explain, index_metrics,
     plan_access,
 };
-pub use compile::{ComputedProperties, ComputedProperty, Program, compile, compile_condition, compile_with};
+pub use cache::ProgramCache;
+pub use compile::{
+    ComputedProperties, ComputedProperty, Prepared, Program, compile, compile_ast, compile_condition,
+    compile_with,
+};
 pub use describe::{
     DistinctType, Features, PlanRange, PlanSettings, QueryInfo, QueryPlan, VectorDistance, VectorPath,
     describe, describe_with, needs_plan,

@@ -85,3 +85,19 @@ pub const PINNED_KEYS: usize = 1_000;
 
 /// Largest count that TOP, OFFSET and LIMIT accept.
 pub const ROW_COUNT: u64 = u32::MAX as u64;
+
+/// Compiled queries are kept in so many parts, each with its own lock.
+pub const CACHE_SHARDS: usize = 16;
+
+/// Most texts that one part keeps, and about how many bytes they may take.
+pub const CACHE_SHARD_TEXTS: usize = 64;
+pub const CACHE_SHARD_BYTES: usize = 256 * 1024;
+
+/// Texts of which one part remembers that they were seen once.
+pub const CACHE_SEEN_TEXTS: usize = 128;
+
+/// Longest text that is kept, in bytes.
+pub const CACHED_TEXT_BYTES: usize = 2 * 1024;
+
+/// About what a compiled query takes for each byte of its text.
+pub const PROGRAM_BYTES_PER_TEXT: usize = 64;

@@ -1,6 +1,7 @@
 //! The parameters of a query: `[{"name": "@x", "value": ...}]`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use orrery_doc::Value;
 
@@ -9,7 +10,8 @@ use crate::value::Val;
 
 #[derive(Debug, Default, Clone)]
 pub struct Parameters {
-    values: HashMap<String, Val<'static>>,
+    /// Shared with the programs that they were given to.
+    values: Arc<HashMap<String, Val<'static>>>,
 }
 
 impl Parameters {
@@ -19,7 +21,7 @@ impl Parameters {
 
     /// Adds a parameter; the name has its `@`.
     pub fn set(&mut self, name: &str, value: Value<'_>) {
-        self.values.insert(name.to_owned(), Val::from(value).to_owned_val());
+        Arc::make_mut(&mut self.values).insert(name.to_owned(), Val::from(value).to_owned_val());
     }
 
     /// Reads the `parameters` of a query body. A missing value is undefined; anything that is not a

@@ -1,4 +1,4 @@
-//! A compiled query: names are slots, functions are pointers, parameters are constants.
+//! A compiled query: names are slots, functions are pointers, parameters are constants or numbered values.
 
 use crate::ast::{BinaryOp, Direction, SubqueryKind, UnaryOp};
 use crate::functions::Function;
@@ -96,6 +96,8 @@ impl AggregateKind {
 #[derive(Debug)]
 pub(crate) enum Node {
     Constant(Val<'static>),
+    /// A parameter of the query, by its number in the program's values.
+    Parameter(usize),
     Slot(usize),
     /// `alias.a.b[0]`, by far the most common expression.
     Path {
@@ -208,6 +210,7 @@ impl Node {
         let all = |nodes: &[Node], sum: u32| nodes.iter().try_fold(sum, |sum, node| node.weigh(sum));
         match self {
             Node::Constant(_)
+            | Node::Parameter(_)
             | Node::Slot(_)
             | Node::Path { .. }
             | Node::GroupKey(_)

@@ -116,6 +116,7 @@ pub struct Run<'p> {
 /// One level at work.
 struct StageRun<'p> {
     stage: &'p Stage,
+    values: &'p [Val<'static>],
     state: State<'p>,
 }
 
@@ -129,11 +130,14 @@ enum State<'p> {
 impl<'p> Run<'p> {
     /// Begins a page; `carry` is what the page before ended with.
     pub fn start(program: &'p Program, cx: &Context<'p>, room: Room, carry: Option<&Carry>) -> Result<Self> {
-        let earlier =
-            program.earlier.iter().map(|stage| StageRun::start(stage, cx, Room::UNLIMITED, None, false));
+        let start = |stage, room, carry, replay| {
+            let state = StageRun::state(stage, cx, room, carry, replay)?;
+            Ok(StageRun { stage, values: &program.values, state })
+        };
+        let earlier = program.code.earlier.iter().map(|stage| start(stage, Room::UNLIMITED, None, false));
         let earlier = earlier.collect::<Result<Vec<_>>>()?;
         let replay = !earlier.is_empty();
-        let last = StageRun::start(&program.last, cx, room, carry, replay)?;
+        let last = start(&program.code.last, room, carry, replay)?;
         Ok(Self { cx: *cx, room, earlier, last, held: cx.holds_nothing() })
     }
 
@@ -230,15 +234,15 @@ fn pass_on(
 
 impl<'p> StageRun<'p> {
     /// `replay`: the level is fed from its first row on every page, though it streams.
-    fn start(
+    fn state(
         stage: &'p Stage,
         cx: &Context<'p>,
         room: Room,
         carry: Option<&Carry>,
         replay: bool,
-    ) -> Result<Self> {
+    ) -> Result<State<'p>> {
         let level = &stage.level;
-        let state = if let Some(grouping) = &level.grouping {
+        Ok(if let Some(grouping) = &level.grouping {
             State::Grouped(grouped::Grouped::start(grouping, cx, carry)?)
         } else if !level.order_by.is_empty() {
             State::Sorted(Box::new(sorted::Sorted::new(level, cx, room, carry)?))
@@ -248,13 +252,12 @@ impl<'p> StageRun<'p> {
             State::Streaming(streaming::Streaming::replayed(emitted(carry)?))
         } else {
             State::Streaming(streaming::Streaming::new(carry)?)
-        };
-        Ok(Self { stage, state })
+        })
     }
 
     fn feed(&mut self, row: &Row<'_>, cx: &Context<'_>, out: &mut Out<'_, '_>) -> Result<Flow> {
         let level = &self.stage.level;
-        let mut env = Env::new(self.stage.slots, cx, Some(row));
+        let mut env = Env::new(self.stage.slots, self.values, cx, Some(row));
         match &mut self.state {
             State::Streaming(state) => state.feed(level, &mut env, out),
             State::Distinct(state) => state.feed(level, &mut env, out),
@@ -269,7 +272,7 @@ impl<'p> StageRun<'p> {
             State::Streaming(state) => Ok(state.finish(level)),
             State::Distinct(state) => Ok(state.finish(level)),
             State::Grouped(state) => {
-                let mut env = Env::new(self.stage.slots, cx, None);
+                let mut env = Env::new(self.stage.slots, self.values, cx, None);
                 state.finish(level, &mut env, out)
             }
             State::Sorted(state) => state.finish(level, out),
@@ -281,14 +284,14 @@ impl Program {
     /// Whether items in the order of an index give the rows in order, so that a page needs no more items than
     /// it answers.
     pub fn can_be_presorted(&self) -> bool {
-        let level = &self.last.level;
+        let level = &self.code.last.level;
         let rows_tell = !level.distinct || level.keys_are_rows;
-        self.earlier.is_empty() && level.grouping.is_none() && rows_tell && !level.order_by.is_empty()
+        self.code.earlier.is_empty() && level.grouping.is_none() && rows_tell && !level.order_by.is_empty()
     }
 
     /// Whether a page can be answered from few items, and each of them in no time: such a page is not worth a thread.
     pub fn is_light(&self) -> bool {
-        (!self.is_blocking() || self.can_be_presorted()) && self.last.level.is_light()
+        (!self.is_blocking() || self.can_be_presorted()) && self.code.last.level.is_light()
     }
 
     /// Whether each item has at least one row, whatever is in it.
@@ -305,23 +308,23 @@ impl Program {
 
     /// Whether a query without FROM stands alone.
     pub fn needs_items(&self) -> bool {
-        !self.last.level.sources.is_empty()
+        !self.code.last.level.sources.is_empty()
     }
 
     /// The value of a query without FROM.
     pub(crate) fn evaluate_alone(&self, cx: &Context<'_>) -> Result<Val<'static>> {
-        let mut env = Env::new(self.last.slots, cx, None);
-        Ok(self.last.level.select.eval(&mut env)?.to_owned_val())
+        let mut env = Env::new(self.code.last.slots, &self.values, cx, None);
+        Ok(self.code.last.level.select.eval(&mut env)?.to_owned_val())
     }
 
     /// Whether the item passes the condition: the question of a conditional patch.
     pub fn accepts(&self, row: &Row<'_>, cx: &Context<'_>) -> Result<bool> {
-        if !self.earlier.is_empty() {
+        if !self.code.earlier.is_empty() {
             return Err(QueryError::bare("A condition must be about one item."));
         }
-        let mut env = Env::new(self.last.slots, cx, Some(row));
+        let mut env = Env::new(self.code.last.slots, &self.values, cx, Some(row));
         let mut found = false;
-        let _ = crate::eval::expand(&self.last.level, &mut env, &mut |_| {
+        let _ = crate::eval::expand(&self.code.last.level, &mut env, &mut |_| {
             found = true;
             Ok(std::ops::ControlFlow::Break(()))
         })?;

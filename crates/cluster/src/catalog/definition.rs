@@ -16,10 +16,11 @@ mod replace;
 mod spatial;
 mod vectors;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_doc::{Doc, PartitionKeyDef, Path};
-use orrery_query::Geospatial;
+use orrery_query::{ComputedProperties, Geospatial};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::NAME_CHARS_MAX;
 use orrery_store::{DefaultTtl, UniqueKeys};
@@ -39,6 +40,8 @@ pub struct ContainerDefinition {
     pub body: Doc,
     pub key: PartitionKeyDef,
     pub indexing: IndexingPolicy,
+    /// Names that stand for expressions, read from the body once. What is legal but cannot be read yet is told to queries.
+    pub(super) computed: orrery_query::Result<Arc<ComputedProperties>>,
     /// A job copies the container elsewhere while it changes, so every change is recorded, whatever its policy says.
     /// The jobs of the catalog decide this; it is no part of the body.
     pub is_followed: bool,
@@ -86,6 +89,11 @@ impl ContainerDefinition {
     /// Whether spatial functions measure on the globe or on a plane.
     pub fn geospatial(&self) -> Geospatial {
         geospatial(&self.body)
+    }
+
+    /// The computed properties that queries may name.
+    pub fn computed_properties(&self) -> orrery_query::Result<&Arc<ComputedProperties>> {
+        self.computed.as_ref().map_err(Clone::clone)
     }
 
     /// Whether the container was made without a key: the server then chose one, which items need not have.
@@ -160,11 +168,13 @@ impl ContainerDefinition {
         refuse_unsupported(&object)?;
         let body = to_doc(&Value::Object(ordered(object))).map_err(Error::invalid)?;
         let indexing = index_paths::compile(&body)?;
+        let computed = computed::properties(&body).map(Arc::new);
         Ok(ContainerDefinition {
             id,
             body,
             key,
             indexing,
+            computed,
             is_followed: false,
             previous_key: None,
             retention_default: None,

@@ -215,12 +215,10 @@ fn grouped_path(visit: &Visit<'_>) -> Option<IndexPath> {
     }
     let path = counted_groups(visit.request.program)?;
     // What looks like a path may be the name of an expression.
-    let computed = visit.request.container.definition.body.root().get("computedProperties").as_array();
+    let computed = visit.request.container.definition.computed_properties().ok()?;
     let is_first =
         |name: &str| matches!(path.steps().first(), Some(IndexStep::Name(first)) if **first == *name);
-    let mut names =
-        computed.iter().flat_map(|list| list.iter()).filter_map(|entry| entry.get("name").as_str());
-    (!names.any(is_first) && visit.covers(&path)).then_some(path)
+    (!computed.names().any(is_first) && visit.covers(&path)).then_some(path)
 }
 
 /// `SELECT c.a, COUNT(1) FROM c GROUP BY c.a`, and whatever else can be made of the two.

@@ -20,6 +20,7 @@ mod merged_order;
 mod note;
 mod offered;
 mod page;
+mod programs;
 pub(crate) mod script;
 mod shortcut;
 mod steward;

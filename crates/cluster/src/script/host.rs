@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use orrery_doc::{Doc, PartitionKey, epk, json};
-use orrery_query::{ComputedProperties, Parameters, Program, UserFunctions, compile_with};
+use orrery_query::{Parameters, Program, UserFunctions, compile};
 use orrery_script::{Answer, Collection, Feed, Host, Refusal, Reply, Write, WriteKind, WriteOptions};
 use orrery_store::limits::{
     JSON_DEPTH_MAX, PAGE_BYTES_MAX, SCRIPT_PAGE_ITEMS_DEFAULT, SCRIPT_PAGE_ITEMS_MAX, SCRIPT_WRITE_BYTES_MAX,
@@ -235,8 +235,7 @@ impl ScriptHost {
     fn program(&self, query: Option<&str>) -> Result<Program, Error> {
         let wrong = |message: &str| Error::invalid(message);
         let Some(query) = query else {
-            return Ok(compile_with(EVERYTHING, &Parameters::default(), &ComputedProperties::default())
-                .map_err(ErrorKind::Query)?);
+            return Ok(compile(EVERYTHING, &Parameters::default()).map_err(ErrorKind::Query)?);
         };
         let doc = json::parse(query.as_bytes(), JSON_DEPTH_MAX)
             .map_err(|_| wrong("The query of the script is not JSON."))?;
@@ -249,18 +248,7 @@ impl ScriptHost {
             return Err(wrong(&format!("The member '{shown}' of the query of the script is not supported.")));
         }
         let parameters = Parameters::from_value(doc.root().get("parameters")).map_err(ErrorKind::Query)?;
-        let properties = self.computed_properties().map_err(ErrorKind::Query)?;
-        Ok(compile_with(text, &parameters, &properties).map_err(ErrorKind::Query)?)
-    }
-
-    fn computed_properties(&self) -> orrery_query::Result<ComputedProperties> {
-        let Some(list) = self.container.definition.body.root().get("computedProperties").as_array() else {
-            return Ok(ComputedProperties::default());
-        };
-        ComputedProperties::new(list.iter().map(|property| {
-            let text = |name| property.get(name).as_str().unwrap_or_default();
-            (text("name"), text("query"))
-        }))
+        Ok(self.db.compile(&self.container, text, &parameters).map_err(ErrorKind::Query)?)
     }
 }
 

@@ -5,13 +5,12 @@
 
 use std::time::SystemTime;
 
-use orrery_cluster::Container;
 use orrery_cluster::store::{ChangeKind, HistoryEntry, Item, TICKS_PER_SECOND};
+use orrery_cluster::{Container, Db};
 use orrery_query::ast::{Query, SelectSpec};
-use orrery_query::{Context, Program, Row, compile_with};
+use orrery_query::{Context, Program, Row};
 
 use crate::errors::Refusal;
-use crate::items::query_settings::computed_properties;
 use crate::items::render::Renderer;
 use crate::query_spec::QuerySpec;
 
@@ -23,12 +22,12 @@ pub(crate) struct ChangeFilter {
 
 impl ChangeFilter {
     /// Reads the body of a request for changes; one without a body wants all.
-    pub fn parse(container: &Container, body: &[u8]) -> Result<Option<ChangeFilter>, Refusal> {
+    pub fn parse(db: &Db, container: &Container, body: &[u8]) -> Result<Option<ChangeFilter>, Refusal> {
         if body.is_empty() {
             return Ok(None);
         }
         let (spec, on_previous_image) = QuerySpec::parse_of_changes(body)?;
-        let program = compile_with(&spec.text, &spec.parameters, &computed_properties(container)?)?;
+        let program = db.compile(container, &spec.text, &spec.parameters)?;
         if spec.resume.is_some() || !is_filter(program.query()) {
             return Err(Refusal::unsupported("A change feed with a query that does more than select items"));
         }

@@ -30,7 +30,7 @@ pub(crate) async fn read(
     body: &[u8],
 ) -> Result<Reply, Refusal> {
     let from = start(call.headers)?;
-    let filter = ChangeFilter::parse(container, body)?;
+    let filter = ChangeFilter::parse(call.db, container, body)?;
     let scope = scope::of_request(&container.definition, call.headers)?;
     let options = options::page(call.headers, call.db.account().consistency, call.page_bytes)?;
     let renderer = Renderer::new(container);

@@ -13,14 +13,12 @@ use http::HeaderValue;
 use orrery_cluster::{Container, Error, ErrorKind, QueryPage, Scope, shorten_continuation};
 use orrery_doc::prefix_range;
 use orrery_query::ast::{Direction, OrderBy, Query, SelectSpec};
-use orrery_query::{
-    Features, Program, QueryPlan, compile_with, describe_with, needs_plan, partition_key_filter,
-};
+use orrery_query::{Features, Program, QueryPlan, describe_with, needs_plan, partition_key_filter};
 
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
 use crate::headers::names;
-use crate::items::query_settings::{computed_properties, plan_settings};
+use crate::items::query_settings::plan_settings;
 use crate::items::render::Renderer;
 use crate::items::{continuation, diagnostics, options, scope};
 use crate::query_spec::QuerySpec;
@@ -40,8 +38,7 @@ pub(crate) struct Answered<'a> {
 pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
     let started = Instant::now();
     let spec = QuerySpec::parse(body)?;
-    let computed = computed_properties(container)?;
-    let compiled = || compile_with(&spec.text, &spec.parameters, &computed);
+    let compiled = || call.db.compile(container, &spec.text, &spec.parameters);
     let mut program = at_length(call, container, body, compiled).await??;
     if let Some(filter) = &spec.resume {
         program.resume_at(filter.point(container.resource.rid)?)?;

@@ -2,23 +2,7 @@
 
 use orrery_cluster::Container;
 use orrery_doc::{Path, Segment, Value};
-use orrery_query::{ComputedProperties, PlanSettings, VectorDistance, VectorPath};
-
-use crate::errors::Refusal;
-
-/// Names that stand for expressions. They were checked when the container was defined.
-pub(crate) fn computed_properties(container: &Container) -> Result<ComputedProperties, Refusal> {
-    let Some(list) = container.definition.body.root().get("computedProperties").as_array() else {
-        return Ok(ComputedProperties::default());
-    };
-    let pairs = list.iter().map(|property| {
-        (
-            property.get("name").as_str().unwrap_or_default(),
-            property.get("query").as_str().unwrap_or_default(),
-        )
-    });
-    Ok(ComputedProperties::new(pairs)?)
-}
+use orrery_query::{PlanSettings, VectorDistance, VectorPath};
 
 /// What plans depend on.
 pub(crate) fn plan_settings(container: &Container) -> PlanSettings {

@@ -99,7 +99,7 @@ impl Adviser<'_> {
         match &expr.kind {
             ExprKind::Call { udf: false, name, arguments } => self.call(name, arguments),
             ExprKind::Binary(op, left, right)
-                if is_comparison(*op) && (changes_case(left) || changes_case(right)) =>
+                if op.is_comparison() && (changes_case(left) || changes_case(right)) =>
             {
                 self.add(UPPER_LOWER);
             }
@@ -132,11 +132,6 @@ impl Adviser<'_> {
             _ => false,
         }
     }
-}
-
-fn is_comparison(op: BinaryOp) -> bool {
-    use BinaryOp::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
-    matches!(op, Equal | NotEqual | Less | LessOrEqual | Greater | GreaterOrEqual)
 }
 
 fn changes_case(expr: &Expr) -> bool {

@@ -10,6 +10,7 @@ use super::proposal::{Leaf, Proposal};
 use super::span::{Span, term_of, united, without};
 use super::{CompositePaths, Indexes};
 use crate::ast::{BinaryOp, SubqueryKind, UnaryOp};
+use crate::compile::Program;
 use crate::eval::{Context, Env};
 use crate::program::{CollectionNode, Level, LikeNode, Node, SourceNode};
 use crate::value::{Kind, Val};
@@ -30,6 +31,8 @@ pub(super) struct Place {
 
 pub(super) struct Analysis<'i> {
     pub indexes: &'i dyn Indexes,
+    /// The values of the program's parameters.
+    values: &'i [Val<'static>],
     pub composites: Vec<CompositePaths>,
     /// Where the alias of each slot points; slot 0 is the item.
     pub places: Vec<Option<Place>>,
@@ -61,10 +64,11 @@ impl Found {
 }
 
 impl<'i> Analysis<'i> {
-    pub fn new(indexes: &'i dyn Indexes, slots: usize) -> Self {
-        let mut places = vec![None; slots.max(1)];
+    /// For the level of a program that sees the items.
+    pub fn new(indexes: &'i dyn Indexes, program: &'i Program) -> Self {
+        let mut places = vec![None; program.first_stage().slots.max(1)];
         places[0] = Some(Place { path: IndexPath::default(), exact: true });
-        Self { indexes, composites: indexes.composites(), places }
+        Self { indexes, values: &program.values, composites: indexes.composites(), places }
     }
 
     /// What an item needs so that the level has any row for it.
@@ -160,7 +164,7 @@ impl<'i> Analysis<'i> {
 
     /// What must hold so that an expression is `truth`.
     pub fn when(&mut self, node: &Node, truth: bool) -> Found {
-        if let Some(value) = constant(node) {
+        if let Some(value) = self.constant(node) {
             return Found::constant(value.as_bool() == Some(truth));
         }
         match node {
@@ -213,9 +217,9 @@ impl<'i> Analysis<'i> {
         {
             return found;
         }
-        let (place, value, op) = match (self.place(left), constant(right)) {
+        let (place, value, op) = match (self.place(left), self.constant(right)) {
             (Some(place), Some(value)) => (place, value, op),
-            _ => match (constant(left), self.place(right)) {
+            _ => match (self.constant(left), self.place(right)) {
                 (Some(value), Some(place)) => (place, value, mirrored(op)),
                 _ => return Found::unknown(),
             },
@@ -232,7 +236,9 @@ impl<'i> Analysis<'i> {
         if let Some(found) = self.distance(BinaryOp::LessOrEqual, value, high).filter(|_| truth) {
             return found;
         }
-        let (Some(place), Some(low), Some(high)) = (self.place(value), constant(low), constant(high)) else {
+        let (Some(place), Some(low), Some(high)) =
+            (self.place(value), self.constant(low), self.constant(high))
+        else {
             return Found::unknown();
         };
         let (below, above) = if truth {
@@ -253,8 +259,8 @@ impl<'i> Analysis<'i> {
     }
 
     fn contained(&mut self, needle: &Node, list: &[Node], truth: bool) -> Found {
-        let Some(value) = constant(needle).filter(|_| truth) else { return Found::unknown() };
-        let part = |item: &Node| match (self.place(item), constant(item)) {
+        let Some(value) = self.constant(needle).filter(|_| truth) else { return Found::unknown() };
+        let part = |item: &Node| match (self.place(item), self.constant(item)) {
             (Some(place), _) => match compared(BinaryOp::Equal, &value) {
                 Some((spans, exact)) => self.leaf(&place, spans, exact),
                 None => Found::unknown(),
@@ -346,8 +352,8 @@ impl<'i> Analysis<'i> {
     }
 
     fn prefix(&self, subject: &Node, prefix: &Node, flag: &[Node]) -> Found {
-        match (self.place(subject), constant(prefix).as_ref().and_then(Val::as_str)) {
-            (Some(place), Some(prefix)) if is_off(flag) => {
+        match (self.place(subject), self.constant(prefix).as_ref().and_then(Val::as_str)) {
+            (Some(place), Some(prefix)) if self.is_off(flag) => {
                 let (span, exact) = Span::of_text_prefix(prefix);
                 self.leaf(&place, vec![span], exact)
             }
@@ -357,8 +363,8 @@ impl<'i> Analysis<'i> {
 
     fn same_text(&self, a: &Node, b: &Node, flag: &[Node]) -> Found {
         let (subject, text) = if self.place(a).is_some() { (a, b) } else { (b, a) };
-        match (self.place(subject), constant(text)) {
-            (Some(place), Some(text @ Val::Str(_))) if is_off(flag) => {
+        match (self.place(subject), self.constant(text)) {
+            (Some(place), Some(text @ Val::Str(_))) if self.is_off(flag) => {
                 let (term, complete) = term_of(&text);
                 self.leaf(&place, vec![Span::of_prefix(term)], complete)
             }
@@ -368,17 +374,17 @@ impl<'i> Analysis<'i> {
 
     /// Either a path that holds a constant, or a constant list that holds a path's value.
     fn array_contains(&self, list: &Node, wanted: &Node, flag: &[Node]) -> Found {
-        if let (Some(Val::Array(list)), true) = (constant(list), is_off(flag)) {
+        if let (Some(Val::Array(list)), true) = (self.constant(list), self.is_off(flag)) {
             let list: Vec<Val<'static>> = list.iter().collect();
             return self.among(wanted, list.iter(), true);
         }
-        let (Some(place), Some(wanted)) = (self.place(list), constant(wanted)) else {
+        let (Some(place), Some(wanted)) = (self.place(list), self.constant(wanted)) else {
             return Found::unknown();
         };
         let elements = Place { path: place.path.elements(), ..place };
         match &wanted {
             Val::Undefined => Found::constant(false),
-            Val::Object(fields) if !is_off(flag) => {
+            Val::Object(fields) if !self.is_off(flag) => {
                 let list: Vec<(Box<str>, Val<'static>)> =
                     fields.to_vec().into_iter().map(|(name, value)| (name.as_str().into(), value)).collect();
                 let (found, members) = self.element_with(&elements, &list).unzip();
@@ -396,7 +402,7 @@ impl<'i> Analysis<'i> {
             }
             wanted => {
                 let (term, complete) = term_of(wanted);
-                self.leaf(&elements, vec![Span::of_prefix(term)], complete && is_off(flag))
+                self.leaf(&elements, vec![Span::of_prefix(term)], complete && self.is_off(flag))
             }
         }
     }
@@ -404,7 +410,7 @@ impl<'i> Analysis<'i> {
     fn array_contains_each(&self, list: &Node, wanted: &[Node], every: bool) -> Found {
         let Some(place) = self.place(list) else { return Found::unknown() };
         let elements = Place { path: place.path.elements(), ..place };
-        let part = |node: &Node| match constant(node) {
+        let part = |node: &Node| match self.constant(node) {
             Some(value) if !value.is_undefined() => {
                 self.leaf(&elements, vec![Span::of_prefix(term_of(&value).0)], false)
             }
@@ -426,7 +432,7 @@ impl<'i> Analysis<'i> {
             parts.extend(self.conditions(&level.sources, filter));
         }
         let mut always_defined = matches!(level.select, Node::Slot(_) | Node::Object(_) | Node::Array(_));
-        if let Some(value) = constant(&level.select) {
+        if let Some(value) = self.constant(&level.select) {
             always_defined = !value.is_undefined();
         } else if let Some(place) = self.place(&level.select)
             && !place.path.steps().is_empty()
@@ -471,15 +477,6 @@ fn simplest(mut parts: Vec<Found>, each: Option<Place>) -> Found {
     Found { exact, ..Found::all(parts) }
 }
 
-/// Whether an optional flag is absent or false.
-fn is_off(flag: &[Node]) -> bool {
-    match flag {
-        [] => true,
-        [flag] => constant(flag).as_ref().and_then(Val::as_bool) == Some(false),
-        _ => false,
-    }
-}
-
 /// The comparison with its sides exchanged.
 fn mirrored(op: BinaryOp) -> BinaryOp {
     match op {
@@ -509,16 +506,7 @@ fn opposite(op: BinaryOp) -> BinaryOp {
 /// `None` for operators that do not compare.
 fn compared(op: BinaryOp, value: &Val<'static>) -> Option<(Vec<Span>, bool)> {
     let kind = value.kind();
-    let compares = matches!(
-        op,
-        BinaryOp::Equal
-            | BinaryOp::NotEqual
-            | BinaryOp::Less
-            | BinaryOp::LessOrEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterOrEqual
-    );
-    if !compares {
+    if !op.is_comparison() {
         return None;
     }
     let equality = matches!(op, BinaryOp::Equal | BinaryOp::NotEqual);
@@ -545,22 +533,33 @@ fn compared(op: BinaryOp, value: &Val<'static>) -> Option<(Vec<Span>, bool)> {
     Some((spans, complete))
 }
 
-/// The value of an expression that depends on nothing but the query.
-pub(super) fn constant(node: &Node) -> Option<Val<'static>> {
-    if let Node::Constant(value) = node {
-        return Some(value.clone());
+impl Analysis<'_> {
+    /// The value of an expression that depends on nothing but the query and its parameters.
+    pub fn constant(&self, node: &Node) -> Option<Val<'static>> {
+        match node {
+            Node::Constant(value) => return Some(value.clone()),
+            Node::Parameter(number) => return Some(self.values[*number].clone()),
+            node if !is_constant(node) => return None,
+            _ => {}
+        }
+        let context = Context::at(0, 0);
+        let mut env = Env::new(1, self.values, &context, None);
+        node.eval(&mut env).ok().map(|value| value.to_owned_val())
     }
-    if !is_constant(node) {
-        return None;
+
+    /// Whether an optional flag is absent or false.
+    fn is_off(&self, flag: &[Node]) -> bool {
+        match flag {
+            [] => true,
+            [flag] => self.constant(flag).as_ref().and_then(Val::as_bool) == Some(false),
+            _ => false,
+        }
     }
-    let context = Context::at(0, 0);
-    let mut env = Env::new(1, &context, None);
-    node.eval(&mut env).ok().map(|value| value.to_owned_val())
 }
 
 fn is_constant(node: &Node) -> bool {
     match node {
-        Node::Constant(_) => true,
+        Node::Constant(_) | Node::Parameter(_) => true,
         Node::Unary(_, operand) | Node::Member(operand, _) => is_constant(operand),
         Node::Binary(_, a, b) | Node::Index(a, b) => is_constant(a) && is_constant(b),
         Node::And(list) | Node::Or(list) | Node::Array(list) => list.iter().all(is_constant),

@@ -47,7 +47,7 @@ pub fn index_metrics(program: &Program, indexes: &dyn Indexes, scope: &[IndexPat
     let stage = program.first_stage();
     let level = &stage.level;
     let ideal = Ideal(indexes);
-    let mut analysis = Analysis::new(&ideal, stage.slots);
+    let mut analysis = Analysis::new(&ideal, program);
     let mut filter = analysis.level(level).proposal;
     if let Node::Call(..) = level.select {
         filter = Proposal::all([filter, analysis.when(&level.select, true).proposal]);

@@ -77,12 +77,11 @@ pub(super) fn order_terms(
 
 /// Refuses an ORDER BY that no index serves, in the service's words.
 pub fn check_order(program: &Program, indexes: &dyn Indexes) -> Result<()> {
-    let first = program.first_stage();
-    let Stage { level, slots } = first;
+    let Stage { level, .. } = program.first_stage();
     if level.order_by.is_empty() || level.order_is_implied || level.grouping.is_some() {
         return Ok(());
     }
-    let mut analysis = Analysis::new(indexes, *slots);
+    let mut analysis = Analysis::new(indexes, program);
     let found = analysis.level(level);
     // What is no path into the item is refused elsewhere, or is sorted by looking at every row.
     let Some(order) = order_paths(level, &analysis) else { return Ok(()) };

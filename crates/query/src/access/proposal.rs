@@ -67,9 +67,15 @@ impl Proposal {
             true => (Proposal::Everything, Proposal::Nothing),
             false => (Proposal::Nothing, Proposal::Everything),
         };
+        let mut pending: Vec<Proposal> = parts.into_iter().filter(|part| *part != neutral).collect();
+        // Most filters have one condition.
+        match pending.as_slice() {
+            [] => return neutral,
+            [Proposal::Everything | Proposal::Nothing | Proposal::Leaf(_)] => return pending.remove(0),
+            _ => {}
+        }
         let mut kept: Vec<Proposal> = Vec::new();
         let mut leaves: HashMap<IndexPath, Gathered> = HashMap::new();
-        let mut pending: Vec<Proposal> = parts.into_iter().collect();
         pending.reverse();
         while let Some(part) = pending.pop() {
             match part {

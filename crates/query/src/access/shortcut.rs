@@ -5,7 +5,7 @@
 //! `SELECT VALUE [{"item": COUNT(1)}]`, so what counts here is which aggregates are asked for and not what
 //! SELECT makes of them.
 
-use super::filter::{Analysis, constant};
+use super::filter::Analysis;
 use super::path::IndexPath;
 use super::{Indexes, Proposal};
 use crate::ast::Direction;
@@ -101,7 +101,7 @@ pub(super) fn is_plain_source(level: &Level) -> bool {
 }
 
 fn subject(aggregate: &Aggregate, analysis: &Analysis<'_>, indexes: &dyn Indexes) -> Option<Subject> {
-    if let Some(value) = constant(&aggregate.argument) {
+    if let Some(value) = analysis.constant(&aggregate.argument) {
         return (!value.is_undefined()).then_some(Subject::Rows);
     }
     let place = analysis.place(&aggregate.argument)?;
@@ -127,7 +127,7 @@ impl Program {
     /// [`Shortcut::First`].
     pub fn shortcut_value(&self, row: &Row<'_>, cx: &Context<'_>) -> Result<Val<'static>> {
         let stage = self.first_stage();
-        let mut env = Env::new(stage.slots, cx, Some(row));
+        let mut env = Env::new(stage.slots, &self.values, cx, Some(row));
         if let Some(source) = stage.level.sources.first() {
             env.slots[source.slot] = env.slots[0].clone();
         }

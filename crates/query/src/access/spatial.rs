@@ -6,7 +6,7 @@
 use orrery_doc::DocBuilder;
 use orrery_doc::geo::terms_near;
 
-use super::filter::{Analysis, Found, constant};
+use super::filter::{Analysis, Found};
 use super::path::IndexStep;
 use super::proposal::{Leaf, Proposal};
 use super::span::{Span, united};
@@ -24,14 +24,14 @@ impl Analysis<'_> {
         let Node::Call(function, arguments) = left else { return None };
         let ("ST_DISTANCE", [a, b]) = (function.name, arguments.as_slice()) else { return None };
         let upper = matches!(op, BinaryOp::Less | BinaryOp::LessOrEqual | BinaryOp::Equal);
-        let metres = constant(right).filter(|_| upper)?.as_f64()?;
+        let metres = self.constant(right).filter(|_| upper)?.as_f64()?;
         self.near(a, b, metres)
     }
 
     fn near(&self, a: &Node, b: &Node, metres: f64) -> Option<Found> {
-        let (place, shape) = match (self.place(a), constant(b)) {
+        let (place, shape) = match (self.place(a), self.constant(b)) {
             (Some(place), Some(shape)) => (place, shape),
-            _ => (self.place(b)?, constant(a)?),
+            _ => (self.place(b)?, self.constant(a)?),
         };
         if place.path.steps().is_empty() || !self.indexes.spatial(&place.path) {
             return None;

@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use super::filter::{Analysis, Found, Place, constant};
+use super::filter::{Analysis, Found, Place};
 use super::path::{IndexPath, IndexStep};
 use super::proposal::{Leaf, Proposal};
 use super::span::{Span, term_of, united};
@@ -34,7 +34,7 @@ impl Analysis<'_> {
         let tuples = self.tuples(sources);
         let held: Vec<Option<Held>> = match tuples.is_empty() {
             true => Vec::new(),
-            false => parts.iter().map(|part| held(part)).collect(),
+            false => parts.iter().map(|part| self.held(part)).collect(),
         };
         for (slot, place, members) in tuples {
             let is_about = |held: &Held, member: &IndexPath| held.slot == slot && held.path == *member;
@@ -58,6 +58,29 @@ impl Analysis<'_> {
         // What is always true is no condition.
         found.extend(rest.filter(|part| !part.exact || part.proposal != Proposal::Everything));
         found
+    }
+
+    /// That a value within an element is one of some constants, if the condition says so.
+    fn held(&self, node: &Node) -> Option<Held> {
+        let (subject, values) = match node {
+            Node::Binary(BinaryOp::Equal, a, b) => match (self.constant(a), self.constant(b)) {
+                (None, Some(value)) => (&**a, vec![value]),
+                (Some(value), None) => (&**b, vec![value]),
+                _ => return None,
+            },
+            Node::InConstants { negated: false, needle, sorted } => {
+                (&**needle, sorted.iter().filter(|value| !value.is_undefined()).cloned().collect())
+            }
+            _ => return None,
+        };
+        let Node::Path { slot, steps } = subject else { return None };
+        let name = |step: &PathStep| match step {
+            PathStep::Name(name) => Some(IndexStep::Name(name.clone())),
+            PathStep::Index(_) => None,
+        };
+        let path = steps.iter().map(name).collect::<Option<Vec<_>>>()?;
+        let usable = !values.is_empty() && values.iter().all(|value| !value.is_undefined());
+        usable.then_some(Held { slot: *slot, path: IndexPath(path), values })
     }
 
     /// The tuple indexes over elements that aliases stand for: the slot of the alias, its place, and the members; those
@@ -102,28 +125,6 @@ fn conjuncts<'n>(node: &'n Node, parts: &mut Vec<&'n Node>) {
         Node::And(operands) => operands.iter().for_each(|operand| conjuncts(operand, parts)),
         node => parts.push(node),
     }
-}
-
-fn held(node: &Node) -> Option<Held> {
-    let (subject, values) = match node {
-        Node::Binary(BinaryOp::Equal, a, b) => match (constant(a), constant(b)) {
-            (None, Some(value)) => (&**a, vec![value]),
-            (Some(value), None) => (&**b, vec![value]),
-            _ => return None,
-        },
-        Node::InConstants { negated: false, needle, sorted } => {
-            (&**needle, sorted.iter().filter(|value| !value.is_undefined()).cloned().collect())
-        }
-        _ => return None,
-    };
-    let Node::Path { slot, steps } = subject else { return None };
-    let name = |step: &PathStep| match step {
-        PathStep::Name(name) => Some(IndexStep::Name(name.clone())),
-        PathStep::Index(_) => None,
-    };
-    let path = steps.iter().map(name).collect::<Option<Vec<_>>>()?;
-    let usable = !values.is_empty() && values.iter().all(|value| !value.is_undefined());
-    usable.then_some(Held { slot: *slot, path: IndexPath(path), values })
 }
 
 /// The entries of elements that have one of the values at each member, and whether they say all of it.

@@ -151,7 +151,7 @@ impl Compiler<'_> {
         match &count.kind {
             CountKind::Literal(value) => Ok(*value),
             CountKind::Parameter(name) => {
-                let value = self.parameters.get(name).as_i64().and_then(|value| u64::try_from(value).ok());
+                let value = self.given.value(name).as_i64().and_then(|value| u64::try_from(value).ok());
                 let value = value.filter(|v| *v <= limits::ROW_COUNT);
                 Ok(self.noted(value.ok_or_else(|| counted.refuse(count.span)))?.unwrap_or_default())
             }

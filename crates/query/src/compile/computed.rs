@@ -39,6 +39,10 @@ impl ComputedProperties {
     pub fn is_empty(&self) -> bool {
         self.definitions.is_empty()
     }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.definitions.iter().map(|definition| definition.name.as_str())
+    }
 }
 
 fn definition(name: &str, text: &str) -> Result<Definition> {
@@ -108,7 +112,7 @@ impl ComputedProperty {
             return None;
         }
         let program = super::compile(text, &Parameters::default()).ok()?;
-        program.earlier.is_empty().then_some(Self { program, geospatial })
+        program.code.earlier.is_empty().then_some(Self { program, geospatial })
     }
 
     /// The value of an item. A definition that does too much work for one has none for it.
@@ -116,7 +120,7 @@ impl ComputedProperty {
         let context = Context { geospatial: self.geospatial, ..Context::at(0, 0) };
         let row = Row::plain(item);
         let stage = self.program.first_stage();
-        let mut env = Env::new(stage.slots, &context, Some(&row));
+        let mut env = Env::new(stage.slots, &self.program.values, &context, Some(&row));
         for source in &stage.level.sources {
             env.slots[source.slot] = env.slots[0].clone();
         }

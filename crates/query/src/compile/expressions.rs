@@ -22,7 +22,7 @@ impl Compiler<'_> {
         }
         Ok(match &expr.kind {
             ExprKind::Literal(literal) => Node::Constant(constant(literal)),
-            ExprKind::Parameter(name) => Node::Constant(self.parameters.get(name)),
+            ExprKind::Parameter(name) => Node::Constant(self.given.value(name)),
             ExprKind::Name(name) => Node::Slot(self.slot(name, expr.span)?),
             ExprKind::Member(base, name) => {
                 let base = self.expr(base)?;
@@ -30,6 +30,9 @@ impl Compiler<'_> {
             }
             ExprKind::Index(base, index) => self.index(base, index, expr.span)?,
             ExprKind::Unary(op, operand) => Node::Unary(*op, Box::new(self.expr(operand)?)),
+            ExprKind::Binary(op, left, right) if op.is_comparison() => {
+                Node::Binary(*op, Box::new(self.operand(left)?), Box::new(self.operand(right)?))
+            }
             ExprKind::Binary(op, left, right) => {
                 Node::Binary(*op, Box::new(self.expr(left)?), Box::new(self.expr(right)?))
             }
@@ -37,7 +40,9 @@ impl Compiler<'_> {
             ExprKind::Or(operands) => Node::Or(self.list(operands)?),
             ExprKind::Conditional(operands) => Node::Conditional(Box::new(self.three(operands)?)),
             ExprKind::Between { negated, operands } => {
-                Node::Between { negated: *negated, operands: Box::new(self.three(operands)?) }
+                let [value, low, high] = &**operands;
+                let operands = [self.operand(value)?, self.operand(low)?, self.operand(high)?];
+                Node::Between { negated: *negated, operands: Box::new(operands) }
             }
             ExprKind::In { negated, needle, list } => {
                 contained(*negated, Box::new(self.expr(needle)?), self.list(list)?)
@@ -65,6 +70,14 @@ impl Compiler<'_> {
                 return Err(QueryError::bare(format!("The placeholder {text} was not filled in.")));
             }
         })
+    }
+
+    /// One side of a comparison. A parameter there needs no value yet.
+    fn operand(&mut self, expr: &Expr) -> Result<Node> {
+        match &expr.kind {
+            ExprKind::Parameter(name) if self.group.is_none() => Ok(self.given.operand(name)),
+            _ => self.expr(expr),
+        }
     }
 
     fn list(&mut self, list: &[Expr]) -> Result<Vec<Node>> {
@@ -143,6 +156,7 @@ impl Compiler<'_> {
             };
             if let (Node::Constant(Val::Str(pattern)), Some(modifiers)) = (&nodes[1], modifiers) {
                 let regex = functions::regex(pattern.as_str(), modifiers)?;
+                self.given.is_large();
                 return Ok(match regex {
                     Some(regex) => Node::Regex(Box::new(nodes.swap_remove(0)), Box::new(regex)),
                     None => Node::Constant(Val::Undefined),

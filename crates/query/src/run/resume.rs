@@ -82,9 +82,9 @@ fn malformed(reason: &str) -> QueryError {
 impl Program {
     /// Makes the program begin at a point of its order.
     pub fn resume_at(&mut self, point: ResumePoint) -> Result<()> {
-        let level = &self.last.level;
+        let level = &self.code.last.level;
         let is_ordered = !level.order_by.is_empty() && !level.order_is_implied;
-        if !is_ordered || level.grouping.is_some() || !self.earlier.is_empty() {
+        if !is_ordered || level.grouping.is_some() || !self.code.earlier.is_empty() {
             return Err(malformed(
                 "only a query that orders the rows of items by ORDER BY can go on from a value",
             ));
@@ -99,7 +99,7 @@ impl Program {
     /// The carry from which a page begins. Of what the page before ended with and of the point where the program
     /// begins, the one that leaves fewer rows counts.
     pub fn resumed(&self, carry: Option<Carry>) -> Option<Carry> {
-        let level = &self.last.level;
+        let level = &self.code.last.level;
         let (Some(point), Some((_, first))) = (&self.resume, level.order_by.first()) else { return carry };
         let point = point.position(*first);
         match carry {

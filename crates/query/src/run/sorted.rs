@@ -308,8 +308,8 @@ impl Program {
         cx: &Context<'_>,
     ) -> Result<Carry> {
         let Carry::Cut { after, whole, taken } = carry else { return Ok(carry.clone()) };
-        let level = &self.last.level;
-        if !self.earlier.is_empty() || *whole >= level.order_by.len() {
+        let level = &self.code.last.level;
+        if !self.code.earlier.is_empty() || *whole >= level.order_by.len() {
             return Err(mismatch());
         }
         for row in rows {
@@ -330,8 +330,8 @@ impl Program {
         row_of_item: u64,
         cx: &Context<'_>,
     ) -> Result<Option<Vec<Val<'static>>>> {
-        let level = &self.last.level;
-        let mut env = Env::new(self.last.slots, cx, Some(row));
+        let level = &self.code.last.level;
+        let mut env = Env::new(self.code.last.slots, &self.values, cx, Some(row));
         let (mut number, mut found) = (0, None);
         let _ = expand(level, &mut env, &mut |env| {
             number += 1;

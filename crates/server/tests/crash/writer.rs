@@ -100,7 +100,8 @@ impl Writer {
         let path = self.belief.items();
         let item = format!("{path}/{id}");
         let mut body = document(key, &id, self.version);
-        body["fill"] = "x".repeat(self.random.below(self.fill_max)).into();
+        let length = self.random.below(self.fill_max);
+        body["fill"] = filling(&mut self.random, length).into();
         let place = (key.to_owned(), id);
         let exists = self.belief.acknowledged.get(&place).copied().flatten().is_some();
         let (verb, path, after, status) = match (exists, self.random.below(4)) {
@@ -295,4 +296,9 @@ fn session(token: &str) -> Option<(u32, u64)> {
     let (range, rest) = token.split_once(':')?;
     let lsn = rest.rsplit('#').next()?;
     Some((range.parse().ok()?, lsn.parse().ok()?))
+}
+
+/// A text that cannot be packed, so that what is written is as large as what was sent.
+fn filling(random: &mut Random, length: usize) -> String {
+    random.bytes(length).into_iter().map(|byte| char::from(b'0' + byte % 64)).collect()
 }

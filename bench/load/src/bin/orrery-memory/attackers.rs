@@ -64,7 +64,7 @@ pub const QUERIES: [(Attack, &str); 7] = [
         "SELECT DISTINCT VALUE CONCAT(c.text, a.name, b.name) FROM c JOIN a IN c.tags JOIN b IN c.tags",
     ),
     (Attack::Order, "SELECT * FROM c ORDER BY c.unindexed.deep DESC"),
-    (Attack::Order, "SELECT VALUE c.text FROM c ORDER BY c.number, c.id"),
+    (Attack::Order, "SELECT VALUE c.text FROM c ORDER BY c.number"),
     (
         Attack::Join,
         "SELECT c.text, a.name, b.name AS second, d.name AS third FROM c JOIN a IN c.tags JOIN b IN c.tags JOIN d IN c.tags",

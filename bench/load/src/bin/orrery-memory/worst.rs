@@ -134,11 +134,11 @@ fn furnish(port: u16) -> anyhow::Result<()> {
     for (name, throughput) in [("wide", 10_000), ("imports", 10_000), ("healthy", 10_000)] {
         site::container(&mut client, name, throughput)?;
     }
-    let function = json!({"id": "wide", "body": "function (c) { let all = []; for (let i = 0; i < 2000; i++) { \
+    let function = json!({"id": "wide", "body": "function (c) { let all = []; for (let i = 0; i < 200; i++) { \
         all.push(c.text + i); } return all.join(' ').length; }"});
     site::create(&mut client, "/dbs/db/colls/wide/udfs", &[], &function)?;
-    let procedure = json!({"id": "hold", "body": "function () { let all = []; for (let i = 0; i < 200; i++) { \
-        all.push(new Array(10000).fill(i)); } getContext().getResponse().setBody(all.length); }"});
+    let procedure = json!({"id": "hold", "body": "function () { let all = []; for (let i = 0; i < 100; i++) { \
+        all.push(new Array(5000).fill(i)); } getContext().getResponse().setBody(all.length); }"});
     site::create(&mut client, "/dbs/db/colls/wide/sprocs", &[], &procedure)?;
     let tags: Vec<_> = (0..40).map(|tag| json!({"name": format!("tag-{tag}"), "weight": tag})).collect();
     for number in 0..300 {

@@ -114,12 +114,24 @@ impl Computer for Property {
 /// The computed properties of a definition that an index can hold.
 pub(super) fn computed_values(body: &Doc) -> Vec<ComputedValue> {
     let geospatial = super::geospatial(body);
-    let list = body.root().get("computedProperties").as_array();
-    let read = |entry: orrery_doc::Value<'_>| {
-        let (name, query) = (entry.get("name").as_str()?, entry.get("query").as_str()?);
+    let read = |(name, query): (&str, &str)| {
         let property = ComputedProperty::new(name, query, geospatial)?;
         let definition = format!("{geospatial:?}: {query}");
         Some(ComputedValue { name: name.to_owned(), definition, computer: Arc::new(Property(property)) })
     };
-    list.iter().flat_map(|list| list.iter()).filter_map(read).collect()
+    entries(body).filter_map(read).collect()
+}
+
+/// All computed properties of a definition, for queries.
+pub(super) fn properties(body: &Doc) -> orrery_query::Result<ComputedProperties> {
+    ComputedProperties::new(entries(body))
+}
+
+/// The name and the query of each; they were admitted, so they have both.
+fn entries(body: &Doc) -> impl Iterator<Item = (&str, &str)> {
+    let list = body.root().get("computedProperties").as_array();
+    list.into_iter().flat_map(|list| list.iter()).map(|entry| {
+        let text = |member| entry.get(member).as_str().unwrap_or_default();
+        (text("name"), text("query"))
+    })
 }

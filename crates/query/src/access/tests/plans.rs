@@ -327,7 +327,7 @@ fn the_corpus_is_planned_without_loss() {
         planned += 1;
         if program.needs_items()
             && program.first_stage().level.grouping.is_none()
-            && program.earlier.is_empty()
+            && program.code.earlier.is_empty()
         {
             for doc in &docs {
                 let Ok(rows) = program.run_all([Row::plain(doc.as_ref())], &Context::at(0, 0)) else {

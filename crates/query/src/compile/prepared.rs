@@ -1,0 +1,53 @@
+//! A text that was compiled once, for all pages and all values of its parameters.
+
+use std::sync::Arc;
+
+use super::{Code, ComputedProperties, Program, Purpose, compile_parsed, compile_tree};
+use crate::ast::Query;
+use crate::compile::given::Given;
+use crate::error::Result;
+use crate::parameters::Parameters;
+use crate::parse;
+
+/// A query as far as it can be known without the values of its parameters.
+#[derive(Debug)]
+pub struct Prepared {
+    text: Box<str>,
+    tree: Arc<Query>,
+    properties: Arc<ComputedProperties>,
+    /// None if the values of parameters decide about it.
+    code: Option<Arc<Code>>,
+}
+
+impl Prepared {
+    /// Reads a text. What is wrong with it is told by [`Prepared::bind`], unless it cannot be parsed at all.
+    pub fn new(text: &str, properties: Arc<ComputedProperties>) -> Result<Prepared> {
+        let tree = Arc::new(parse::parse(text)?);
+        let known = Some(&*properties).filter(|properties| !properties.is_empty());
+        let code = compile_tree(tree.clone(), Given::later(), known, Purpose::Run).ok();
+        let code = code.filter(|code| code.is_for_all).map(Arc::new);
+        Ok(Prepared { text: text.into(), tree, properties, code })
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What names of the container the text was compiled with.
+    pub fn properties(&self) -> &Arc<ComputedProperties> {
+        &self.properties
+    }
+
+    /// Whether programs are made without compiling anything again.
+    pub fn is_compiled(&self) -> bool {
+        self.code.is_some()
+    }
+
+    /// The program with these values of its parameters: the same that compiling the text with them gives.
+    pub fn bind(&self, parameters: &Parameters) -> Result<Program> {
+        match &self.code {
+            Some(code) => Ok(Program::new(code.clone(), parameters.clone(), self.text.len())),
+            None => compile_parsed(&self.text, self.tree.clone(), parameters, &self.properties),
+        }
+    }
+}

@@ -106,10 +106,10 @@ pub struct FeedPage {
     pub receipt: Receipt,
 }
 
-/// One page of query results, each already JSON text.
+/// One page of query results, in the form of the sink that took them.
 #[derive(Clone, Debug, Default)]
-pub struct QueryPage {
-    pub rows: orrery_query::Rows,
+pub struct QueryPage<S = orrery_query::Rows> {
+    pub rows: S,
     /// What was looked at for this page.
     pub meter: Meter,
     /// How the items were found, and what that took.

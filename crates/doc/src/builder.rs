@@ -59,6 +59,11 @@ impl DocBuilder {
         Doc::from_trusted(Bytes::from(self.out))
     }
 
+    /// How long the document is so far, without the tables of containers that are still open.
+    pub fn byte_len(&self) -> usize {
+        self.out.len()
+    }
+
     /// How many containers are open.
     pub fn depth(&self) -> usize {
         self.open.len()

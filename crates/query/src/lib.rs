@@ -49,6 +49,6 @@ pub use pattern::LikePattern;
 pub use program::AggregateKind;
 pub use routing::{PinnedKeys, partition_key_filter};
 pub use row::{Row, SystemField, SystemProperties, SystemProps, SystemValue};
-pub use run::{Carry, Flow, PageEnd, Position, ResumePoint, Room, Rows, Run};
+pub use run::{Carry, Documents, Flow, PageEnd, Position, ResumePoint, Room, Rows, Run, Sink};
 pub use steward::Steward;
 pub use value::{Fields, Kind, List, Text, Val};

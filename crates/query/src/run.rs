@@ -8,6 +8,8 @@
 //! let end = run.finish(&mut out)?;   // Done, or Continue(carry)
 //! ```
 //!
+//! `out` is a [`Sink`]: it decides in which form the rows leave.
+//!
 //! There are two kinds of programs. A *streaming* one answers each item at once and goes on, page
 //! after page, from the item where it stopped: if `feed` said `Full`, from the same item again,
 //! otherwise from the next. A *blocking* one (ORDER BY, GROUP BY, aggregates, DISTINCT) is fed from
@@ -26,6 +28,7 @@ mod distinct;
 mod grouped;
 mod resume;
 mod rows;
+mod sink;
 mod sorted;
 mod streaming;
 
@@ -42,6 +45,7 @@ pub use carry::{Carry, Position};
 pub(crate) use grouped::compare;
 pub use resume::ResumePoint;
 pub use rows::Rows;
+pub use sink::{Documents, Sink};
 
 /// How much may go into one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +57,7 @@ pub struct Room {
 impl Room {
     pub const UNLIMITED: Self = Self { rows: usize::MAX, bytes: usize::MAX };
 
-    fn is_full(self, out: &Rows) -> bool {
+    fn is_full(self, out: &dyn Sink) -> bool {
         out.len() >= self.rows || (!out.is_empty() && out.byte_len() >= self.bytes)
     }
 }
@@ -61,7 +65,7 @@ impl Room {
 /// Where the rows of a level go.
 struct Out<'o, 'x> {
     room: Room,
-    rows: &'o mut Rows,
+    rows: &'o mut dyn Sink,
     held: &'o mut Held<'x>,
 }
 
@@ -71,12 +75,12 @@ impl Out<'_, '_> {
     }
 
     fn push(&mut self, value: &Val<'_>, cx: &Context<'_>) -> Result<()> {
-        self.rows.push(value, cx)?;
+        self.rows.push(value, cx.row_bytes_max())?;
         self.held.set(self.rows.memory_bytes())
     }
 
-    fn push_json(&mut self, json: &[u8]) -> Result<()> {
-        self.rows.push_json(json);
+    fn push_held(&mut self, held: &[u8]) -> Result<()> {
+        self.rows.push_held(held);
         self.held.set(self.rows.memory_bytes())
     }
 }
@@ -142,12 +146,12 @@ impl<'p> Run<'p> {
     }
 
     /// Gives one item to the program. Results that are certain go to `out` at once.
-    pub fn feed(&mut self, row: &Row<'_>, out: &mut Rows) -> Result<Flow> {
+    pub fn feed(&mut self, row: &Row<'_>, out: &mut dyn Sink) -> Result<Flow> {
         let mut out = Out { room: self.room, rows: out, held: &mut self.held };
         let Some((first, rest)) = self.earlier.split_first_mut() else {
             return self.last.feed(row, &self.cx, &mut out);
         };
-        let (mut rows, mut held) = (Rows::default(), self.cx.holds_nothing());
+        let (mut rows, mut held) = (Documents::default(), self.cx.holds_nothing());
         let mut between = Out { room: Room::UNLIMITED, rows: &mut rows, held: &mut held };
         let flow = first.feed(row, &self.cx, &mut between)?;
         let later = pass_on(rest, &mut self.last, &self.cx, &rows, &mut out)?;
@@ -156,7 +160,7 @@ impl<'p> Run<'p> {
 
     /// Says that all items fed from now on come behind all that were fed before, in the order that the program
     /// asks for. Rows up to here are answered; `Full` and `Done` end the page.
-    pub fn end_ties(&mut self, out: &mut Rows) -> Result<Flow> {
+    pub fn end_ties(&mut self, out: &mut dyn Sink) -> Result<Flow> {
         match &mut self.last.state {
             State::Sorted(state) if self.earlier.is_empty() => {
                 let mut out = Out { room: self.room, rows: out, held: &mut self.held };
@@ -176,7 +180,7 @@ impl<'p> Run<'p> {
     }
 
     /// For a program that only counts, group by group: an item that stands for so many of its group.
-    pub fn feed_group(&mut self, row: &Row<'_>, count: u64, out: &mut Rows) -> Result<()> {
+    pub fn feed_group(&mut self, row: &Row<'_>, count: u64, out: &mut dyn Sink) -> Result<()> {
         self.feed(row, out)?;
         if let State::Grouped(state) = &mut self.last.state {
             state.feed_again(count.saturating_sub(1));
@@ -185,17 +189,17 @@ impl<'p> Run<'p> {
     }
 
     /// For a query without FROM, which has one row and needs no item.
-    pub fn feed_nothing(&mut self, out: &mut Rows) -> Result<Flow> {
+    pub fn feed_nothing(&mut self, out: &mut dyn Sink) -> Result<Flow> {
         let doc = orrery_doc::DocBuilder::new().finish();
         self.feed(&Row::plain(doc.as_ref()), out)
     }
 
     /// Ends the page: blocking programs answer now.
-    pub fn finish(mut self, out: &mut Rows) -> Result<PageEnd> {
+    pub fn finish(mut self, out: &mut dyn Sink) -> Result<PageEnd> {
         let mut out = Out { room: self.room, rows: out, held: &mut self.held };
         while !self.earlier.is_empty() {
             let first = self.earlier.remove(0);
-            let (mut rows, mut held) = (Rows::default(), self.cx.holds_nothing());
+            let (mut rows, mut held) = (Documents::default(), self.cx.holds_nothing());
             first.finish(&self.cx, &mut Out { room: Room::UNLIMITED, rows: &mut rows, held: &mut held })?;
             pass_on(&mut self.earlier, &mut self.last, &self.cx, &rows, &mut out)?;
         }
@@ -208,17 +212,15 @@ fn pass_on(
     stages: &mut [StageRun<'_>],
     last: &mut StageRun<'_>,
     cx: &Context<'_>,
-    rows: &Rows,
+    rows: &Documents,
     out: &mut Out<'_, '_>,
 ) -> Result<Flow> {
-    for json in rows.iter() {
-        let doc = orrery_doc::json::parse(json, orrery_doc::MAX_DEPTH)
-            .map_err(|_| QueryError::LimitExceeded("A subquery makes rows that are nested too deeply."))?;
+    for doc in rows.iter() {
         let row = Row::plain(doc.as_ref());
         let flow = match stages.split_first_mut() {
             None => last.feed(&row, cx, out)?,
             Some((first, rest)) => {
-                let (mut rows, mut held) = (Rows::default(), cx.holds_nothing());
+                let (mut rows, mut held) = (Documents::default(), cx.holds_nothing());
                 let mut between = Out { room: Room::UNLIMITED, rows: &mut rows, held: &mut held };
                 let flow = first.feed(&row, cx, &mut between)?;
                 let later = pass_on(rest, last, cx, &rows, out)?;
@@ -262,7 +264,7 @@ impl<'p> StageRun<'p> {
             State::Streaming(state) => state.feed(level, &mut env, out),
             State::Distinct(state) => state.feed(level, &mut env, out),
             State::Grouped(state) => state.feed(level, &mut env),
-            State::Sorted(state) => state.feed(level, &mut env, row.place),
+            State::Sorted(state) => state.feed(level, &mut env, row.place, out.rows),
         }
     }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use orrery_doc::{ArrayRef, DocBuilder, MapRef, ObjectRef, Plain, Typed, Value};
+use orrery_doc::{ArrayRef, Doc, DocBuilder, MapRef, ObjectRef, Plain, Typed, Value};
 
 use crate::error::{QueryError, Result};
 use crate::limits;
@@ -289,7 +289,7 @@ impl<'a> Val<'a> {
     }
 
     /// Appends the value as a row of an answer, unless it has more than `most` bytes.
-    pub(crate) fn write_row(&self, out: &mut Vec<u8>, most: usize) -> Result<()> {
+    pub fn write_row(&self, out: &mut Vec<u8>, most: usize) -> Result<()> {
         let start = out.len();
         self.write_json_to(out, start + most);
         if out.len() - start > most {
@@ -336,7 +336,27 @@ impl<'a> Val<'a> {
 
     /// Appends the value to a document.
     pub fn write_doc(&self, out: &mut DocBuilder) {
+        self.write_doc_to(out, usize::MAX);
+    }
+
+    /// The document made of the value, unless it has more than `most` bytes or is nested deeper than documents are.
+    pub(crate) fn row_document(&self, most: usize) -> Result<Doc> {
+        let mut builder = DocBuilder::new();
+        self.write_doc_to(&mut builder, most);
+        let row = builder.finish();
+        if row.bytes().len() > most {
+            return Err(QueryError::LimitExceeded("A row of the answer is too long."));
+        }
+        let checked = Doc::from_bytes(row.bytes().clone());
+        checked.map_err(|_| QueryError::LimitExceeded("A row of the answer is nested too deeply."))
+    }
+
+    /// What goes beyond `end` becomes null.
+    fn write_doc_to(&self, out: &mut DocBuilder, end: usize) {
         match self {
+            _ if out.byte_len() > end => {
+                out.null();
+            }
             Val::Array(List::Stored(array)) => {
                 out.value(Value::Array(*array));
             }
@@ -345,14 +365,14 @@ impl<'a> Val<'a> {
             }
             Val::Array(list) => {
                 out.begin_array();
-                list.iter().for_each(|item| item.write_doc(out));
+                list.iter().for_each(|item| item.write_doc_to(out, end));
                 out.end_array();
             }
             Val::Object(fields) => {
                 out.begin_object();
                 fields.for_each(|name, value| {
                     out.name(name);
-                    value.write_doc(out);
+                    value.write_doc_to(out, end);
                 });
                 out.end_object();
             }

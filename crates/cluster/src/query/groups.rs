@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use orrery_query::ast::{Collection, Expr, ExprKind, Literal, Query, SelectSpec};
-use orrery_query::{AggregateKind, Carry, IndexPath, IndexStep, Program, Proposal, Rows, Steward};
+use orrery_query::{AggregateKind, Carry, IndexPath, IndexStep, Program, Proposal, Rows, Sink, Steward};
 use orrery_store::index::{IndexReader, ItemLoader, OrderedEntry};
 use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, GROUPS_MERGED_MAX};
 
@@ -27,7 +27,7 @@ const COST_MIN: u64 = 4096;
 const ENTRIES_PER_CLOCK_CHECK: u64 = 4096;
 
 /// Answers the page from the groups of an index, if the query asks for such and it pays off.
-pub(super) fn answer(visit: &mut Visit<'_>) -> Result<Option<(Rows, Option<Carry>)>> {
+pub(super) fn answer<S: Sink + Default>(visit: &mut Visit<'_>) -> Result<Option<(S, Option<Carry>)>> {
     let Some(path) = grouped_path(visit) else { return Ok(None) };
     let path_hash = hash_of(&path);
     let Some(with_value) = visit.counts.get(path_hash) else { return Ok(None) };
@@ -107,7 +107,7 @@ fn count_groups(
     path_hash: u64,
 ) -> Result<Option<CountedGroups>> {
     let mut cursor = reader.ordered(path_hash, &[false], &everything(), None, false);
-    let mut page = GroupPage::new(visit, 0);
+    let mut page: GroupPage<'_, Rows> = GroupPage::new(visit, 0);
     let (mut groups, mut run) = (CountedGroups::new(), Vec::new());
     while let Some(entry) = cursor.next_entry().map_err(stored)? {
         if entry.is_cut() || page.is_too_dear(reader.entries_read())? {
@@ -138,9 +138,9 @@ enum Next {
 }
 
 /// A page of groups.
-struct GroupPage<'v> {
+struct GroupPage<'v, S> {
     loader: ItemLoader<'v>,
-    rows: Rows,
+    rows: S,
     /// Groups that earlier pages answered and that are still to be passed over.
     skip: u64,
     emitted: u64,
@@ -149,15 +149,15 @@ struct GroupPage<'v> {
     deadline: Instant,
 }
 
-impl<'v> GroupPage<'v> {
-    fn new(visit: &Visit<'v>, emitted: u64) -> GroupPage<'v> {
+impl<'v, S: Sink + Default> GroupPage<'v, S> {
+    fn new(visit: &Visit<'v>, emitted: u64) -> GroupPage<'v, S> {
         let cost_max = match visit.request.page.access {
             AccessChoice::IndexAlways => u64::MAX,
             _ => visit.partition_items * SCAN_COST + COST_MIN,
         };
         GroupPage {
             loader: visit.view.loader(),
-            rows: Rows::default(),
+            rows: S::default(),
             skip: emitted,
             emitted,
             fetched: 0,

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-use orrery_query::{Carry, Context, Flow, Program, Rows, Steward, UserFunctions};
+use orrery_query::{Carry, Context, Flow, Program, Rows, Sink, Steward, UserFunctions};
 use orrery_store::limits::{
     MERGE_BATCH_BYTES, MERGE_BATCH_ITEMS, MERGE_BATCHES_WAITING, MERGE_VISITS_AT_ONCE, ORDERS_MERGED_MAX,
 };
@@ -42,6 +42,17 @@ impl Db {
         program: &Program,
         page: &PageOptions,
     ) -> Result<QueryPage> {
+        self.query_merged_into::<Rows>(container, scope, program, page).await
+    }
+
+    /// The same with the rows in another form.
+    pub async fn query_merged_into<S: Sink + Default>(
+        &self,
+        container: &Arc<Container>,
+        scope: &Scope,
+        program: &Program,
+        page: &PageOptions,
+    ) -> Result<QueryPage<S>> {
         let is_quick = program.is_light() && program.is_blocking();
         let work = |steward: &QuerySteward| {
             self.where_it_is(container, |container| {
@@ -49,19 +60,19 @@ impl Db {
             })
         };
         let party = Party::from(container.number);
-        let bytes_of = |page: &QueryPage| page.rows.byte_len();
+        let bytes_of = |page: &QueryPage<S>| page.rows.byte_len();
         let (page, memory) = self.run_query(party, program, is_quick, work, bytes_of).await?;
         Ok(QueryPage { memory, ..page })
     }
 
-    fn merged_page(
+    fn merged_page<S: Sink + Default>(
         &self,
         container: &Container,
         scope: &Scope,
         program: &Program,
         page: &PageOptions,
         steward: &QuerySteward,
-    ) -> Result<QueryPage> {
+    ) -> Result<QueryPage<S>> {
         let (position, mut carry) = token::read(page.continuation.as_deref())?;
         // Here every partition is visited from its beginning.
         if position.is_some() && program.is_blocking() {
@@ -74,7 +85,7 @@ impl Db {
         let request = Request { container, scope, program, page, carry: carry.as_ref(), functions, steward };
         let carry = program.resumed(self.complete(request, &walk)?);
         let request = Request { carry: carry.as_ref(), ..request };
-        let mut run = request.start()?;
+        let mut run: PageRun<'_, S> = request.start()?;
         let mut merged = QueryPage::default();
         let mut ordered = None;
         if !program.needs_items() {
@@ -99,13 +110,13 @@ impl Db {
     }
 
     /// Partition after partition, until the page is full.
-    fn visit_in_turn(
+    fn visit_in_turn<S: Sink>(
         &self,
         request: Request<'_>,
         walk: &mut Walk,
         mut resumed: Option<(ItemKey, Item)>,
-        run: &mut PageRun<'_>,
-        merged: &mut QueryPage,
+        run: &mut dyn Feed,
+        merged: &mut QueryPage<S>,
     ) -> Result<()> {
         while let Some(range) = walk.range(request.container).cloned() {
             let lsn = self.admit(request.container, &range, request.page)?;
@@ -134,12 +145,12 @@ impl Db {
     }
 
     /// The page, if the indexes of the partitions deliver its order.
-    fn merge_orders(
+    fn merge_orders<S: Sink + Default>(
         &self,
         request: Request<'_>,
         ranges: &[(Arc<Range>, Lsn)],
-        merged: &mut QueryPage,
-    ) -> Result<Option<(Rows, Option<Carry>)>> {
+        merged: &mut QueryPage<S>,
+    ) -> Result<Option<(S, Option<Carry>)>> {
         if !request.program.can_be_presorted() || ranges.len() > ORDERS_MERGED_MAX {
             return Ok(None);
         }
@@ -159,12 +170,12 @@ impl Db {
     }
 
     /// All partitions, a few at a time.
-    fn visit_all(
+    fn visit_all<S: Sink>(
         &self,
         request: Request<'_>,
         ranges: &[(Arc<Range>, Lsn)],
-        run: &mut PageRun<'_>,
-        merged: &mut QueryPage,
+        run: &mut dyn Feed,
+        merged: &mut QueryPage<S>,
     ) -> Result<()> {
         let mut wanted = true;
         for some in ranges.chunks(MERGE_VISITS_AT_ONCE) {
@@ -238,7 +249,7 @@ enum Found {
 }
 
 /// Gives the program all that one visit finds.
-fn take_all(found: &Receiver<Found>, run: &mut PageRun<'_>, steward: &QuerySteward) -> Result<Flow> {
+fn take_all(found: &Receiver<Found>, run: &mut dyn Feed, steward: &QuerySteward) -> Result<Flow> {
     // Whoever waits here must not keep the visits from their turns.
     while let Ok(found) = found.try_recv().or_else(|_| turns::aside(|| found.recv())) {
         match found {
@@ -314,6 +325,10 @@ impl Feed for Messenger<'_> {
     fn feed_group(&mut self, item: Option<&Item>, count: u64) -> Result<()> {
         self.send(Found::Group(item.cloned(), count));
         Ok(())
+    }
+
+    fn end_ties(&mut self) -> Result<Flow> {
+        Ok(Flow::More)
     }
 
     fn is_full(&self, _: &PageOptions) -> bool {

@@ -10,12 +10,12 @@
 
 use std::time::Instant;
 
-use orrery_query::{Carry, Flow, Rows};
+use orrery_query::{Carry, Flow, Sink};
 use orrery_store::index::{IndexReader, ItemLoader, OrderedCursor, OrderedEntry, Places};
 use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, ORDER_RUN_MERGED_MAX};
 
 use super::note::Method;
-use super::page::PageRun;
+use super::page::{Feed, PageRun};
 use super::tally::Tally;
 use super::term_order::{FETCH_COST, Order, last_row, pays_off, spend_at_once, spend_max};
 use super::visit::{Visit, stored};
@@ -23,7 +23,7 @@ use crate::error::{ErrorKind, Result};
 use crate::turns::at_length;
 
 /// Answers a page over all partitions of the visits, if their indexes deliver the order and that pays off.
-pub(super) fn answer(visits: &mut [Visit<'_>]) -> Result<Option<(Rows, Option<Carry>)>> {
+pub(super) fn answer<S: Sink + Default>(visits: &mut [Visit<'_>]) -> Result<Option<(S, Option<Carry>)>> {
     let Some(orders) = orders_of(visits)? else { return Ok(None) };
     let some = visits.iter().map(spend_at_once).min().unwrap_or(0);
     let all = visits.iter().map(spend_max).fold(0, u64::saturating_add);
@@ -39,13 +39,13 @@ pub(super) fn answer(visits: &mut [Visit<'_>]) -> Result<Option<(Rows, Option<Ca
     at_length(true, || merge(visits, &orders, all))
 }
 
-fn merge(
+fn merge<S: Sink + Default>(
     visits: &mut [Visit<'_>],
     orders: &[Order],
     spend_max: u64,
-) -> Result<Option<(Rows, Option<Carry>)>> {
+) -> Result<Option<(S, Option<Carry>)>> {
     let Some(first) = visits.first() else { return Ok(None) };
-    let mut run = first.request.start()?;
+    let mut run: PageRun<'_, S> = first.request.start()?;
     let after = last_row(first);
     let readers: Vec<IndexReader<'_>> = visits.iter().map(Visit::reader).collect();
     let mut lists = Vec::with_capacity(visits.len());
@@ -104,7 +104,7 @@ impl<'r> List<'r> {
     }
 
     /// Feeds the items of the run.
-    fn feed(&mut self, visit: &mut Visit<'_>, page: &mut PageRun<'_>) -> Result<()> {
+    fn feed(&mut self, visit: &mut Visit<'_>, page: &mut dyn Feed) -> Result<()> {
         self.loader.expect(self.places.len(), visit.extent.items);
         for place in self.places.iter() {
             let item = visit.tally.loading(|| self.loader.load(place)).map_err(stored)?;
@@ -130,7 +130,7 @@ impl Merge<'_> {
         &mut self,
         visits: &mut [Visit<'_>],
         readers: &[IndexReader<'_>],
-        page: &mut PageRun<'_>,
+        page: &mut dyn Feed,
     ) -> Result<bool> {
         while let Some(run) = self.next_run() {
             let mut left = ORDER_RUN_MERGED_MAX;

@@ -33,7 +33,7 @@ mod visit;
 
 use std::sync::Arc;
 
-use orrery_query::{Carry, Program, Rows, UserFunctions};
+use orrery_query::{Carry, Program, Rows, Sink, UserFunctions};
 use orrery_store::{Item, ItemKey, Lsn, Target};
 
 use crate::catalog::Container;
@@ -52,6 +52,8 @@ pub use tally::QueryTimes;
 pub use token::shorten_continuation;
 
 pub use steward::QuerySteward;
+
+use page::PageRun;
 use visit::{Moment, Request, Visit, Work, stored};
 
 impl Db {
@@ -63,24 +65,35 @@ impl Db {
         program: &Program,
         page: &PageOptions,
     ) -> Result<QueryPage> {
+        self.query_into::<Rows>(container, scope, program, page).await
+    }
+
+    /// The same with the rows in another form: the sink writes each of them once, as its protocol sends it.
+    pub async fn query_into<S: Sink + Default>(
+        &self,
+        container: &Arc<Container>,
+        scope: &Scope,
+        program: &Program,
+        page: &PageOptions,
+    ) -> Result<QueryPage<S>> {
         // Most pages of light programs are short.
         let work = |steward: &QuerySteward| {
             self.where_it_is(container, |container| self.query_page(container, scope, program, page, steward))
         };
         let party = Party::from(container.number);
-        let bytes_of = |page: &QueryPage| page.rows.byte_len();
+        let bytes_of = |page: &QueryPage<S>| page.rows.byte_len();
         let (page, memory) = self.run_query(party, program, program.is_light(), work, bytes_of).await?;
         Ok(QueryPage { memory, ..page })
     }
 
-    fn query_page(
+    fn query_page<S: Sink + Default>(
         &self,
         container: &Container,
         scope: &Scope,
         program: &Program,
         page: &PageOptions,
         steward: &QuerySteward,
-    ) -> Result<QueryPage> {
+    ) -> Result<QueryPage<S>> {
         let (position, mut carry) = token::read(page.continuation.as_deref())?;
         let mut walk = Walk::start(container, scope, position)?;
         let resumed = self.resume(container, &walk, &mut carry)?;
@@ -99,7 +112,7 @@ impl Db {
         let request = Request { carry: carry.as_ref(), ..request };
         let mut visit = Visit::new(request, &range, &moment, &walk)?;
         visit.resumed = resumed;
-        let (rows, carry) = run_visit(&mut visit, &mut walk, &range)?;
+        let (rows, carry): (S, _) = run_visit(&mut visit, &mut walk, &range)?;
         visit.tally.meter.bytes_returned = rows.byte_len() as u64;
         let mut page = QueryPage { rows, ..QueryPage::default() };
         self.settle(request, &range, lsn, visit.into_work(), &mut page);
@@ -109,7 +122,14 @@ impl Db {
     }
 
     /// Charges for a visit and adds what it did to the page.
-    fn settle(&self, request: Request<'_>, range: &Range, lsn: Lsn, work: Work, page: &mut QueryPage) {
+    fn settle<S: Sink>(
+        &self,
+        request: Request<'_>,
+        range: &Range,
+        lsn: Lsn,
+        work: Work,
+        page: &mut QueryPage<S>,
+    ) {
         let Work { tally, note } = work;
         let charge = ru::query(&tally.meter, request.page.consistency);
         self.pay(request.container, range, &charge);
@@ -169,8 +189,12 @@ impl Db {
 }
 
 /// Fills one page and moves the walk on.
-fn run_visit(visit: &mut Visit<'_>, walk: &mut Walk, range: &Range) -> Result<(Rows, Option<Carry>)> {
-    let mut run = visit.request.start()?;
+fn run_visit<S: Sink + Default>(
+    visit: &mut Visit<'_>,
+    walk: &mut Walk,
+    range: &Range,
+) -> Result<(S, Option<Carry>)> {
+    let mut run: PageRun<'_, S> = visit.request.start()?;
     if !visit.request.program.needs_items() {
         run.feed_nothing()?;
         walk.finish();

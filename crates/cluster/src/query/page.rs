@@ -1,7 +1,7 @@
 //! One page in the making: the program at work, and the rows it has answered.
 
 use orrery_doc::{Doc, DocBuilder};
-use orrery_query::{Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, Val};
+use orrery_query::{Carry, Context, Flow, PageEnd, Program, Room, Row, Rows, Run, Sink, Val};
 use orrery_store::Item;
 
 use super::visit::Request;
@@ -24,32 +24,30 @@ pub(super) trait Feed {
     /// For a program that counts by groups: there are so many items like this one, or like one without the value.
     fn feed_group(&mut self, item: Option<&Item>, count: u64) -> Result<()>;
 
+    /// Says that all items fed from now on come behind all that were fed before, in the order that the program
+    /// asks for.
+    fn end_ties(&mut self) -> Result<Flow>;
+
     /// Whether the page has no room for another row.
     fn is_full(&self, page: &PageOptions) -> bool;
 }
 
 /// A run with the rows it has produced.
-pub(super) struct PageRun<'p> {
+pub(super) struct PageRun<'p, S = Rows> {
     container: &'p Container,
     program: &'p Program,
     context: Context<'p>,
     run: Run<'p>,
-    rows: Rows,
+    rows: S,
 }
 
-impl<'p> PageRun<'p> {
-    pub fn start(request: Request<'p>) -> Result<PageRun<'p>> {
+impl<'p, S: Sink + Default> PageRun<'p, S> {
+    pub fn start(request: Request<'p>) -> Result<PageRun<'p, S>> {
         let Request { container, program, page, carry, .. } = request;
         let context = context_now(&request);
         let room = Room { rows: page.items_max, bytes: page.bytes_max };
         let run = Run::start(program, &context, room, carry).map_err(ErrorKind::Query)?;
-        Ok(PageRun { container, program, context, run, rows: Rows::default() })
-    }
-
-    /// Says that all items fed from now on come behind all that were fed before, in the order that the program
-    /// asks for.
-    pub fn end_ties(&mut self) -> Result<Flow> {
-        Ok(self.run.end_ties(&mut self.rows).map_err(ErrorKind::Query)?)
+        Ok(PageRun { container, program, context, run, rows: S::default() })
     }
 
     pub fn feed_nothing(&mut self) -> Result<()> {
@@ -57,7 +55,7 @@ impl<'p> PageRun<'p> {
         Ok(())
     }
 
-    pub fn finish(mut self) -> Result<(Rows, Option<Carry>)> {
+    pub fn finish(mut self) -> Result<(S, Option<Carry>)> {
         let end = self.run.finish(&mut self.rows).map_err(ErrorKind::Query)?;
         let carry = match end {
             PageEnd::Done => None,
@@ -67,7 +65,7 @@ impl<'p> PageRun<'p> {
     }
 }
 
-impl Feed for PageRun<'_> {
+impl<S: Sink> Feed for PageRun<'_, S> {
     fn feed(&mut self, item: &Item) -> Result<Flow> {
         let place = item.header.rid.to_be_bytes();
         let system = properties(self.container, item);
@@ -96,6 +94,10 @@ impl Feed for PageRun<'_> {
         Ok(self.run.feed_group(&row, count, &mut self.rows).map_err(ErrorKind::Query)?)
     }
 
+    fn end_ties(&mut self) -> Result<Flow> {
+        Ok(self.run.end_ties(&mut self.rows).map_err(ErrorKind::Query)?)
+    }
+
     fn is_full(&self, page: &PageOptions) -> bool {
         self.rows.len() >= page.items_max || self.rows.byte_len() >= page.bytes_max
     }
@@ -107,7 +109,7 @@ pub(super) fn push_group(
     request: &Request<'_>,
     item: Option<&Item>,
     count: u64,
-    rows: &mut Rows,
+    rows: &mut dyn Sink,
 ) -> orrery_query::Result<()> {
     let context = context_now(request);
     let mut run = Run::start(request.program, &context, Room::UNLIMITED, None)?;

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use orrery_doc::{Doc, DocBuilder, TermOrder, Value, encode_term};
 use orrery_query::ast::Direction;
-use orrery_query::{Carry, Flow, IndexOrder, IndexPath, IndexStep, Position, Rows, Span, Val};
+use orrery_query::{Carry, Flow, IndexOrder, IndexPath, IndexStep, Position, Rows, Sink, Span, Val};
 use orrery_store::index::{IndexReader, ItemLoader, OrderedCursor, Places, TermRange};
 use orrery_store::keys::after_prefix;
 use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
@@ -80,7 +80,7 @@ enum Next {
 }
 
 /// Answers the page in the order of an index, if there is one and it pays off.
-pub(super) fn answer(visit: &mut Visit<'_>) -> Result<Option<(Rows, Option<Carry>)>> {
+pub(super) fn answer<S: Sink + Default>(visit: &mut Visit<'_>) -> Result<Option<(S, Option<Carry>)>> {
     let Some(order) = Order::of(visit) else { return Ok(None) };
     if !pays_off(visit, &order)? {
         return Ok(None);
@@ -96,9 +96,13 @@ pub(super) fn answer(visit: &mut Visit<'_>) -> Result<Option<(Rows, Option<Carry
     at_length(true, || walk_alone(visit, &order, all))
 }
 
-fn walk_alone(visit: &mut Visit<'_>, order: &Order, spend_max: u64) -> Result<Option<(Rows, Option<Carry>)>> {
-    let mut run = visit.request.start()?;
-    let answered = walk(visit, order, &mut Sink { run: &mut run, shared: None }, spend_max)?;
+fn walk_alone<S: Sink + Default>(
+    visit: &mut Visit<'_>,
+    order: &Order,
+    spend_max: u64,
+) -> Result<Option<(S, Option<Carry>)>> {
+    let mut run: PageRun<'_, S> = visit.request.start()?;
+    let answered = walk(visit, order, &mut Taker { run: &mut run, shared: None }, spend_max)?;
     if answered { run.finish().map(Some) } else { Ok(None) }
 }
 
@@ -122,12 +126,12 @@ pub(super) fn feed_first_rows(visit: &mut Visit<'_>, shared: &mut dyn Feed) -> R
     if !pays_off(visit, &order)? {
         return Ok(false);
     }
-    let mut run = visit.request.start()?;
+    let mut run: PageRun<'_, Rows> = visit.request.start()?;
     // What was given to the shared program cannot be taken back, so this walk may not give up.
-    walk(visit, &order, &mut Sink { run: &mut run, shared: Some(shared) }, u64::MAX)
+    walk(visit, &order, &mut Taker { run: &mut run, shared: Some(shared) }, u64::MAX)
 }
 
-fn walk(visit: &mut Visit<'_>, order: &Order, sink: &mut Sink<'_, '_>, spend_max: u64) -> Result<bool> {
+fn walk(visit: &mut Visit<'_>, order: &Order, sink: &mut Taker<'_>, spend_max: u64) -> Result<bool> {
     let reader = visit.reader();
     let mut walk = Walk::new(visit, &reader, spend_max);
     let next = walk.phases(visit, sink, order)?;
@@ -140,13 +144,13 @@ fn walk(visit: &mut Visit<'_>, order: &Order, sink: &mut Sink<'_, '_>, spend_max
 }
 
 /// Who is given the items.
-struct Sink<'s, 'p> {
+struct Taker<'s> {
     /// Says when the page is full.
-    run: &'s mut PageRun<'p>,
+    run: &'s mut dyn Feed,
     shared: Option<&'s mut dyn Feed>,
 }
 
-impl Sink<'_, '_> {
+impl Taker<'_> {
     fn feed(&mut self, visit: &mut Visit<'_>, item: &Item) -> Result<()> {
         if visit.view.is_over(item) {
             return Ok(());
@@ -328,7 +332,7 @@ impl<'r> Walk<'r> {
     }
 
     /// The items without a value and those with one, in their order.
-    fn phases(&mut self, visit: &mut Visit<'_>, sink: &mut Sink<'_, '_>, order: &Order) -> Result<Next> {
+    fn phases(&mut self, visit: &mut Visit<'_>, sink: &mut Taker<'_>, order: &Order) -> Result<Next> {
         let after = last_row(visit);
         let in_undefined = is_undefined(after);
         match &order.undefined {
@@ -357,7 +361,7 @@ impl<'r> Walk<'r> {
     fn feed_runs(
         &mut self,
         visit: &mut Visit<'_>,
-        sink: &mut Sink<'_, '_>,
+        sink: &mut Taker<'_>,
         order: &Order,
         after: Option<&Position>,
     ) -> Result<Next> {
@@ -389,7 +393,7 @@ impl<'r> Walk<'r> {
     fn feed_pass(
         &mut self,
         visit: &mut Visit<'_>,
-        sink: &mut Sink<'_, '_>,
+        sink: &mut Taker<'_>,
         order: &Order,
         ranges: &[TermRange],
         from: Option<&[u8]>,
@@ -435,7 +439,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    fn feed_collected(&mut self, visit: &mut Visit<'_>, sink: &mut Sink<'_, '_>) -> Result<()> {
+    fn feed_collected(&mut self, visit: &mut Visit<'_>, sink: &mut Taker<'_>) -> Result<()> {
         self.loader.expect(self.places.len(), visit.extent.items);
         for place in self.places.iter() {
             let item = visit.tally.loading(|| self.loader.load(place)).map_err(stored)?;
@@ -449,7 +453,7 @@ impl<'r> Walk<'r> {
     fn feed_long(
         &mut self,
         visit: &mut Visit<'_>,
-        sink: &mut Sink<'_, '_>,
+        sink: &mut Taker<'_>,
         order: &Order,
         terms: &[u8],
         from: Option<u64>,
@@ -476,7 +480,7 @@ impl<'r> Walk<'r> {
     fn feed_undefined(
         &mut self,
         visit: &mut Visit<'_>,
-        sink: &mut Sink<'_, '_>,
+        sink: &mut Taker<'_>,
         path: &IndexPath,
     ) -> Result<Next> {
         let (view, epk) = (visit.view, visit.extent.epk.clone());
@@ -503,7 +507,7 @@ impl<'r> Walk<'r> {
         failure.map_or_else(|| self.end_ties(sink), Err)
     }
 
-    fn end_ties(&self, sink: &mut Sink<'_, '_>) -> Result<Next> {
+    fn end_ties(&self, sink: &mut Taker<'_>) -> Result<Next> {
         match sink.run.end_ties()? {
             Flow::Full | Flow::Done => Ok(Next::PageFull),
             Flow::More if Instant::now() >= self.deadline => Err(ErrorKind::TimedOut.into()),

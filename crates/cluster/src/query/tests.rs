@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_doc::{Doc, PartitionKey, json};
-use orrery_query::{Parameters, compile};
+use orrery_query::{Documents, Parameters, compile};
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{Action, Op, Precondition, Target};
 
@@ -26,6 +26,18 @@ fn doc(text: &str) -> Doc {
 
 fn key(name: &str) -> PartitionKey {
     PartitionKey::from_header(&format!("[\"{name}\"]")).expect("a plain key")
+}
+
+fn page_options() -> PageOptions {
+    PageOptions {
+        items_max: 10,
+        bytes_max: 4 << 20,
+        time_max: Duration::from_secs(5),
+        continuation: None,
+        consistency: Consistency::Session,
+        session: None,
+        access: AccessChoice::Auto,
+    }
 }
 
 impl World {
@@ -89,20 +101,35 @@ impl World {
         merged: bool,
     ) -> QueryPage {
         let program = compile(text, &Parameters::default()).expect(text);
-        let page = PageOptions {
-            items_max: size,
-            bytes_max: 4 << 20,
-            time_max: Duration::from_secs(5),
-            continuation,
-            consistency: Consistency::Session,
-            session: None,
-            access,
-        };
+        let page = PageOptions { items_max: size, continuation, access, ..page_options() };
         let answer = match merged {
             true => self.db.query_merged(&self.container, scope, &program, &page).await,
             false => self.db.query(&self.container, scope, &program, &page).await,
         };
         answer.unwrap_or_else(|error| panic!("{text}: {error:?}"))
+    }
+
+    /// The rows as documents, in pages of a few, shown as JSON.
+    async fn documents(&self, scope: &Scope, text: &str, access: AccessChoice, merged: bool) -> Vec<String> {
+        let program = compile(text, &Parameters::default()).expect(text);
+        let mut page = PageOptions { items_max: 3, access, ..page_options() };
+        let mut rows = Vec::new();
+        loop {
+            let answer = match merged {
+                true => self.db.query_merged_into(&self.container, scope, &program, &page).await,
+                false => self.db.query_into(&self.container, scope, &program, &page).await,
+            };
+            let answer: QueryPage<Documents> = answer.unwrap_or_else(|error| panic!("{text}: {error:?}"));
+            rows.extend(answer.rows.iter().map(|row| {
+                let mut out = Vec::new();
+                json::write(row.root(), &mut out);
+                String::from_utf8(out).expect("JSON is UTF-8")
+            }));
+            page.continuation = answer.continuation;
+            if page.continuation.is_none() {
+                return rows;
+            }
+        }
     }
 
     /// All rows, with pages that take the ways in turn.
@@ -140,6 +167,10 @@ impl World {
             }
             let found = self.rows(scope, text, &ACCESSES, size, merged).await;
             assert_eq!(found, expected, "{text} with changing ways, pages of {size}");
+        }
+        for access in ACCESSES {
+            let found = self.documents(scope, text, access, merged).await;
+            assert_eq!(found, expected, "{text} with {access:?}, as documents");
         }
     }
 }
@@ -186,6 +217,7 @@ const COMPOSITE: &str = r#"{"includedPaths":[{"path":"/*"}],"compositeIndexes":[
 async fn rows_do_not_depend_on_the_way() {
     let world = varied(400, COMPOSITE).await;
     let queries = [
+        "SELECT * FROM c WHERE c.n < 30",
         "SELECT c.id, c.a FROM c ORDER BY c.a",
         "SELECT VALUE c.id FROM c ORDER BY c.a DESC",
         "SELECT VALUE c.id FROM c WHERE IS_DEFINED(c.a) ORDER BY c.a",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use orrery_doc::{Epk, EpkRange, Segment, epk};
 use orrery_query::{
-    Carry, Flow, IndexPath, IndexStep, Indexes, Program, UserFunctions, check_order, plan_access,
+    Carry, Flow, IndexPath, IndexStep, Indexes, Program, Sink, UserFunctions, check_order, plan_access,
 };
 use orrery_store::engine::Snapshot;
 use orrery_store::index::IndexReader;
@@ -40,7 +40,7 @@ pub(super) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    pub fn start(&self) -> Result<PageRun<'a>> {
+    pub fn start<S: Sink + Default>(&self) -> Result<PageRun<'a, S>> {
         PageRun::start(*self)
     }
 }

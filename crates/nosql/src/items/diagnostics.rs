@@ -7,11 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderName, HeaderValue};
 use orrery_cluster::{AccessChoice, OfferedIndexes, QueryPage, Scope};
 use orrery_doc::{Path, Segment};
-use orrery_query::{Chosen, IndexPath, IndexStep, advice, advice_json, explain, index_metrics};
+use orrery_query::{Chosen, IndexPath, IndexStep, Sink, advice, advice_json, explain, index_metrics};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::errors::push_json_string;
 use crate::headers::{IndexMetrics, RequestHeaders, names};
+use crate::items::body_rows::BodyRows;
 use crate::items::query::Answered;
 use crate::items::query_metrics::QueryMetrics;
 
@@ -95,7 +96,7 @@ fn index_path(path: &Path) -> Option<IndexPath> {
 }
 
 /// How a page was found, as text for people and as JSON for programs: `{"text":"...","plan":{...}}`.
-pub(crate) fn explanation(page: &QueryPage) -> String {
+pub(crate) fn explanation(page: &QueryPage<BodyRows>) -> String {
     let plan = &page.plan;
     let chosen = Chosen {
         method: plan.method.name(),

@@ -7,6 +7,7 @@ mod batch;
 mod batch_body;
 mod batch_reply;
 mod batch_rows;
+mod body_rows;
 pub(crate) mod bulk;
 mod change_filter;
 mod changes;

@@ -13,13 +13,13 @@ use http::HeaderValue;
 use orrery_cluster::{Container, Error, ErrorKind, QueryPage, Scope, shorten_continuation};
 use orrery_doc::prefix_range;
 use orrery_query::ast::{Direction, OrderBy, Query, SelectSpec};
-use orrery_query::{Features, Program, QueryPlan, describe_with, needs_plan, partition_key_filter};
+use orrery_query::{Features, Program, QueryPlan, Sink, describe_with, needs_plan, partition_key_filter};
 
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
 use crate::headers::names;
+use crate::items::body_rows::BodyRows;
 use crate::items::query_settings::plan_settings;
-use crate::items::render::Renderer;
 use crate::items::{continuation, diagnostics, options, scope};
 use crate::query_spec::QuerySpec;
 use crate::respond::Reply;
@@ -29,7 +29,7 @@ pub(crate) struct Answered<'a> {
     pub container: &'a Container,
     pub scope: Scope,
     pub program: Program,
-    pub page: QueryPage,
+    pub page: QueryPage<BodyRows>,
     pub compile_time: Duration,
     pub plan_time: Duration,
     pub total_time: Duration,
@@ -53,8 +53,8 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         let Place { scope, merges } = at_length(call, &container, body, narrowed).await??;
         plan_time += planning.elapsed();
         let found = match merges && !spans_one(&container, &scope) && needs_plan(program.query()) {
-            true => call.db.query_merged(&container, &scope, &program, &options).await,
-            false => call.db.query(&container, &scope, &program, &options).await,
+            true => call.db.query_merged_into(&container, &scope, &program, &options).await,
+            false => call.db.query_into(&container, &scope, &program, &options).await,
         };
         match (&found, call.db.catalog().container_by_rid(container.resource.rid)) {
             // The range was succeeded by others while it was asked.
@@ -74,24 +74,27 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     };
     page.continuation = token(call, container, &scope, &page)?;
     let total_time = started.elapsed();
-    let answered = Answered { container, scope, program, page, compile_time, plan_time, total_time };
-    Ok(reply(call, &answered)
+    let mut answered = Answered { container, scope, program, page, compile_time, plan_time, total_time };
+    Ok(reply(call, &mut answered)
         .page(answered.page.rows.len(), answered.page.continuation)
         .receipt(answered.page.receipt)
         .in_container(container))
 }
 
-fn reply(call: &Call<'_>, answered: &Answered<'_>) -> Reply {
-    let Answered { container, program, page, .. } = answered;
-    let renderer = Renderer::new(container);
+fn reply(call: &Call<'_>, answered: &mut Answered<'_>) -> Reply {
+    let (page, owner) = (&mut answered.page, answered.container.resource.rid);
     let writing = Instant::now();
     let text = match call.headers.explain {
-        true => renderer.explained_rows(&page.rows, &diagnostics::explanation(page)),
-        false => renderer.rows(&page.rows),
+        true => {
+            let explanation = diagnostics::explanation(page);
+            page.rows.take_explained_body(owner, &explanation)
+        }
+        false => page.rows.take_body(owner),
     };
     let written = writing.elapsed();
+    let execution_info = execution_info(answered.program.query());
     let mut reply = Reply::ok(text)
-        .header(names::QUERY_EXECUTION_INFO, HeaderValue::from_static(execution_info(program.query())))
+        .header(names::QUERY_EXECUTION_INFO, HeaderValue::from_static(execution_info))
         // A logical partition is deleted before its request is answered, so none is ever half gone.
         .header(names::KEY_DELETE_PENDING, HeaderValue::from_static("false"));
     for (name, value) in diagnostics::headers(call.headers, answered, written) {
@@ -236,7 +239,7 @@ fn token(
     call: &Call<'_>,
     container: &Container,
     scope: &Scope,
-    page: &QueryPage,
+    page: &QueryPage<BodyRows>,
 ) -> Result<Option<String>, Refusal> {
     let limit_kb = call.headers.continuation_limit_kb;
     let crosses = matches!(scope, Scope::Container | Scope::Key(_)) && !spans_one(container, scope);

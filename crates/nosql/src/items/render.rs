@@ -9,7 +9,7 @@ use std::io::Write;
 use orrery_cluster::store::{Item, ItemHeader};
 use orrery_cluster::{Container, ItemProperties, Rid};
 use orrery_doc::json;
-use orrery_query::{Rows, SystemProperties};
+use orrery_query::SystemProperties;
 
 /// What the server adds to every item; clients send these back and they are never stored.
 pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
@@ -71,25 +71,6 @@ impl Renderer {
             write(place, &mut out);
         }
         end_feed(count, &mut out);
-        out
-    }
-
-    /// A page of query results, which are JSON text already.
-    pub fn rows(&self, rows: &Rows) -> Vec<u8> {
-        let mut out = Vec::with_capacity(64 + rows.byte_len() + rows.len());
-        self.begin_feed(&mut out);
-        rows.write_joined(&mut out);
-        end_feed(rows.len(), &mut out);
-        out
-    }
-
-    /// A page of rows with one more property: `"_explain"`, JSON that says how they were found.
-    pub fn explained_rows(&self, rows: &Rows, explanation: &str) -> Vec<u8> {
-        let mut out = self.rows(rows);
-        out.pop();
-        out.extend_from_slice(b",\"_explain\":");
-        out.extend_from_slice(explanation.as_bytes());
-        out.push(b'}');
         out
     }
 
@@ -197,7 +178,5 @@ mod tests {
         let two = text(renderer().feed(&[item("{}"), item("{}")]));
         assert!(two.ends_with("],\"_count\":2}"), "{two}");
         assert_eq!(two.matches("},{").count(), 1);
-        let rows = renderer().rows(&Rows::default());
-        assert_eq!(text(rows), r#"{"_rid":"ehszALxRRgA=","Documents":[],"_count":0}"#);
     }
 }

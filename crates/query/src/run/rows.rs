@@ -1,8 +1,9 @@
 //! Result rows as JSON text, one after the other in one buffer.
 
 use crate::error::Result;
-use crate::eval::Context;
 use crate::value::Val;
+
+use super::Sink;
 
 /// The most that is reserved for rows to come.
 const ROOM_BYTES_MAX: usize = 64 * 1024;
@@ -45,28 +46,41 @@ impl Rows {
         }
     }
 
-    pub(crate) fn push(&mut self, value: &Val<'_>, cx: &Context<'_>) -> Result<()> {
-        value.write_row(&mut self.bytes, cx.row_bytes_max())?;
-        self.ends.push(self.bytes.len());
-        self.make_room();
-        Ok(())
-    }
-
-    /// What the rows take in memory.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + size_of::<usize>() * self.ends.capacity()
-    }
-
     /// A page that has a second row mostly has many.
     fn make_room(&mut self) {
         if self.ends.len() == 2 {
             self.bytes.reserve((self.bytes.len() * 16).min(ROOM_BYTES_MAX));
         }
     }
+}
 
-    pub(crate) fn push_json(&mut self, json: &[u8]) {
-        self.bytes.extend_from_slice(json);
+impl Sink for Rows {
+    fn push(&mut self, row: &Val<'_>, bytes_max: usize) -> Result<()> {
+        row.write_row(&mut self.bytes, bytes_max)?;
         self.ends.push(self.bytes.len());
         self.make_room();
+        Ok(())
+    }
+
+    fn hold(&self, row: &Val<'_>, bytes_max: usize, held: &mut Vec<u8>) -> Result<()> {
+        row.write_row(held, bytes_max)
+    }
+
+    fn push_held(&mut self, held: &[u8]) {
+        self.bytes.extend_from_slice(held);
+        self.ends.push(self.bytes.len());
+        self.make_room();
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + size_of::<usize>() * self.ends.capacity()
     }
 }

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ops::{ControlFlow, Range};
 
-use super::{Carry, Flow, Out, PageEnd, Room, canonical, grouped, mismatch};
+use super::{Carry, Flow, Out, PageEnd, Room, Sink, canonical, grouped, mismatch};
 use crate::ast::Direction;
 use crate::compile::Program;
 use crate::error::{QueryError, Result};
@@ -33,9 +33,9 @@ pub(super) struct Sorted<'x> {
     taken: u64,
     /// Rows of this page, more than it can hold until they are cut back.
     rows: Vec<SortedRow>,
-    /// Their JSON, and that of rows which have been cut off.
-    text: Vec<u8>,
-    /// The JSON of the row at hand.
+    /// What the sink will be given of them, and of rows which have been cut off.
+    forms: Vec<u8>,
+    /// What it will be given of the row at hand.
     row: Vec<u8>,
     /// Bytes that the rows need without those cut off, and what is told of them.
     bytes: usize,
@@ -58,7 +58,7 @@ pub(super) struct Sorted<'x> {
     flow: Flow,
 }
 
-/// About what a row takes besides its JSON and its keys.
+/// About what a row takes besides its form and its keys.
 const ROW_OVERHEAD: usize = size_of::<SortedRow>() + 32;
 
 /// Where a row stands in the order.
@@ -72,9 +72,9 @@ pub struct Position {
 
 struct SortedRow {
     position: Position,
-    /// Where its JSON stands.
-    json: Range<usize>,
-    /// About how many bytes are held for it, its JSON included.
+    /// Where its form for the sink stands.
+    form: Range<usize>,
+    /// About how many bytes are held for it, its form included.
     bytes: usize,
 }
 
@@ -99,7 +99,7 @@ impl<'x> Sorted<'x> {
             is_named,
             taken,
             rows,
-            text: Vec::new(),
+            forms: Vec::new(),
             row: Vec::new(),
             bytes: 0,
             held: cx.holds_nothing(),
@@ -115,7 +115,13 @@ impl<'x> Sorted<'x> {
         })
     }
 
-    pub fn feed<'a>(&mut self, level: &'a Level, env: &mut Env<'a, '_>, place: &[u8]) -> Result<Flow> {
+    pub fn feed<'a>(
+        &mut self,
+        level: &'a Level,
+        env: &mut Env<'a, '_>,
+        place: &[u8],
+        sink: &dyn Sink,
+    ) -> Result<Flow> {
         if self.most == 0 {
             return Ok(Flow::Done);
         }
@@ -146,8 +152,8 @@ impl<'x> Sorted<'x> {
                 return Ok(ControlFlow::Continue(()));
             }
             self.row.clear();
-            value.write_row(&mut self.row, env.cx.row_bytes_max())?;
-            // The text doubles when it grows.
+            sink.hold(&value, env.cx.row_bytes_max(), &mut self.row)?;
+            // The forms double when they grow.
             let mut bytes = 2 * self.row.len() + place.len() + ROW_OVERHEAD;
             // Keys that are the row are held once more, to know the row again.
             bytes += if level.keys_are_rows { self.key.len() + SEEN_BYTES } else { 0 };
@@ -157,9 +163,9 @@ impl<'x> Sorted<'x> {
             self.make_room(level, bytes)?;
             let kept = keys.iter().map(Val::keep).collect::<Result<Vec<_>>>()?;
             let position = Position { keys: kept, place: place.to_vec(), row_of_item };
-            let start = self.text.len();
-            self.text.extend_from_slice(&self.row);
-            self.push(SortedRow { position, json: start..self.text.len(), bytes });
+            let start = self.forms.len();
+            self.forms.extend_from_slice(&self.row);
+            self.push(SortedRow { position, form: start..self.forms.len(), bytes });
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(Flow::More)
@@ -215,7 +221,7 @@ impl<'x> Sorted<'x> {
             return Ok(());
         }
         self.cut(level);
-        self.drop_text();
+        self.drop_forms();
         if self.bytes + bytes > limits::RUN_BYTES {
             return Err(QueryError::LimitExceeded("ORDER BY needs too much memory; use a smaller page."));
         }
@@ -243,15 +249,15 @@ impl<'x> Sorted<'x> {
         self.bytes = self.rows.iter().map(|row| row.bytes).sum();
     }
 
-    /// Forgets the JSON of rows that have been cut off.
-    fn drop_text(&mut self) {
-        let mut kept = Vec::with_capacity(self.rows.iter().map(|row| row.json.len()).sum());
+    /// Forgets the forms of rows that have been cut off.
+    fn drop_forms(&mut self) {
+        let mut kept = Vec::with_capacity(self.rows.iter().map(|row| row.form.len()).sum());
         for row in &mut self.rows {
             let start = kept.len();
-            kept.extend_from_slice(&self.text[row.json.clone()]);
-            row.json = start..kept.len();
+            kept.extend_from_slice(&self.forms[row.form.clone()]);
+            row.form = start..kept.len();
         }
-        self.text = kept;
+        self.forms = kept;
     }
 
     /// Answers the rows held so far: all that follow come behind them.
@@ -278,11 +284,11 @@ impl<'x> Sorted<'x> {
                 self.flow = Flow::Full;
                 break;
             }
-            out.push_json(&self.text[row.json])?;
+            out.push_held(&self.forms[row.form])?;
             self.taken += 1;
             self.last = Some(row.position);
         }
-        self.text.clear();
+        self.forms.clear();
         if self.taken >= limit {
             self.flow = Flow::Done;
         }

@@ -260,7 +260,10 @@ dotnet_thrice() {
     verdicts=0
     dotnet_once http 'over http' '' || verdicts=1
     dotnet_once https 'over https' '' || verdicts=1
-    dotnet_once http 'among splits' 'crud batch bulk query linq change-feed processor' "$venv/bin/python" -W ignore \
+    # Not the pull model of the change feed: when a range of its token was split, this SDK answers 304 after one round
+    # over the others, before it has read the parts, and the scenarios end at the first 304. Readers that go on are
+    # followed through splits by "elastic" and by the processors here.
+    dotnet_once http 'among splits' 'crud batch bulk query linq processor' "$venv/bin/python" -W ignore \
         "$here/dotnet/splits.py" || verdicts=1
     return "$verdicts"
 }

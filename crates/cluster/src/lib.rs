@@ -35,7 +35,8 @@ mod turns;
 pub mod verify;
 
 pub use catalog::{
-    AccountRecord, Catalog, Child, ChildKind, Container, ContainerDefinition, Database, RegionRecord, Usage,
+    AccountRecord, Api, Catalog, Child, ChildKind, Container, ContainerDefinition, Database, RegionRecord,
+    Usage,
 };
 pub use changes::{ChangePage, ChangesFrom};
 pub use db::Db;

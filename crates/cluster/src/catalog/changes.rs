@@ -204,6 +204,8 @@ impl Db {
         check_version(if_match, current.resource.etag)?;
         // These depend on jobs, which may have come or gone since the client's definition was read, and on the server.
         let definition = ContainerDefinition {
+            api: current.definition.api,
+            order: current.definition.order,
             is_followed: current.definition.is_followed,
             previous_key: current.definition.previous_key.clone(),
             retention_default: current.definition.retention_default,
@@ -212,6 +214,8 @@ impl Db {
         let record = ContainerRecord {
             rid,
             number: current.number,
+            api: definition.api,
+            order: definition.order,
             body: to_json(&definition.body)?,
             rids: current.rid_generation,
         };
@@ -338,7 +342,14 @@ pub(super) fn new_container(
 ) -> Result<ContainerRecord> {
     let number = take(&mut next.container);
     let rid = Rid::container(database, number);
-    Ok(ContainerRecord { rid, number, body: to_json(&definition.body)?, rids: next.take_generation() })
+    Ok(ContainerRecord {
+        rid,
+        number,
+        api: definition.api,
+        order: definition.order,
+        body: to_json(&definition.body)?,
+        rids: next.take_generation(),
+    })
 }
 
 /// The first indexes of a container, which are complete because there are no items.

@@ -19,7 +19,7 @@ mod vectors;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orrery_doc::{Doc, PartitionKeyDef, Path};
+use orrery_doc::{Doc, PartitionKeyDef, Path, TermOrder};
 use orrery_query::{ComputedProperties, Geospatial};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::NAME_CHARS_MAX;
@@ -27,6 +27,7 @@ use orrery_store::{DefaultTtl, UniqueKeys};
 use serde_json::{Map, Value};
 
 use super::record::{to_doc, to_json};
+use super::spec::Api;
 use crate::error::{Error, ErrorKind};
 
 type Result<T> = std::result::Result<T, Error>;
@@ -36,6 +37,10 @@ type Object = Map<String, Value>;
 #[derive(Clone, Debug)]
 pub struct ContainerDefinition {
     pub id: String,
+    /// Through whose gateway it was made.
+    pub api: Api,
+    /// How terms of its values sort; it stays as it is.
+    pub order: TermOrder,
     /// Normalised JSON with defaults filled in; no system properties, unknown fields kept.
     pub body: Doc,
     pub key: PartitionKeyDef,
@@ -171,6 +176,8 @@ impl ContainerDefinition {
         let computed = computed::properties(&body).map(Arc::new);
         Ok(ContainerDefinition {
             id,
+            api: Api::NoSql,
+            order: TermOrder::Sql,
             body,
             key,
             indexing,

@@ -186,6 +186,8 @@ impl Builder<'_> {
         let body = to_doc(&record.body).map_err(OpenError::Catalog)?;
         let mut definition = ContainerDefinition::stored(&body)
             .map_err(|error| OpenError::Catalog(format!("container {}: {}", record.rid, error.kind)))?;
+        definition.api = record.api;
+        definition.order = record.order;
         definition.is_followed = catalog.is_followed(record.rid);
         definition.previous_key = catalog.previous_key(record.rid);
         definition.retention_default = self.options.limits.retention;

@@ -14,6 +14,7 @@ mod offers;
 mod purge;
 mod ranges;
 mod record;
+mod spec;
 mod upgrade;
 
 use std::collections::{BTreeMap, HashMap};
@@ -37,6 +38,7 @@ pub(crate) use ranges::Succession;
 #[cfg(test)]
 pub(crate) use record::Record;
 pub(crate) use record::{Counters, HoursRecord, RangeIndexRecord, rid_text};
+pub use spec::Api;
 pub(crate) use upgrade::upgrade;
 
 /// Everything that exists at one moment.

@@ -1,6 +1,6 @@
 //! The stored form of catalog entries: items of partition 0, one JSON document each.
 
-use orrery_doc::{Doc, Epk, EpkRange, json};
+use orrery_doc::{Doc, Epk, EpkRange, TermOrder, json};
 use orrery_store::limits::RESOURCE_DEPTH_MAX;
 use orrery_store::{Lsn, PartitionSpec, Source};
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::GoneRange;
 use super::account::AccountRecord;
 use super::children::{self, ChildKind};
+use super::spec::{Api, OrderName};
 use crate::copy::JobRecord;
 use crate::error::Error;
 use crate::range::Range;
@@ -71,9 +72,18 @@ pub struct ContainerRecord {
     pub rid: Rid,
     /// Prefix of its items' keys.
     pub number: u32,
+    #[serde(default)]
+    pub api: Api,
+    #[serde(default = "order_of_sql", with = "OrderName")]
+    pub order: TermOrder,
     pub body: serde_json::Value,
     /// The generation of its rid terms.
     pub rids: u32,
+}
+
+/// All containers had this order before they had a choice.
+fn order_of_sql() -> TermOrder {
+    TermOrder::Sql
 }
 
 /// The physical partitions of a container. They change without the container changing, so they have a record of

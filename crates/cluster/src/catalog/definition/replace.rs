@@ -46,6 +46,8 @@ pub(super) fn replace(current: &ContainerDefinition, body: &Doc) -> Result<Conta
     unmodified(embeddings(&old)?, embeddings(&new)?, "embedding policy")?;
     unmodified(indexes(&old)?, indexes(&new)?, "vector indexing policy")?;
     Ok(ContainerDefinition {
+        api: current.api,
+        order: current.order,
         is_followed: current.is_followed,
         previous_key: current.previous_key.clone(),
         retention_default: current.retention_default,

@@ -12,8 +12,8 @@ use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{INDEX_BUILDS_MAX, LOOK_UPS_MAX};
 use orrery_store::{
-    Action, Done, Etag, Lsn, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, TxnError, View,
-    WholeKey,
+    Action, Done, Effect, Etag, Lsn, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, TxnError,
+    View, WholeKey,
 };
 
 use tokio::sync::Semaphore;
@@ -287,7 +287,8 @@ impl Db {
                 self.pay_key(container, range, mark, &charge);
                 range.insight.keyed(&scope, key, charge.total());
                 self.record_write(container, kind, &outcomes);
-                let item_lsn = outcomes.last().map(|outcome| outcome.item.header.lsn);
+                let shown = outcomes.last().filter(|outcome| outcome.effect != Effect::Absent);
+                let item_lsn = shown.map(|outcome| outcome.item.header.lsn);
                 let served = Some(Served { range_id: range.id, lsn, item_lsn });
                 Ok(WriteReply { outcomes, charges, receipt: Receipt { charge, served } })
             }

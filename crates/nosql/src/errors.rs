@@ -13,6 +13,8 @@ use orrery_cluster::store::OpError;
 use orrery_cluster::{Error, ErrorKind, HistoryError, Receipt, ScriptError, ThrottleCause};
 use orrery_query::QueryError;
 
+use crate::items::PatchError;
+
 /// A request that will not be done.
 #[derive(Clone, Debug)]
 pub(crate) enum Refusal {
@@ -246,12 +248,10 @@ pub(crate) fn op_wire(error: &OpError) -> Wire {
             "An item of another partition key has the same hash and the same id.",
         ),
         OpError::PreconditionFailed => partition(StatusCode::PRECONDITION_FAILED, 0, NOT_MET),
-        OpError::ConditionNotMet => partition(StatusCode::PRECONDITION_FAILED, 1110, NOT_MET),
-        OpError::Patch(error) => {
-            let text = error.to_string();
-            let text = text.trim_end_matches('.');
-            partition(StatusCode::BAD_REQUEST, 0, format!("{text}. Learn more: {PATCH_DOCS}"))
-        }
+        OpError::Edit(refusal) => match refusal.downcast_ref::<PatchError>() {
+            Some(error) => patch_wire(error),
+            None => partition(StatusCode::BAD_REQUEST, 0, refusal.to_string()),
+        },
         OpError::Wrong => partition(StatusCode::BAD_REQUEST, 0, "The operation is not a legal one."),
         OpError::TooLarge { .. } => own_wire(&Own::TooLarge),
         OpError::AnswerTooLarge => partition(
@@ -273,6 +273,17 @@ pub(crate) fn op_wire(error: &OpError) -> Wire {
         OpError::Damaged(what) => {
             tracing::error!(what, "stored data is damaged");
             partition(StatusCode::INTERNAL_SERVER_ERROR, 0, "Stored data is damaged; the log says which.")
+        }
+    }
+}
+
+fn patch_wire(error: &PatchError) -> Wire {
+    match error {
+        PatchError::ConditionNotMet => partition(StatusCode::PRECONDITION_FAILED, 1110, NOT_MET),
+        error => {
+            let text = error.to_string();
+            let text = text.trim_end_matches('.');
+            partition(StatusCode::BAD_REQUEST, 0, format!("{text}. Learn more: {PATCH_DOCS}"))
         }
     }
 }

@@ -100,8 +100,7 @@ impl Workbench {
     /// Runs one operation. A refused one did nothing, and the next may follow.
     pub fn run(&mut self, partition: &Partition, op: Op) -> Result<Outcome, Box<TxnError>> {
         let etag = Etag::of(self.lsn.0, self.ops.len() as u16, self.now / TICKS_PER_SECOND);
-        let may_create = matches!(op.action, Action::Create(_) | Action::Upsert(_));
-        let stamp = Stamp { etag, rid: if may_create { partition.next_rid() } else { 0 } };
+        let stamp = Stamp { etag, rid: if op.action.may_create() { partition.next_rid() } else { 0 } };
         let (scope, key) = (self.scope.clone(), self.key.clone());
         let mut txn = Txn { scope, key, ops: vec![op], now: self.now };
         let progress = self.progress.take().expect("a bench has its progress between two operations");

@@ -28,8 +28,8 @@ use crate::ttl::own_ttl;
 use crate::unique::{EntryTable, Holders, encode_holders};
 use crate::view::{damaged, find_rid, read_item};
 use crate::{
-    Action, Effect, Etag, Item, ItemHeader, ItemKey, LogicalSize, Lsn, Meter, Op, OpError, Outcome,
-    Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys, patch,
+    Action, Edited, Effect, Etag, Item, ItemHeader, ItemKey, LogicalSize, Lsn, Meter, Op, OpError, Outcome,
+    Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys,
 };
 
 pub struct Group<'a> {
@@ -320,14 +320,19 @@ impl<'a> Group<'a> {
                 let version = existing(stored, op.precondition)?;
                 self.rename(key, id, version, doc.clone(), op, moment, draft, meter)
             }
-            Action::Patch(patch) => {
-                let version = existing(stored, op.precondition)?;
-                if patch.condition.as_ref().is_some_and(|condition| !(condition.0)(version.item())) {
-                    return Err(OpError::ConditionNotMet);
+            Action::Edit(edit) => {
+                if stored.is_none() && !edit.may_create() {
+                    return Err(OpError::NotFound);
                 }
-                let doc = patch::apply(version.item().root(), &patch.ops)?;
-                meter.properties_patched += patch.ops.len() as u32;
-                self.put(key, Some(version), doc, op, moment, draft, meter)
+                check(op.precondition, stored.as_ref())?;
+                match edit.edit(stored.as_ref().map(Version::item), moment.now)? {
+                    Edited::To(doc) => {
+                        debug_assert!(self.is_at_home(stored.as_ref(), &doc), "an edit moves no item");
+                        meter.properties_patched += edit.properties();
+                        self.put(key, stored, doc, op, moment, draft, meter)
+                    }
+                    Edited::Unchanged => Ok(unchanged(key, stored.as_ref(), meter)),
+                }
             }
             Action::Delete => {
                 let version = existing(stored, op.precondition)?;
@@ -388,7 +393,7 @@ impl<'a> Group<'a> {
         draft: &mut Draft,
     ) -> Result<Option<Version>, OpError> {
         let stored = self.lookup(key, draft)?;
-        let may_create = matches!(op.action, Action::Create(_) | Action::Upsert(_));
+        let may_create = op.action.may_create();
         let stored = match may_create {
             true => self.unless_expired(key, stored, txn.now, draft)?,
             false => stored.filter(|version| !self.is_over(version.item(), txn.now)),
@@ -408,6 +413,12 @@ impl<'a> Group<'a> {
     fn conflict(&self, stored: &Version, doc: &Doc) -> OpError {
         let key_of = |doc: &Doc| PartitionKey::extract(&self.schema.key, doc.as_ref());
         if key_of(&stored.item().doc) == key_of(doc) { OpError::Conflict } else { OpError::KeyCollision }
+    }
+
+    /// Whether a document has the key of the item that it takes the place of.
+    fn is_at_home(&self, stored: Option<&Version>, doc: &Doc) -> bool {
+        let key_of = |doc: &Doc| PartitionKey::extract(&self.schema.key, doc.as_ref());
+        stored.is_none_or(|stored| key_of(&stored.item().doc) == key_of(doc))
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one write, each from another place")]
@@ -595,7 +606,7 @@ fn check_ttl(action: &Action) -> Result<(), OpError> {
         Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => {
             own_ttl(doc).map(|_| ())
         }
-        Action::Patch(_) | Action::Delete | Action::Read | Action::Wrong { .. } => Ok(()),
+        Action::Edit(_) | Action::Delete | Action::Read | Action::Wrong { .. } => Ok(()),
     }
 }
 
@@ -625,7 +636,21 @@ fn read(key: ItemKey, version: &Version, precondition: Precondition, meter: &mut
     Outcome { effect, item, id: key.id, meter: *meter }
 }
 
+/// The outcome of an edit that had nothing to do: it has read what is there.
+fn unchanged(key: ItemKey, stored: Option<&Version>, meter: &mut Meter) -> Outcome {
+    let (effect, item) = match stored {
+        Some(version) => (Effect::Unchanged, version.item().clone()),
+        None => (Effect::Absent, Item::none()),
+    };
+    meter.items_read += 1;
+    meter.bytes_read += u64::from(item.header.json_bytes);
+    Outcome { effect, item, id: key.id, meter: *meter }
+}
+
 /// Bytes that an operation adds to what the answer to its transaction must hold.
 fn read_bytes(outcome: &Outcome) -> usize {
-    if outcome.effect == Effect::Read { outcome.item.header.json_bytes as usize } else { 0 }
+    match outcome.effect {
+        Effect::Read | Effect::Unchanged => outcome.item.header.json_bytes as usize,
+        Effect::Created | Effect::Replaced | Effect::Deleted | Effect::NotModified | Effect::Absent => 0,
+    }
 }

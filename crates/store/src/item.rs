@@ -8,7 +8,7 @@
 //! `ttl` is what the item says about its own life: see [`crate::TTL_BY_DEFAULT`] and [`crate::TTL_NEVER`].
 
 use bytes::Bytes;
-use orrery_doc::{Doc, DocRef};
+use orrery_doc::{Doc, DocBuilder, DocRef};
 
 use crate::{Etag, Lsn};
 
@@ -64,6 +64,22 @@ pub struct Item {
 pub struct DamagedItem;
 
 impl Item {
+    /// What stands for an item that is not there.
+    pub(crate) fn none() -> Item {
+        let header = ItemHeader {
+            flags: 0,
+            lsn: Lsn(0),
+            place: 0,
+            time: 0,
+            etag: Etag(0),
+            ttl: 0,
+            rid: 0,
+            json_bytes: 0,
+            origin: None,
+        };
+        Item { header, doc: DocBuilder::new().finish() }
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let h = &self.header;
         let doc = self.doc.bytes();

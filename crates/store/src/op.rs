@@ -1,10 +1,12 @@
 //! What a client asks of a partition, and what it is told.
 
+use std::sync::Arc;
+
 use orrery_doc::{Doc, Epk};
 
 use crate::Etag;
+use crate::edit::{Edit, EditRefusal};
 use crate::item::Item;
-use crate::patch::{PatchError, PatchOp};
 use crate::whole_key::WholeKey;
 
 /// Operations on one logical partition that happen together or not at all.
@@ -44,7 +46,8 @@ pub enum Action {
         id: String,
         doc: Doc,
     },
-    Patch(Patch),
+    /// The document follows from the stored one.
+    Edit(Arc<dyn Edit>),
     Delete,
     /// Batches may read what they wrote.
     Read,
@@ -56,23 +59,6 @@ pub enum Action {
     },
 }
 
-#[derive(Clone, Debug)]
-pub struct Patch {
-    pub ops: Vec<PatchOp>,
-    /// The condition is compiled by the caller; the partition only asks it.
-    pub condition: Option<Condition>,
-}
-
-/// A predicate over an item.
-#[derive(Clone)]
-pub struct Condition(pub std::sync::Arc<dyn Fn(&Item) -> bool + Send + Sync>);
-
-impl std::fmt::Debug for Condition {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Condition")
-    }
-}
-
 impl Txn {
     /// Bytes of the documents that it brings along.
     pub fn doc_bytes(&self) -> usize {
@@ -81,12 +67,25 @@ impl Txn {
 }
 
 impl Action {
+    /// Whether an item may come of it where none was.
+    pub(crate) fn may_create(&self) -> bool {
+        match self {
+            Action::Create(_) | Action::Upsert(_) => true,
+            Action::Edit(edit) => edit.may_create(),
+            Action::Replace(_)
+            | Action::Rename { .. }
+            | Action::Delete
+            | Action::Read
+            | Action::Wrong { .. } => false,
+        }
+    }
+
     fn doc_bytes(&self) -> usize {
         match self {
             Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => {
                 doc.bytes().len()
             }
-            Action::Patch(patch) => patch.ops.iter().map(PatchOp::doc_bytes).sum(),
+            Action::Edit(edit) => edit.value_bytes(),
             Action::Delete | Action::Read | Action::Wrong { .. } => 0,
         }
     }
@@ -124,6 +123,10 @@ pub enum Effect {
     Read,
     /// A read whose version the client already has.
     NotModified,
+    /// An edit that had nothing to do to the item.
+    Unchanged,
+    /// An edit that might have made an item and did not. What its outcome shows is an empty item.
+    Absent,
 }
 
 /// The answer to one operation.
@@ -155,10 +158,9 @@ pub enum OpError {
     /// The caller knows why; see [`Action::Wrong`].
     #[error("the operation is wrong in itself")]
     Wrong,
-    #[error("the condition of the patch does not hold")]
-    ConditionNotMet,
-    #[error(transparent)]
-    Patch(#[from] PatchError),
+    /// An edit does not apply to what is stored; its gateway knows why.
+    #[error("{0}")]
+    Edit(#[from] EditRefusal),
     #[error("the item would have {bytes} bytes")]
     TooLarge { bytes: usize },
     #[error("the items that the transaction reads are too large for one answer")]

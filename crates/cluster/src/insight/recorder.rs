@@ -184,7 +184,7 @@ impl Db {
                 Action::Create(_) => Recorded::Create,
                 Action::Upsert(_) => Recorded::Upsert,
                 Action::Replace(_) | Action::Rename { .. } => Recorded::Replace,
-                Action::Patch(_) => Recorded::Patch,
+                Action::Edit(_) => Recorded::Patch,
                 Action::Delete => Recorded::Delete,
                 Action::Read => Recorded::Read,
                 // Only what was carried out is recorded.

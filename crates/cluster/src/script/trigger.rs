@@ -104,7 +104,7 @@ fn operation_of(action: &Action) -> Result<&'static str> {
         Action::Upsert(_) => Ok("Upsert"),
         Action::Replace(_) | Action::Rename { .. } => Ok("Replace"),
         Action::Delete => Ok("Delete"),
-        Action::Patch(_) | Action::Read | Action::Wrong { .. } => {
+        Action::Edit(_) | Action::Read | Action::Wrong { .. } => {
             Err(ErrorKind::Unsupported("Triggers on a patch").into())
         }
     }
@@ -241,7 +241,7 @@ impl<'a> Stage<'a> {
 fn text_of(action: &Action) -> Vec<u8> {
     let doc: &Doc = match action {
         Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => doc,
-        Action::Patch(_) | Action::Delete | Action::Read | Action::Wrong { .. } => return Vec::new(),
+        Action::Edit(_) | Action::Delete | Action::Read | Action::Wrong { .. } => return Vec::new(),
     };
     let mut text = Vec::new();
     json::write(doc.root(), &mut text);

@@ -3,14 +3,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use orrery_cluster::store::patch::PatchOp;
-use orrery_cluster::store::{Action, Effect, OpError, Patch};
+use orrery_cluster::store::{Action, Edit, EditRefusal, Edited, Effect, Item, OpError};
 use orrery_cluster::{ErrorKind, ScriptError, TriggerNames};
-use orrery_doc::Path;
 use orrery_testkit::Random;
 use serde_json::{Value, json};
 
 use crate::bank::{ACCOUNTS, Bank, KEYS, create, from_item, key, op, to_doc};
+
+/// Adds one to the value of an item.
+#[derive(Debug)]
+struct OneMore;
+
+impl Edit for OneMore {
+    fn edit(&self, stored: Option<&Item>, _now: u64) -> Result<Edited, EditRefusal> {
+        let mut item = from_item(stored.expect("an edit that may not create is given an item"));
+        item["value"] = json!(item["value"].as_i64().expect("a number") + 1);
+        Ok(Edited::To(to_doc(&item)))
+    }
+
+    fn value_bytes(&self) -> usize {
+        0
+    }
+
+    fn properties(&self) -> u32 {
+        1
+    }
+}
 
 pub struct Teller {
     pub bank: Arc<Bank>,
@@ -182,9 +200,7 @@ impl Teller {
     }
 
     fn increment() -> Action {
-        let path = Path::parse_property("/value").expect("a path");
-        let ops = vec![PatchOp::Increment { path, by: to_doc(&json!(1)) }];
-        Action::Patch(Patch { ops, condition: None })
+        Action::Edit(Arc::new(OneMore))
     }
 
     async fn patch(&mut self, place: usize) {

@@ -45,7 +45,7 @@ fn table() -> Vec<(Refusal, u16, u32, &'static str, &'static str)> {
         (op(OpError::Conflict), 409, 0, "Conflict", "already exists"),
         (op(OpError::KeyCollision), 409, 3302, "Conflict", "same hash"),
         (op(OpError::PreconditionFailed), 412, 0, "PreconditionFailed", "pre-condition"),
-        (op(OpError::ConditionNotMet), 412, 1110, "PreconditionFailed", "pre-condition"),
+        (PatchError::ConditionNotMet.into(), 412, 1110, "PreconditionFailed", "pre-condition"),
         (op(OpError::Wrong), 400, 0, "BadRequest", "not a legal one"),
         (op(OpError::TooLarge { bytes: 9 }), 413, 0, "RequestEntityTooLarge", "Request size is too large"),
         (op(OpError::LogicalPartitionFull), 403, 1014, "Forbidden", "20 GB"),

@@ -48,9 +48,9 @@ impl OpResult {
         let status = point::status(outcome.effect);
         let is_read = outcome.effect == Effect::Read;
         let is_shown = match outcome.effect {
-            Effect::Created | Effect::Replaced => !is_minimal,
+            Effect::Created | Effect::Replaced | Effect::Unchanged => !is_minimal,
             Effect::Read => true,
-            Effect::Deleted | Effect::NotModified => false,
+            Effect::Deleted | Effect::NotModified | Effect::Absent => false,
         };
         let etag = (outcome.effect != Effect::Deleted).then_some(outcome.item.header.etag);
         let item = is_shown.then_some(outcome.item);

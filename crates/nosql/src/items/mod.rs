@@ -37,6 +37,7 @@ use orrery_cluster::{Container, Rid};
 
 pub(crate) use key::{parse as parse_key, starts_with as key_starts_with};
 pub(crate) use key_delete::delete_key;
+pub(crate) use patch::PatchError;
 
 use crate::address::ContainerAddress;
 use crate::call::Call;

@@ -3,6 +3,8 @@
 //! What is wrong with one operation belongs to that operation, and the answer says so at its place. So its document
 //! stays as it came until the operation is turned into one of the database.
 
+use std::sync::Arc;
+
 use orrery_cluster::store::{Action, Op, Target};
 use orrery_doc::{Doc, PartitionKey, PartitionKeyDef, Value, json};
 
@@ -10,8 +12,9 @@ use crate::access::ItemAct;
 use crate::errors::{Own, Refusal};
 use crate::headers::IndexingDirective;
 use crate::items::document::{ItemBody, parse_any};
+use crate::items::patch::Patch;
 use crate::items::shape::Shape;
-use crate::items::{key, options, patch};
+use crate::items::{key, options};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -101,7 +104,7 @@ impl<'a> Operation<'a> {
             Kind::Create | Kind::Upsert | Kind::Replace => self.document(shape.key, key)?,
             Kind::Read => (self.target()?, Action::Read),
             Kind::Delete => (self.target()?, Action::Delete),
-            Kind::Patch => (self.target()?, Action::Patch(self.patch(shape)?)),
+            Kind::Patch => (self.target()?, Action::Edit(Arc::new(self.patch(shape)?))),
         };
         let precondition = match self.kind {
             Kind::Create => Default::default(),
@@ -126,7 +129,7 @@ impl<'a> Operation<'a> {
         }
     }
 
-    fn patch(self, shape: &Shape<'_>) -> Result<orrery_cluster::store::Patch, Refusal> {
+    fn patch(self, shape: &Shape<'_>) -> Result<Patch, Refusal> {
         let parsed: Doc;
         let value = match self.content {
             Content::Value(value) => value,
@@ -135,7 +138,7 @@ impl<'a> Operation<'a> {
                 parsed.root()
             }
         };
-        patch::from_value(shape, value)
+        Patch::from_value(shape, value)
     }
 
     fn document(self, def: &PartitionKeyDef, key: &PartitionKey) -> Result<(Target, Action), Refusal> {

@@ -1,17 +1,22 @@
 //! Partial updates of an item.
 //!
 //! The body is `{"operations":[...],"condition":"from c where ..."}`, or from some clients the bare list. Its
-//! content type does not matter, since clients disagree about it. The condition is compiled here, and the
-//! partition asks it about the item at the moment of the write.
+//! content type does not matter, since clients disagree about it. To the partition a patch is an [`Edit`]: it is read and
+//! its condition compiled here, and it is applied at the moment of the write.
 
+mod apply;
+mod error;
+mod spec;
+
+use std::fmt;
 use std::sync::Arc;
 
-use orrery_cluster::store::patch::PatchSpec;
-use orrery_cluster::store::{Action, Condition, Item, OpError, Patch, Target};
+use orrery_cluster::store::{Action, Edit, EditRefusal, Edited, Item, OpError, Target};
 use orrery_cluster::{Container, ErrorKind};
 use orrery_doc::Value;
 use orrery_query::{Context, Parameters, Program, Row, compile_condition};
 
+use self::spec::{PatchOp, PatchSpec};
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
 use crate::items::document::parse_any;
@@ -19,6 +24,8 @@ use crate::items::render::Renderer;
 use crate::items::shape::Shape;
 use crate::items::{key, point};
 use crate::respond::Reply;
+
+pub(crate) use self::error::PatchError;
 
 pub(crate) async fn run(
     call: &Call<'_>,
@@ -32,32 +39,75 @@ pub(crate) async fn run(
         return Err(Own::TooLarge.into());
     }
     let doc = parse_any(body)?;
-    let patch = from_value(&Shape::of(container), doc.root())?;
-    let op = point::op(call, container, target, Action::Patch(patch));
+    let patch = Patch::from_value(&Shape::of(container), doc.root())?;
+    let op = point::op(call, container, target, Action::Edit(Arc::new(patch)));
     point::write(call, container, &key, vec![op]).await
 }
 
-/// Reads the body of a patch, which batches carry inside of theirs.
-pub(crate) fn from_value(shape: &Shape<'_>, value: Value<'_>) -> Result<Patch, Refusal> {
-    let spec = PatchSpec::from_value(value, &shape.key.paths)
-        .map_err(|error| ErrorKind::Op { place: 0, error: OpError::Patch(error) })?;
-    let condition = spec.condition.as_deref().map(|text| condition(shape, text)).transpose()?;
-    Ok(Patch { ops: spec.ops, condition })
+/// A patch that is ready to be applied.
+#[derive(Debug)]
+pub(crate) struct Patch {
+    ops: Vec<PatchOp>,
+    condition: Option<Condition>,
 }
 
-fn condition(shape: &Shape<'_>, text: &str) -> Result<Condition, Refusal> {
-    let program = compile_condition(text, &Parameters::new())?;
-    let renderer = shape.renderer;
-    Ok(Condition(Arc::new(move |item: &Item| holds(&program, &renderer, item))))
+impl Patch {
+    /// Reads the body of a patch, which batches carry inside of theirs.
+    pub fn from_value(shape: &Shape<'_>, value: Value<'_>) -> Result<Patch, Refusal> {
+        let PatchSpec { condition, ops } = PatchSpec::from_value(value, &shape.key.paths)?;
+        let condition = condition.as_deref().map(|text| Condition::compile(shape, text)).transpose()?;
+        Ok(Patch { ops, condition })
+    }
 }
 
-/// A condition that cannot be evaluated for an item does not hold for it. Time is the item's own: partitions know no
-/// other, and a replica that asks later must come to the same answer.
-fn holds(program: &Program, renderer: &Renderer, item: &Item) -> bool {
-    let system = renderer.properties(&item.header);
-    let row = Row { doc: item.root(), system: Some(&system), place: &[] };
-    let now = i64::try_from(item.header.time).unwrap_or(i64::MAX);
-    program.accepts(&row, &Context::at(now, item.header.rid)).unwrap_or(false)
+impl Edit for Patch {
+    fn edit(&self, stored: Option<&Item>, now: u64) -> Result<Edited, EditRefusal> {
+        let item = stored.expect("an edit that may not create is given an item");
+        if self.condition.as_ref().is_some_and(|condition| !condition.holds(item, now)) {
+            return Err(EditRefusal::new(PatchError::ConditionNotMet));
+        }
+        apply::apply(item.root(), &self.ops).map(Edited::To).map_err(EditRefusal::new)
+    }
+
+    fn value_bytes(&self) -> usize {
+        self.ops.iter().map(PatchOp::value_bytes).sum()
+    }
+
+    fn properties(&self) -> u32 {
+        self.ops.len() as u32
+    }
+}
+
+impl From<PatchError> for Refusal {
+    fn from(error: PatchError) -> Refusal {
+        ErrorKind::Op { place: 0, error: OpError::Edit(EditRefusal::new(error)) }.into()
+    }
+}
+
+/// What must hold of the item.
+struct Condition {
+    program: Program,
+    renderer: Renderer,
+}
+
+impl Condition {
+    fn compile(shape: &Shape<'_>, text: &str) -> Result<Condition, Refusal> {
+        Ok(Condition { program: compile_condition(text, &Parameters::new())?, renderer: shape.renderer })
+    }
+
+    /// A condition that cannot be evaluated for an item does not hold for it. Time is that of the request.
+    fn holds(&self, item: &Item, now: u64) -> bool {
+        let system = self.renderer.properties(&item.header);
+        let row = Row { doc: item.root(), system: Some(&system), place: &[] };
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        self.program.accepts(&row, &Context::at(now, item.header.rid)).unwrap_or(false)
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Condition")
+    }
 }
 
 #[cfg(test)]
@@ -72,7 +122,8 @@ mod tests {
     fn status(body: &str) -> u16 {
         let doc = json::parse(body.as_bytes(), 128).expect(body);
         with_shape("/pk", |shape| {
-            from_value(shape, doc.root()).map_or_else(|refusal| refusal.wire().status.as_u16(), |_| 200)
+            Patch::from_value(shape, doc.root())
+                .map_or_else(|refusal| refusal.wire().status.as_u16(), |_| 200)
         })
     }
 
@@ -121,10 +172,12 @@ mod tests {
             ("from c where c.absent = 1", Some(false)),
             ("from c where c._ts = 2", Some(true)),
             ("from c where array_contains(c.tags, 'x')", Some(true)),
+            ("from c where GetCurrentTimestamp() = 7000", Some(true)),
             ("where", None),
             ("", None),
         ] {
-            let holds = with_shape("/pk", |shape| condition(shape, text).ok().map(|ask| (ask.0)(&item)));
+            let condition = with_shape("/pk", |shape| Condition::compile(shape, text).ok());
+            let holds = condition.map(|condition| condition.holds(&item, 70_000_000));
             assert_eq!(holds, wanted, "{text}");
         }
     }
@@ -142,7 +195,7 @@ mod tests {
                 r#"{{"condition":{condition},"operations":[{{"op":"{op}","path":"{path}","from":"{path}","value":{value}}}]}}"#
             );
             if let Ok(doc) = json::parse(body.as_bytes(), 128) {
-                with_shape("/pk", |shape| drop(from_value(shape, doc.root())));
+                with_shape("/pk", |shape| drop(Patch::from_value(shape, doc.root())));
             }
         }
     }

@@ -136,7 +136,7 @@ pub(crate) async fn write(
     let outcome = outcomes.pop().ok_or(ErrorKind::Unsupported("A write without operations"))?;
     let status = status(outcome.effect);
     let reply = match outcome.effect {
-        Effect::Deleted | Effect::NotModified => Reply::empty(status),
+        Effect::Deleted | Effect::NotModified | Effect::Absent => Reply::empty(status),
         _ if call.headers.minimal_response => Reply::empty(status).etag(outcome.item.header.etag),
         _ => {
             let body = Renderer::new(container).item(&outcome.item);
@@ -150,8 +150,8 @@ pub(crate) async fn write(
 pub(crate) fn status(effect: Effect) -> StatusCode {
     match effect {
         Effect::Created => StatusCode::CREATED,
-        Effect::Replaced | Effect::Read => StatusCode::OK,
-        Effect::Deleted => StatusCode::NO_CONTENT,
+        Effect::Replaced | Effect::Read | Effect::Unchanged => StatusCode::OK,
+        Effect::Deleted | Effect::Absent => StatusCode::NO_CONTENT,
         Effect::NotModified => StatusCode::NOT_MODIFIED,
     }
 }

@@ -6,6 +6,7 @@ mod change_feeds;
 mod hybrid_row;
 mod last_pages;
 mod lifetimes;
+mod patches;
 mod queries;
 mod refusals;
 mod resume;

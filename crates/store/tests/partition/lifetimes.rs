@@ -1,6 +1,7 @@
 //! Time to live and unique keys: what is expired is not there, and what is unique stays unique.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use orrery_doc::{EpkRange, Path, json};
 use orrery_store::engine::Engine;
@@ -12,6 +13,7 @@ use orrery_store::{
 };
 use proptest::prelude::*;
 
+use super::edits::Adding;
 use super::ground::{self, key_def, op, scope, spec};
 
 /// The seconds at which the tests begin.
@@ -94,6 +96,7 @@ impl World {
                 Effect::Replaced => "replaced",
                 Effect::Deleted => "deleted",
                 Effect::Read | Effect::NotModified => "read",
+                Effect::Unchanged | Effect::Absent => "unchanged",
             },
             Err(OpError::Conflict) => "conflict",
             Err(OpError::UniqueConflict) => "unique",
@@ -169,8 +172,7 @@ fn an_expired_item_is_gone_for_everybody_at_once() {
     for action in [Action::Delete, Action::Read, Action::Replace(doc(r#"{"id":"1","pk":"a"}"#))] {
         assert_eq!(world.word(late(10), op("1", action)), "gone");
     }
-    let patch = orrery_store::Patch { ops: vec![], condition: None };
-    assert_eq!(world.word(late(10), op("1", Action::Patch(patch))), "gone");
+    assert_eq!(world.word(late(10), op("1", Action::Edit(Arc::new(Adding::to_items(1))))), "gone");
     world.check();
 }
 

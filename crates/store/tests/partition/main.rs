@@ -2,6 +2,7 @@
 
 mod ahead;
 mod commits;
+mod edits;
 mod ground;
 mod history;
 mod index;

@@ -1,6 +1,7 @@
 use orrery_doc::json;
 use proptest::prelude::*;
 
+use super::super::spec::PatchSpec;
 use super::*;
 
 const ITEM: &str = r#"{"id":"1","n":5,"f":1.5,"s":"x","o":{"a":1,"b":{"c":2}},"l":[1,{"x":2},3],"e":[]}"#;

@@ -1,185 +1,24 @@
-//! Partial updates: a short list of changes applied to an item in order, all or none.
+//! What a patch makes of a document.
 //!
 //! The operations resemble RFC 6902 with the service's own rules: `set` replaces an array element where
 //! `add` inserts one, `incr` adds to a number and makes the field if there is none, and no operation
 //! makes more than the last part of a path. Applying one copies the document around the change, slice by
 //! slice; no tree of the item is built.
-//!
-//! The texts of the errors are the service's, because people search for them.
 
-use orrery_doc::{Doc, DocBuilder, DocRef, Path, PathError, Segment, Value};
+use orrery_cluster::limits::JSON_DEPTH_MAX;
+use orrery_doc::{Doc, DocBuilder, DocRef, Path, Segment, Value};
 
-use crate::limits::{JSON_DEPTH_MAX, PATCH_OPS_MAX};
-
-/// Top-level properties that the service keeps itself.
-const SYSTEM_PROPERTIES: [&str; 7] = ["id", "_id", "_rid", "_self", "_etag", "_attachments", "_ts"];
-
-/// A patch as a request carries it.
-#[derive(Clone, Debug)]
-pub struct PatchSpec {
-    /// The query text that must hold, such as `from c where c.n = 3`.
-    pub condition: Option<String>,
-    pub ops: Vec<PatchOp>,
-}
-
-/// One change.
-#[derive(Clone, Debug)]
-pub enum PatchOp {
-    Add { path: Path, value: Doc },
-    Set { path: Path, value: Doc },
-    Replace { path: Path, value: Doc },
-    Remove { path: Path },
-    Increment { path: Path, by: Doc },
-    Move { from: Path, path: Path },
-}
-
-impl PatchOp {
-    /// Bytes of the value that it brings along.
-    pub(crate) fn doc_bytes(&self) -> usize {
-        match self {
-            PatchOp::Add { value, .. } | PatchOp::Set { value, .. } | PatchOp::Replace { value, .. } => {
-                value.bytes().len()
-            }
-            PatchOp::Increment { by, .. } => by.bytes().len(),
-            PatchOp::Remove { .. } | PatchOp::Move { .. } => 0,
-        }
-    }
-}
-
-/// Why a patch is refused. Each is the client's mistake; `op` counts from one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PatchError {
-    #[error("Invalid patch request: check syntax of patch specification")]
-    Syntax,
-    #[error("Invalid patch request: check syntax of patch specification. Operation({op}): {reason}")]
-    OperationSyntax { op: usize, reason: &'static str },
-    #[error("Invalid patch request: check syntax of patch specification. Operation({op}): {error}")]
-    Path { op: usize, error: PathError },
-    #[error("The patch operation list cannot be empty.")]
-    NoOperations,
-    #[error("The number of patch operations cannot exceed {PATCH_OPS_MAX}")]
-    TooManyOperations,
-    #[error("Invalid patch request: Cannot patch system property {property}.")]
-    SystemProperty { property: String },
-    #[error("Invalid patch request: Cannot patch partition key property {property}.")]
-    PartitionKey { property: String },
-    #[error("For Operation({op}): Index({index}) to operate on is out of array bounds")]
-    IndexOutOfBounds { op: usize, index: String },
-    #[error(
-        "For Operation({op}): Node({node}) to be removed is absent. \
-         Note: it may also have been removed earlier in the transaction."
-    )]
-    RemovedAbsent { op: usize, node: String },
-    #[error("For Operation({op}): Node({node}) to be replaced is absent.")]
-    ReplacedAbsent { op: usize, node: String },
-    #[error("For Operation({op}): Node({node}) to be moved is absent.")]
-    MovedAbsent { op: usize, node: String },
-    #[error("For Operation({op}): Node({node}) cannot be moved into itself.")]
-    MovedIntoItself { op: usize, node: String },
-    #[error("For Operation({op}): Node({node}) is not a number.")]
-    NotANumber { op: usize, node: String },
-    #[error("For Operation({op}): Node({node}) would no longer be a finite number.")]
-    NumberOutOfRange { op: usize, node: String },
-    #[error(
-        "For Operation({op}): {name} Operation can only create a child object of an existing node(array or \
-         object) and cannot create path recursively, no path found beyond: '{node}'."
-    )]
-    NoParent { op: usize, name: &'static str, node: String },
-    #[error("For Operation({op}): the document would be nested deeper than {JSON_DEPTH_MAX} levels.")]
-    TooDeep { op: usize },
-}
-
-impl PatchSpec {
-    /// Reads `{"condition":…,"operations":[…]}` or the bare array of operations. `protected` are the paths
-    /// of the partition key, which no operation may touch.
-    pub fn from_value(value: Value<'_>, protected: &[Path]) -> Result<PatchSpec, PatchError> {
-        let condition = match value.get("condition") {
-            Value::Undefined | Value::Null => None,
-            Value::Str(text) => Some(text.to_owned()),
-            _ => return Err(PatchError::Syntax),
-        };
-        let operations = match value {
-            Value::Array(operations) => operations,
-            value => value.get("operations").as_array().ok_or(PatchError::Syntax)?,
-        };
-        match operations.len() {
-            0 => return Err(PatchError::NoOperations),
-            1..=PATCH_OPS_MAX => {}
-            _ => return Err(PatchError::TooManyOperations),
-        }
-        let mut ops = Vec::with_capacity(operations.len());
-        for (i, operation) in operations.iter().enumerate() {
-            let op = PatchOp::from_value(operation, i + 1)?;
-            op.check_allowed(protected)?;
-            ops.push(op);
-        }
-        Ok(PatchSpec { condition, ops })
-    }
-}
+use super::error::PatchError;
+use super::spec::PatchOp;
 
 /// Applies the operations in order and gives the new document.
-pub fn apply(doc: DocRef<'_>, ops: &[PatchOp]) -> Result<Doc, PatchError> {
+pub(crate) fn apply(doc: DocRef<'_>, ops: &[PatchOp]) -> Result<Doc, PatchError> {
     let mut current: Option<Doc> = None;
     for (i, op) in ops.iter().enumerate() {
         let before = current.as_ref().map_or(doc, Doc::as_ref);
         current = Some(apply_one(before, op, i + 1)?);
     }
     Ok(current.unwrap_or_else(|| Doc::from_value(doc.root())))
-}
-
-impl PatchOp {
-    fn from_value(operation: Value<'_>, op: usize) -> Result<PatchOp, PatchError> {
-        let syntax = |reason| PatchError::OperationSyntax { op, reason };
-        let path = |name: &str, reason| {
-            let text = operation.get(name).as_str().ok_or(syntax(reason))?;
-            Path::parse_pointer(text).map_err(|error| PatchError::Path { op, error })
-        };
-        let target = path("path", "'path' must be a string")?;
-        let value = || match operation.get("value") {
-            Value::Undefined => Err(syntax("'value' is missing")),
-            value => Ok(Doc::from_value(value)),
-        };
-        let name = operation.get("op").as_str().ok_or(syntax("'op' must be a string"))?;
-        Ok(match name.to_ascii_lowercase().as_str() {
-            "add" => PatchOp::Add { path: target, value: value()? },
-            "set" => PatchOp::Set { path: target, value: value()? },
-            "replace" => PatchOp::Replace { path: target, value: value()? },
-            "remove" => PatchOp::Remove { path: target },
-            "incr" | "increment" => {
-                let by = value()?;
-                if by.root().as_f64().is_none() {
-                    return Err(syntax("'value' must be a number"));
-                }
-                PatchOp::Increment { path: target, by }
-            }
-            "move" => PatchOp::Move { from: path("from", "'from' must be a string")?, path: target },
-            _ => return Err(syntax("'op' is not known")),
-        })
-    }
-
-    /// Refuses changes to what the service or the item's place depend on, and to what contains it.
-    fn check_allowed(&self, protected: &[Path]) -> Result<(), PatchError> {
-        let (path, from) = match self {
-            PatchOp::Add { path, .. }
-            | PatchOp::Set { path, .. }
-            | PatchOp::Replace { path, .. }
-            | PatchOp::Remove { path }
-            | PatchOp::Increment { path, .. } => (path, None),
-            PatchOp::Move { from, path } => (path, Some(from)),
-        };
-        for path in [Some(path), from].into_iter().flatten() {
-            if let Some(Segment::Name(first)) = path.segments().first()
-                && SYSTEM_PROPERTIES.contains(&first.as_str())
-            {
-                return Err(PatchError::SystemProperty { property: first.clone() });
-            }
-            let touched = |protected: &&Path| path.starts_with(protected) || protected.starts_with(path);
-            if let Some(protected) = protected.iter().find(touched) {
-                return Err(PatchError::PartitionKey { property: protected.to_string() });
-            }
-        }
-        Ok(())
-    }
 }
 
 /// What happens at the end of a path.

@@ -156,7 +156,7 @@ impl Db {
 }
 
 fn refuse(error: OpError) -> Error {
-    ErrorKind::Op { place: 0, error }.into()
+    error.into()
 }
 
 /// The one partition that the scope lies in, and the part of its key space that is meant.
@@ -257,6 +257,7 @@ mod tests {
             consistency: Consistency::Session,
             session: None,
             access: AccessChoice::Auto,
+            properties: None,
         };
         let mut found = Found::new(&options);
         for (lsn, place, bytes) in entries {

@@ -237,10 +237,10 @@ impl Db {
                 let charge = ru::miss();
                 self.pay_key(container, range, KeyMark::of(&epk), &charge);
                 range.insight.keyed(&epk, key, charge.total());
-                let kind = ErrorKind::Op { place: 0, error: OpError::NotFound };
+                let kind = ErrorKind::from(OpError::NotFound);
                 Err(Error::from(kind).with(Receipt { charge, served: served(None) }))
             }
-            Err(error) => Err(ErrorKind::Op { place: 0, error }.into()),
+            Err(error) => Err(error.into()),
         }
     }
 

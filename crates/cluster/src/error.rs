@@ -57,6 +57,9 @@ pub enum ErrorKind {
     /// The partition key range was split, merged, or never existed.
     #[error("the partition key range is gone")]
     RangeGone,
+    /// The cursor is not one that such a request was ever answered with.
+    #[error("the cursor belongs to another request")]
+    CursorMismatch,
     /// The query cannot be answered by one partition; the client must fetch a plan.
     #[error("the query needs a plan")]
     NeedsQueryPlan,
@@ -117,6 +120,19 @@ impl From<ErrorKind> for Error {
 impl From<Error> for Box<Failure> {
     fn from(error: Error) -> Self {
         Box::new(Failure { error, charges: Vec::new() })
+    }
+}
+
+/// A refusal of the store where there is one operation, or none in particular.
+impl From<OpError> for ErrorKind {
+    fn from(error: OpError) -> Self {
+        ErrorKind::Op { place: 0, error }
+    }
+}
+
+impl From<OpError> for Error {
+    fn from(error: OpError) -> Self {
+        ErrorKind::from(error).into()
     }
 }
 

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use orrery_doc::{Epk, EpkRange, prefix_range};
+use orrery_doc::{EpkRange, prefix_range};
 use orrery_store::index::key_at;
 use orrery_store::limits::LOOK_AHEAD_ITEMS_MAX;
 use orrery_store::{Item, Meter, OpError, Position, Scan, View, WholeKey};
 
 use crate::catalog::Container;
+use crate::cursor::{Cursor, CursorPlace};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::Range;
@@ -19,9 +20,6 @@ use crate::receipt::{Charge, Receipt, Served};
 use crate::request::{FeedPage, PageOptions, Scope};
 use crate::ru;
 use crate::turns::{self, Party};
-
-/// Behind the place of an item that comes again.
-const AGAIN: &str = "*";
 
 /// Partitions without items that are passed after one page.
 const EMPTY_RANGES_PASSED_MAX: usize = 64;
@@ -47,7 +45,13 @@ impl Db {
         scope: &Scope,
         page: &PageOptions,
     ) -> Result<FeedPage> {
-        let mut walk = Walk::start(container, scope, page.continuation.as_deref())?;
+        // The state of a program is nothing to a feed.
+        let place = match &page.continuation {
+            None => None,
+            Some(Cursor { place: Some(place), state: None }) => Some(place),
+            Some(_) => return Err(ErrorKind::CursorMismatch.into()),
+        };
+        let mut walk = Walk::start(container, scope, place)?;
         let mut limits = PageLimits::new(page);
         // Partitions that held nothing to show have their price too.
         let mut passed = Charge::default();
@@ -58,7 +62,7 @@ impl Db {
             };
             let mut found = self.feed_page(container, range, &mut walk, page, &mut limits)?;
             self.pass_empty(container, &mut walk)?;
-            found.continuation = walk.continuation();
+            found.continuation = walk.cursor();
             passed.merge(std::mem::take(&mut found.receipt.charge));
             if !found.items.is_empty() || found.continuation.is_none() || limits.are_over() {
                 found.receipt.charge = passed;
@@ -96,7 +100,7 @@ impl Db {
         self.pay(container, range, &charge);
         range.insight.scanned(charge.total());
         let served = Some(Served { range_id: range.id, lsn, item_lsn: None });
-        Ok(FeedPage { items, continuation: walk.continuation(), receipt: Receipt { charge, served } })
+        Ok(FeedPage { items, continuation: walk.cursor(), receipt: Receipt { charge, served } })
     }
 
     /// Leaves out partitions at whose beginning the walk stands and that hold nothing, so that the page before is known
@@ -125,7 +129,7 @@ impl Db {
             found = !view.is_over(&item) || expired >= LOOK_AHEAD_ITEMS_MAX;
             if found { Scan::Stop } else { Scan::Continue }
         });
-        scanned.map_err(|error| Error::from(ErrorKind::Op { place: 0, error }))?;
+        scanned.map_err(Error::from)?;
         Ok(found)
     }
 
@@ -159,11 +163,10 @@ impl Db {
             last.extend_from_slice(place);
             if end == Step::Continue { Scan::Continue } else { Scan::Stop }
         });
-        let refuse = |error| Error::from(ErrorKind::Op { place: 0, error });
-        scanned.map_err(refuse)?;
+        scanned.map_err(Error::from)?;
         let last = match last.is_empty() {
             true => None,
-            false => Some(key_at(&last).ok_or_else(|| refuse(OpError::Damaged("an item key".into())))?),
+            false => Some(key_at(&last).ok_or_else(|| Error::from(OpError::Damaged("an item key".into())))?),
         };
         walk.move_on(range, end, last);
         Ok(meter)
@@ -185,7 +188,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    pub fn start(container: &Container, scope: &Scope, continuation: Option<&str>) -> Result<Walk> {
+    pub fn start(container: &Container, scope: &Scope, from: Option<&CursorPlace>) -> Result<Walk> {
         let everything = EpkRange::full();
         let (epk, only) = match scope {
             Scope::Container => (everything, None),
@@ -198,10 +201,8 @@ impl Walk {
                 (epk, Some(*range_id))
             }
         };
-        let (after, again) = match continuation.map(parse_position).transpose()? {
-            Some((after, again)) => (Some(after), again),
-            None => (None, false),
-        };
+        let after = from.map(|place| place.position.clone());
+        let again = from.is_some_and(|place| place.again);
         let whole_key = scope.whole_key(&container.definition.key);
         Ok(Walk { epk, after, again, whole_key, done: false, only })
     }
@@ -262,34 +263,16 @@ impl Walk {
         self.only.is_some() || range.epk().max >= self.epk.max
     }
 
-    /// What the client sends back for the next page.
-    pub fn continuation(&self) -> Option<String> {
-        let position = self.after.as_ref().filter(|_| !self.done)?;
-        let again = if self.again { AGAIN } else { "" };
-        Some(format!("+RID:~{}#{}{again}", position.epk.to_hex(), to_hex(position.id.as_bytes())))
+    /// Where the next page begins, if anything is left.
+    pub fn place(&self) -> Option<CursorPlace> {
+        let position = self.after.clone().filter(|_| !self.done)?;
+        Some(CursorPlace { position, again: self.again })
     }
-}
 
-fn parse_position(text: &str) -> Result<(Position, bool)> {
-    let wrong = || Error::invalid("Invalid Continuation Token");
-    let (epk, id) = text.strip_prefix("+RID:~").and_then(|rest| rest.split_once('#')).ok_or_else(wrong)?;
-    let epk = Epk::from_hex(epk).ok_or_else(wrong)?;
-    let (id, again) = id.strip_suffix(AGAIN).map_or((id, false), |id| (id, true));
-    let id = from_hex(id).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong)?;
-    Ok((Position { epk, id }, again))
-}
-
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from(b"0123456789abcdef"[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
+    /// The same for a feed.
+    fn cursor(&self) -> Option<Cursor> {
+        self.place().map(|place| Cursor { place: Some(place), state: None })
     }
-    let byte = |place| u8::from_str_radix(&text[place..place + 2], 16).ok();
-    (0..text.len()).step_by(2).map(byte).collect()
 }
 
 /// What a walk does after an item.

@@ -1,59 +1,49 @@
-//! What the server adds to every item, made from the item's header when somebody asks for it.
+//! What an API adds to each of its items, such as a link or a version.
+//!
+//! Such properties are never stored: they follow from the item's header, when a query asks for them. How they are
+//! named and written is the gateway's affair, so it gives whoever writes them along with its request. A request without one
+//! sees items as they are stored.
 
-use orrery_doc::{Value, json};
+use std::fmt::Debug;
+
 use orrery_query::{SystemField, SystemProperties, SystemValue};
-use orrery_store::ItemHeader;
+use orrery_store::{Item, ItemHeader};
 
-use crate::resource::ResourceKind;
-use crate::rid::Rid;
+use crate::catalog::Container;
+use crate::request::PageOptions;
 
-/// System properties of one item of a container.
-#[derive(Clone, Copy)]
-pub struct ItemProperties {
-    pub database: Rid,
-    pub container: Rid,
-    pub header: ItemHeader,
+/// The properties that an API adds to items.
+pub trait ItemProperties: Debug + Send + Sync {
+    fn read(&self, container: &Container, header: &ItemHeader, field: SystemField) -> SystemValue;
+
+    /// Appends all of them as the inside of a JSON object.
+    fn write_json(&self, container: &Container, header: &ItemHeader, out: &mut Vec<u8>);
 }
 
-impl ItemProperties {
-    fn rid(&self) -> Rid {
-        Rid::child(self.container, ResourceKind::Item, self.header.rid)
+/// Those of one item.
+pub(crate) struct PropertiesOf<'a> {
+    api: &'static dyn ItemProperties,
+    container: &'a Container,
+    header: &'a ItemHeader,
+}
+
+impl<'a> PropertiesOf<'a> {
+    pub fn of(container: &'a Container, page: &PageOptions, item: &'a Item) -> Option<PropertiesOf<'a>> {
+        Some(PropertiesOf { api: page.properties?, container, header: &item.header })
+    }
+
+    /// In the form of a row.
+    pub fn of_row<'p>(properties: &'p Option<PropertiesOf<'_>>) -> Option<&'p dyn SystemProperties> {
+        properties.as_ref().map(|properties| properties as &dyn SystemProperties)
     }
 }
 
-impl SystemProperties for ItemProperties {
+impl SystemProperties for PropertiesOf<'_> {
     fn read(&self, field: SystemField) -> SystemValue {
-        let (database, container, rid) = (self.database, self.container, self.rid());
-        match field {
-            SystemField::Rid => SystemValue::Text(rid.to_string()),
-            SystemField::SelfLink => {
-                SystemValue::Text(format!("dbs/{database}/colls/{container}/docs/{rid}/"))
-            }
-            SystemField::Etag => SystemValue::Text(self.header.etag.to_header()),
-            SystemField::Attachments => SystemValue::Text("attachments/".into()),
-            SystemField::Ts => SystemValue::Int(self.header.ts() as i64),
-        }
+        self.api.read(self.container, self.header, field)
     }
 
-    /// Pieces instead of a format: this is done for every item of every answer.
     fn write_json(&self, out: &mut Vec<u8>) {
-        let rid = self.rid().text();
-        let etag = self.header.etag.to_text();
-        for piece in [
-            b"\"_rid\":\"",
-            rid.as_bytes(),
-            b"\",\"_self\":\"dbs/",
-            self.database.text().as_bytes(),
-            b"/colls/",
-            self.container.text().as_bytes(),
-            b"/docs/",
-            rid.as_bytes(),
-            b"/\",\"_etag\":\"\\\"",
-            &etag[1..etag.len() - 1],
-            b"\\\"\",\"_attachments\":\"attachments/\",\"_ts\":",
-        ] {
-            out.extend_from_slice(piece);
-        }
-        json::write(Value::Int(self.header.ts() as i64), out);
+        self.api.write_json(self.container, self.header, out);
     }
 }

@@ -4,6 +4,7 @@ pub mod catalog;
 mod changes;
 mod committer;
 pub mod copy;
+mod cursor;
 mod db;
 mod elastic;
 mod error;
@@ -39,16 +40,16 @@ pub use catalog::{
     Usage,
 };
 pub use changes::{ChangePage, ChangesFrom};
+pub use cursor::{Cursor, CursorPlace};
 pub use db::Db;
 pub use error::{Error, ErrorKind, Failure, HistoryError, QuotaKind, Result};
 pub use item_properties::ItemProperties;
 pub use memory::{Consumer, Hold, Memory, MemoryShares, MemoryUse, let_threads_give_back};
 pub use offer::Offer;
 pub use options::{Account, DbOptions, Durability, OpenError, Storage};
-pub use orrery_script::{Refusal as ScriptRefusal, ScriptError};
-pub use orrery_store as store;
+pub use orrery_script::{Collection as ScriptCollection, Refusal as ScriptRefusal, ScriptError};
 pub use orrery_store::limits;
-pub use query::{LeafNote, Method, OfferedIndexes, PlanNote, QuerySteward, QueryTimes, shorten_continuation};
+pub use query::{LeafNote, Method, OfferedIndexes, PlanNote, QuerySteward, QueryTimes};
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{
@@ -57,7 +58,18 @@ pub use request::{
 };
 pub use resource::{Resource, ResourceKind};
 pub use rid::Rid;
-pub use script::{Forms, ScriptOptions, ScriptReply, TriggerNames, TriggeredReply};
+pub use script::{
+    Forms, Link as ScriptLink, Outside, ScriptOptions, ScriptReply, TriggerNames, TriggeredReply,
+};
 pub use session::{RangeProgress, RangeToken, SessionToken};
 pub use throttle::ThrottleCause;
 pub use throughput::{Lane, Priority};
+
+/// What gateways need of the store: operations and their outcomes, items, and places in a feed.
+pub mod store {
+    pub use orrery_store::{
+        Action, ChangeKind, Edit, EditRefusal, Edited, Effect, Etag, FeedCursor, HistoryEntry, Item,
+        ItemHeader, ItemKey, ItemRid, Lsn, Meter, Op, OpError, Outcome, Precondition, TICKS_PER_SECOND,
+        Target,
+    };
+}

@@ -6,6 +6,8 @@ use std::time::Duration;
 use orrery_doc::{EpkRange, PartitionKey, PartitionKeyDef};
 use orrery_store::{Item, Meter, Outcome, Precondition, WholeKey};
 
+use crate::cursor::Cursor;
+use crate::item_properties::ItemProperties;
 use crate::memory::Hold;
 use crate::query::PlanNote;
 use crate::receipt::Receipt;
@@ -79,11 +81,13 @@ pub struct PageOptions {
     pub bytes_max: usize,
     pub time_max: Duration,
     /// What an earlier page returned.
-    pub continuation: Option<String>,
+    pub continuation: Option<Cursor>,
     pub consistency: Consistency,
     pub session: Option<SessionToken>,
     /// How a query may find its items.
     pub access: AccessChoice,
+    /// What queries see of items besides what is stored.
+    pub properties: Option<&'static dyn ItemProperties>,
 }
 
 /// How a query may find its items. The rows are the same whatever is chosen.
@@ -102,7 +106,7 @@ pub enum AccessChoice {
 #[derive(Clone, Debug)]
 pub struct FeedPage {
     pub items: Vec<Item>,
-    pub continuation: Option<String>,
+    pub continuation: Option<Cursor>,
     pub receipt: Receipt,
 }
 
@@ -114,7 +118,7 @@ pub struct QueryPage<S = orrery_query::Rows> {
     pub meter: Meter,
     /// How the items were found, and what that took.
     pub plan: PlanNote,
-    pub continuation: Option<String>,
+    pub continuation: Option<Cursor>,
     pub receipt: Receipt,
     /// What the rows hold of the memory budget.
     pub memory: Option<Arc<Hold>>,

@@ -5,8 +5,6 @@
 //! of a newer version names a state that this server has not reached; one of an older version has been superseded, and
 //! asks for nothing.
 
-use std::fmt;
-
 use orrery_store::{Lsn, RegionLsn};
 
 /// The version of an account that has had one region only.
@@ -68,18 +66,6 @@ impl RangeToken {
     }
 }
 
-/// The form that clients are sent and send back.
-impl fmt::Display for RangeToken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:", self.range)?;
-        if let Some(version) = self.version {
-            write!(formatter, "{version}#")?;
-        }
-        write!(formatter, "{}", self.lsn.0)?;
-        self.regions.iter().try_for_each(|(region, lsn)| write!(formatter, "#{region}={lsn}"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,12 +121,5 @@ mod tests {
         let here = RangeProgress { version: -1, lsn: Lsn(10), regions: None };
         assert!(session.is_ahead(3, &[], here) && session.is_ahead(9, &[1, 3], here));
         assert!(!session.is_ahead(9, &[1], here));
-    }
-
-    #[test]
-    fn one_region_shows_the_short_form() {
-        assert_eq!(token(SINGLE_REGION_VERSION, 12, &[]).to_string(), "3:-1#12");
-        assert_eq!(token(2, 12, &[(2, 5), (4, -1)]).to_string(), "3:2#12#2=5#4=-1");
-        assert_eq!(token(None, 12, &[]).to_string(), "3:12");
     }
 }

@@ -1,7 +1,7 @@
 //! Checking a whole data directory, offline or at rest.
 
 use orrery_store::engine::{Engine, Snapshot};
-use orrery_store::{OpError, Partition, Verification};
+use orrery_store::{Partition, Verification};
 
 use crate::catalog::{Loaded, catalog_spec};
 use crate::db::{Db, catalog_range};
@@ -93,7 +93,7 @@ impl Db {
             for range in &container.ranges {
                 let (_, snapshot, schema) = range.schema_point(&self.inner.committer)?;
                 let result = range.partition.verify(&snapshot, &schema);
-                let result = result.map_err(|error: OpError| ErrorKind::Op { place: 0, error })?;
+                let result = result.map_err(ErrorKind::from)?;
                 found.push(RangeVerification {
                     database: container.database_id.clone(),
                     container: container.resource.id.clone(),

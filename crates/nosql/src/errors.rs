@@ -168,6 +168,7 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
         ErrorKind::RangeGone => {
             partition(StatusCode::GONE, 1002, "The requested resource is no longer available at the server.")
         }
+        ErrorKind::CursorMismatch => partition(StatusCode::BAD_REQUEST, 0, INVALID_CONTINUATION),
         ErrorKind::NeedsQueryPlan => own_wire(&Own::NeedsQueryPlan { plan: None }),
         ErrorKind::History(error) => partition(StatusCode::BAD_REQUEST, 0, history_message(*error)),
         ErrorKind::Query(error) => own_wire(&Own::Query(error.clone())),
@@ -402,6 +403,8 @@ fn throttle_words(cause: ThrottleCause) -> (u32, &'static str) {
 
 const NOT_MET: &str = "One of the specified pre-condition is not met. \
      Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed";
+
+pub(crate) const INVALID_CONTINUATION: &str = "Invalid Continuation Token";
 
 const PATCH_DOCS: &str = "https://aka.ms/cosmosdbpatchdocs";
 

@@ -22,6 +22,8 @@ mod databases;
 mod envelope;
 mod errors;
 mod gateway;
+#[cfg(test)]
+mod golden;
 mod headers;
 mod hybrid_row;
 mod items;

@@ -13,12 +13,14 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, PRAGMA, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
+use orrery_cluster::session::SINGLE_REGION_VERSION;
 use orrery_cluster::store::{Etag, Lsn};
-use orrery_cluster::{Charge, Container, Database, Receipt, Served, Usage};
+use orrery_cluster::{Charge, Container, Database, RangeToken, Receipt, Served, Usage};
 
 use crate::call::Trace;
 use crate::errors::{Refusal, push_json_string};
 use crate::headers::names;
+use crate::items::session;
 use crate::respond::template::{Field, Templates};
 
 /// What a handler answers, before the standard headers.
@@ -301,9 +303,8 @@ impl Values {
         self.lsn(Field::Llsn, lsn);
         self.lsn(Field::GlobalCommittedLsn, lsn);
         self.put(Field::SessionToken, |out| {
-            push_number(out, u64::from(range_id));
-            out.push_str(":-1#");
-            push_number(out, lsn.0);
+            let version = Some(SINGLE_REGION_VERSION);
+            session::write(&RangeToken { range: range_id, version, lsn, regions: Vec::new() }, out);
             Ok(())
         });
         if let Some(item_lsn) = item_lsn {
@@ -396,7 +397,7 @@ impl Values {
 }
 
 /// Numbers are most of what headers say, and the general formatter takes its time over each.
-fn push_number(out: &mut String, number: u64) {
+pub(crate) fn push_number(out: &mut String, number: u64) {
     push_digits(out, number, 1);
 }
 

@@ -1,6 +1,7 @@
 //! Running stored procedures, and triggers around writes.
 
 mod forms;
+mod links;
 mod system;
 
 use std::sync::Arc;

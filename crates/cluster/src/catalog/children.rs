@@ -358,9 +358,7 @@ fn check_size(kind: ChildKind, body: &Doc) -> Result<()> {
     json::write(body.root(), &mut text);
     let limit = kind.quota().bytes;
     if text.len() > limit {
-        return Err(
-            ErrorKind::Op { place: 0, error: orrery_store::OpError::TooLarge { bytes: text.len() } }.into()
-        );
+        return Err(orrery_store::OpError::TooLarge { bytes: text.len() }.into());
     }
     Ok(())
 }

@@ -265,8 +265,7 @@ impl Db {
         let snapshot = self.inner.committer.snapshot_owned();
         let view = View::new(&range.partition, &snapshot, lsn, Lifetimes::ENDLESS);
         let item = view.item(&Epk::MIN, &Target::Id(format!("offer:{}", offer.rid)));
-        match item.map_err(|error| ErrorKind::Op { place: 0, error })?.map(|item| Record::from_doc(&item.doc))
-        {
+        match item.map_err(ErrorKind::from)?.map(|item| Record::from_doc(&item.doc)) {
             Some(Ok(Record::Offer(record))) => Ok(Some(record)),
             _ => Err(Error::invalid("The offer of the container could not be read.")),
         }

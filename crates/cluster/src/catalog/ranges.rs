@@ -84,7 +84,7 @@ impl Db {
         let open = |(spec, _): &(PartitionSpec, RangeIndexRecord)| Partition::open(spec.clone(), &snapshot);
         let partitions: std::result::Result<Vec<Partition>, _> = succession.new.iter().map(open).collect();
         let damaged = |error: EngineError| OpError::Damaged(error.to_string());
-        let partitions = partitions.map_err(|error| ErrorKind::Op { place: 0, error: damaged(error) })?;
+        let partitions = partitions.map_err(|error| ErrorKind::from(damaged(error)))?;
         let ranges = ranges_record(&current, &succession);
         let index = index_record(&current, &succession);
         let retired = current.retired_by(&index);

@@ -132,5 +132,5 @@ pub(super) fn pending(source: &Container, intervals: &[Interval]) -> (u64, Vec<u
 }
 
 pub(super) fn refuse(error: OpError) -> crate::error::Error {
-    ErrorKind::Op { place: 0, error }.into()
+    error.into()
 }

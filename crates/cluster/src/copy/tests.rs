@@ -105,6 +105,7 @@ async fn items(db: &Db, id: &str) -> BTreeMap<(String, String), String> {
             consistency: Consistency::Session,
             session: None,
             access: AccessChoice::Auto,
+            properties: None,
         };
         let found = db.read_feed(&named(db, id), &Scope::Container, &page).await.expect("a page");
         for item in found.items {

@@ -181,7 +181,7 @@ impl Db {
         let states = tokio::task::block_in_place(|| {
             orrery_store::merge([&pair[0].partition, &pair[1].partition], &snapshot, generation, &spec)
         });
-        let states = states.map_err(|error| ErrorKind::Op { place: 0, error })?;
+        let states = states.map_err(ErrorKind::from)?;
         let id = spec.rid_prefix;
         let succession = Succession { old: pair.to_vec(), new: vec![(spec, index)] };
         self.succeed(counters, container, succession, states).await?;

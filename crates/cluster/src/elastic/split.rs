@@ -75,7 +75,7 @@ impl Db {
             let snapshot = || self.inner.committer.snapshot_owned();
             SplitPlan::make(&range.partition, snapshot, &container.definition.key, children)
         });
-        let (plan, before) = planned.map_err(|error| ErrorKind::Op { place: 0, error })?;
+        let (plan, before) = planned.map_err(ErrorKind::from)?;
         if plan.ranges(range.epk()).len() < 2 {
             return Err(Error::invalid(
                 "The partition holds one logical partition only, which never splits.",
@@ -122,7 +122,7 @@ impl Db {
         let states = tokio::task::block_in_place(|| {
             orrery_store::split(&range.partition, plan, (before, &after), schema.index.generation, &specs)
         });
-        let Some(states) = states.map_err(|error| ErrorKind::Op { place: 0, error })? else {
+        let Some(states) = states.map_err(ErrorKind::from)? else {
             return Ok(None);
         };
         let ids = specs.iter().map(|spec| spec.rid_prefix).collect();

@@ -80,6 +80,7 @@ async fn read(
         consistency: Consistency::Session,
         session: None,
         access: AccessChoice::Auto,
+        properties: None,
     };
     db.all_changes(container, &Scope::Container, from, &page).await
 }

@@ -69,7 +69,7 @@ impl Db {
             key = Some(PartitionKey::extract(&container.definition.key, item.doc.as_ref()).to_json());
             Scan::Stop
         })
-        .map_err(|error| Error::from(ErrorKind::Op { place: 0, error }))?;
+        .map_err(Error::from)?;
         Ok(key)
     }
 }
@@ -81,5 +81,5 @@ fn keep_largest(found: &mut Vec<LargePartitionKey>, count: usize) {
 
 fn damaged(error: &dyn std::fmt::Display) -> Error {
     let error = OpError::Damaged(error.to_string());
-    ErrorKind::Op { place: 0, error }.into()
+    error.into()
 }

@@ -81,6 +81,7 @@ impl World {
             consistency: Consistency::Session,
             session: None,
             access: AccessChoice::Auto,
+            properties: None,
         };
         self.db.query(&self.container(), &scope, &program, &page).await.expect(query);
     }

@@ -22,10 +22,10 @@ use orrery_store::{Item, ItemKey, Lsn};
 
 use super::page::{Feed, PageRun, accepts, context_now};
 use super::visit::{Moment, Request, Visit, Work};
-use super::{QuerySteward, groups, key_order, merged_order, shortcut, term_order, token};
+use super::{QuerySteward, cursor, groups, key_order, merged_order, parts, shortcut, term_order};
 use crate::catalog::Container;
 use crate::db::Db;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::feed::{Step, Walk};
 use crate::range::Range;
 use crate::request::{PageOptions, QueryPage, Scope};
@@ -73,12 +73,12 @@ impl Db {
         page: &PageOptions,
         steward: &QuerySteward,
     ) -> Result<QueryPage<S>> {
-        let (position, mut carry) = token::read(page.continuation.as_deref())?;
+        let (place, mut carry) = parts(page.continuation.as_ref());
         // Here every partition is visited from its beginning.
-        if position.is_some() && program.is_blocking() {
-            return Err(Error::invalid("Invalid Continuation Token"));
+        if place.is_some() && program.is_blocking() {
+            return Err(ErrorKind::CursorMismatch.into());
         }
-        let mut walk = Walk::start(container, scope, position)?;
+        let mut walk = Walk::start(container, scope, place)?;
         let resumed = self.resume(container, &walk, &mut carry)?;
         let functions = self.functions_of(container, program)?;
         let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);
@@ -104,7 +104,7 @@ impl Db {
         merged.meter.bytes_returned = rows.byte_len() as u64;
         merged.receipt.charge.lines.extend(ru::returned(&merged.meter, page.consistency).lines);
         self.pass_empty(container, &mut walk)?;
-        merged.continuation = token::write(program, &walk, carry);
+        merged.continuation = cursor(program, &walk, carry);
         merged.rows = rows;
         Ok(merged)
     }

@@ -28,7 +28,6 @@ mod tally;
 mod term_order;
 #[cfg(test)]
 mod tests;
-mod token;
 mod visit;
 
 use std::sync::Arc;
@@ -37,6 +36,7 @@ use orrery_query::{Carry, Program, Rows, Sink, UserFunctions};
 use orrery_store::{Item, ItemKey, Lsn, Target};
 
 use crate::catalog::Container;
+use crate::cursor::{Cursor, CursorPlace};
 use crate::db::Db;
 use crate::error::{ErrorKind, Result};
 use crate::feed::Walk;
@@ -46,10 +46,8 @@ use crate::request::{PageOptions, QueryPage, Scope};
 use crate::ru;
 use crate::turns::Party;
 
-pub use note::{LeafNote, Method, PlanNote};
+pub use note::{Method, PlanNote};
 pub use offered::OfferedIndexes;
-pub use tally::QueryTimes;
-pub use token::shorten_continuation;
 
 pub use steward::QuerySteward;
 
@@ -94,8 +92,8 @@ impl Db {
         page: &PageOptions,
         steward: &QuerySteward,
     ) -> Result<QueryPage<S>> {
-        let (position, mut carry) = token::read(page.continuation.as_deref())?;
-        let mut walk = Walk::start(container, scope, position)?;
+        let (place, mut carry) = parts(page.continuation.as_ref());
+        let mut walk = Walk::start(container, scope, place)?;
         let resumed = self.resume(container, &walk, &mut carry)?;
         let Some(range) = walk.range(container).cloned() else {
             return Ok(QueryPage::default());
@@ -117,7 +115,7 @@ impl Db {
         let mut page = QueryPage { rows, ..QueryPage::default() };
         self.settle(request, &range, lsn, visit.into_work(), &mut page);
         self.pass_empty(container, &mut walk)?;
-        page.continuation = token::write(program, &walk, carry);
+        page.continuation = cursor(program, &walk, carry);
         Ok(page)
     }
 
@@ -186,6 +184,19 @@ impl Db {
         let whole_key = walk.whole_key.clone();
         Ok(Moment { snapshot, index: schema.index.clone(), lsn, lifetimes, whole_key })
     }
+}
+
+/// The parts of a cursor, of which a program changes its state.
+fn parts(cursor: Option<&Cursor>) -> (Option<&CursorPlace>, Option<Carry>) {
+    (cursor.and_then(|cursor| cursor.place.as_ref()), cursor.and_then(|cursor| cursor.state.clone()))
+}
+
+/// Where the next page of a program begins. A blocking program starts over on every page, so its place is always the
+/// beginning.
+fn cursor(program: &Program, walk: &Walk, state: Option<Carry>) -> Option<Cursor> {
+    let place = if program.is_blocking() { None } else { walk.place() };
+    let goes_on = place.is_some() || program.is_blocking() && state.is_some();
+    goes_on.then_some(Cursor { place, state })
 }
 
 /// Fills one page and moves the walk on.

@@ -8,7 +8,7 @@ use super::visit::Request;
 use crate::catalog::Container;
 use crate::db::now;
 use crate::error::{ErrorKind, Result};
-use crate::item_properties::ItemProperties;
+use crate::item_properties::PropertiesOf;
 use crate::request::PageOptions;
 
 /// Who is given what was found.
@@ -35,6 +35,7 @@ pub(super) trait Feed {
 /// A run with the rows it has produced.
 pub(super) struct PageRun<'p, S = Rows> {
     container: &'p Container,
+    page: &'p PageOptions,
     program: &'p Program,
     context: Context<'p>,
     run: Run<'p>,
@@ -47,7 +48,7 @@ impl<'p, S: Sink + Default> PageRun<'p, S> {
         let context = context_now(&request);
         let room = Room { rows: page.items_max, bytes: page.bytes_max };
         let run = Run::start(program, &context, room, carry).map_err(ErrorKind::Query)?;
-        Ok(PageRun { container, program, context, run, rows: S::default() })
+        Ok(PageRun { container, page, program, context, run, rows: S::default() })
     }
 
     pub fn feed_nothing(&mut self) -> Result<()> {
@@ -68,8 +69,8 @@ impl<'p, S: Sink + Default> PageRun<'p, S> {
 impl<S: Sink> Feed for PageRun<'_, S> {
     fn feed(&mut self, item: &Item) -> Result<Flow> {
         let place = item.header.rid.to_be_bytes();
-        let system = properties(self.container, item);
-        let row = Row { doc: item.root(), system: Some(&system), place: &place };
+        let system = PropertiesOf::of(self.container, self.page, item);
+        let row = Row { doc: item.root(), system: PropertiesOf::of_row(&system), place: &place };
         Ok(self.run.feed(&row, &mut self.rows).map_err(ErrorKind::Query)?)
     }
 
@@ -78,17 +79,17 @@ impl<S: Sink> Feed for PageRun<'_, S> {
     }
 
     fn feed_extreme(&mut self, item: &Item) -> Result<()> {
-        let system = properties(self.container, item);
-        let row = Row { doc: item.root(), system: Some(&system), place: &[] };
+        let system = PropertiesOf::of(self.container, self.page, item);
+        let row = Row { doc: item.root(), system: PropertiesOf::of_row(&system), place: &[] };
         let value = self.program.shortcut_value(&row, &self.context).map_err(ErrorKind::Query)?;
         Ok(self.run.feed_shortcut(0, &value).map_err(ErrorKind::Query)?)
     }
 
     fn feed_group(&mut self, item: Option<&Item>, count: u64) -> Result<()> {
         let empty = empty_object();
-        let system = item.map(|item| properties(self.container, item));
-        let row = match item.zip(system.as_ref()) {
-            Some((item, system)) => Row { doc: item.root(), system: Some(system), place: &[] },
+        let system = item.and_then(|item| PropertiesOf::of(self.container, self.page, item));
+        let row = match item {
+            Some(item) => Row { doc: item.root(), system: PropertiesOf::of_row(&system), place: &[] },
             None => Row::plain(empty.as_ref()),
         };
         Ok(self.run.feed_group(&row, count, &mut self.rows).map_err(ErrorKind::Query)?)
@@ -115,8 +116,8 @@ pub(super) fn push_group(
     let mut run = Run::start(request.program, &context, Room::UNLIMITED, None)?;
     match item {
         Some(item) => {
-            let system = properties(request.container, item);
-            run.feed(&Row { doc: item.root(), system: Some(&system), place: &[] }, rows)?;
+            let system = PropertiesOf::of(request.container, request.page, item);
+            run.feed(&Row { doc: item.root(), system: PropertiesOf::of_row(&system), place: &[] }, rows)?;
         }
         None => {
             run.feed(&Row::plain(empty_object().as_ref()), rows)?;
@@ -139,10 +140,11 @@ fn empty_object() -> Doc {
 /// The carry with all of its keys, if one of the items has the row that it is about.
 pub(super) fn complete(request: &Request<'_>, carry: &Carry, items: &[Item]) -> Result<Carry> {
     let context = context_now(request);
-    let systems: Vec<_> = items.iter().map(|item| properties(request.container, item)).collect();
+    let systems: Vec<_> =
+        items.iter().map(|item| PropertiesOf::of(request.container, request.page, item)).collect();
     let rows = items.iter().zip(&systems).map(|(item, system)| Row {
         doc: item.root(),
-        system: Some(system),
+        system: PropertiesOf::of_row(system),
         place: &[],
     });
     Ok(request.program.completed(carry, rows, &context).map_err(ErrorKind::Query)?)
@@ -162,12 +164,7 @@ pub(super) fn context_now<'a>(request: &Request<'a>) -> Context<'a> {
 
 /// Whether any row of the item passes the filter. A program whose first level is not its last cannot tell.
 pub(super) fn accepts(request: &Request<'_>, context: &Context<'_>, item: &Item) -> bool {
-    let system = properties(request.container, item);
-    let row = Row { doc: item.root(), system: Some(&system), place: &[] };
+    let system = PropertiesOf::of(request.container, request.page, item);
+    let row = Row { doc: item.root(), system: PropertiesOf::of_row(&system), place: &[] };
     request.program.accepts(&row, context).unwrap_or(true)
-}
-
-/// System properties of an item, rendered only when a query asks for them.
-fn properties(container: &Container, item: &Item) -> ItemProperties {
-    ItemProperties { database: container.database, container: container.resource.rid, header: item.header }
 }

@@ -11,8 +11,9 @@ use orrery_store::{Item, ItemKey, Meter, Position, Scan, Target, Workbench};
 
 use super::page::{Feed, PageRun};
 use super::visit::{Moment, Request, Visit, stored};
-use super::{QuerySteward, run_visit, token};
+use super::{QuerySteward, cursor, parts, run_visit};
 use crate::catalog::Container;
+use crate::cursor::Cursor;
 use crate::error::{ErrorKind, Result};
 use crate::feed::{PageLimits, Step, Walk};
 use crate::range::Range;
@@ -34,13 +35,13 @@ pub(crate) struct ScriptQuery<'a> {
 pub(crate) struct ScriptPage {
     pub rows: Rows,
     pub meter: Meter,
-    pub continuation: Option<String>,
+    pub continuation: Option<Cursor>,
 }
 
 impl ScriptQuery<'_> {
     pub fn run(&self) -> Result<ScriptPage> {
-        let (position, mut carry) = token::read(self.page.continuation.as_deref())?;
-        let mut walk = Walk::start(self.container, self.scope, position)?;
+        let (place, mut carry) = parts(self.page.continuation.as_ref());
+        let mut walk = Walk::start(self.container, self.scope, place)?;
         let moment = Moment {
             snapshot: self.bench.snapshot().clone(),
             index: self.bench.schema().index.clone(),
@@ -82,7 +83,7 @@ impl ScriptQuery<'_> {
             }
         };
         meter.bytes_returned = rows.byte_len() as u64;
-        Ok(ScriptPage { continuation: token::write(self.program, &walk, carry), rows, meter })
+        Ok(ScriptPage { continuation: cursor(self.program, &walk, carry), rows, meter })
     }
 
     /// The item whose rows did not all fit into the page before.

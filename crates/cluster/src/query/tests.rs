@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_doc::{Doc, PartitionKey, json};
-use orrery_query::{Documents, Parameters, compile};
+use orrery_query::{Documents, Parameters, SystemField, SystemValue, compile};
 use orrery_store::limits::PartitionLimits;
-use orrery_store::{Action, Op, Precondition, Target};
+use orrery_store::{Action, ItemHeader, Op, Precondition, Target};
 
 use crate::{
     AccessChoice, Account, Consistency, Consumer, Container, ContainerDefinition, Db, DbOptions, Durability,
-    ErrorKind, Method, PageOptions, QueryPage, Scope, Storage, Throughput, WriteOptions,
+    ErrorKind, ItemProperties, Method, PageOptions, QueryPage, Scope, Storage, Throughput, WriteOptions,
 };
 
 const ACCESSES: [AccessChoice; 3] = [AccessChoice::ScanOnly, AccessChoice::Auto, AccessChoice::IndexAlways];
@@ -37,6 +37,24 @@ fn page_options() -> PageOptions {
         consistency: Consistency::Session,
         session: None,
         access: AccessChoice::Auto,
+        properties: Some(&Stamps),
+    }
+}
+
+/// Items show when they were written, and nothing else besides what is stored.
+#[derive(Debug)]
+struct Stamps;
+
+impl ItemProperties for Stamps {
+    fn read(&self, _: &Container, header: &ItemHeader, field: SystemField) -> SystemValue {
+        match field {
+            SystemField::Ts => SystemValue::Int(header.ts() as i64),
+            _ => SystemValue::Absent,
+        }
+    }
+
+    fn write_json(&self, _: &Container, header: &ItemHeader, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("\"_ts\":{}", header.ts()).as_bytes());
     }
 }
 
@@ -97,7 +115,7 @@ impl World {
         text: &str,
         access: AccessChoice,
         size: usize,
-        continuation: Option<String>,
+        continuation: Option<crate::Cursor>,
         merged: bool,
     ) -> QueryPage {
         let program = compile(text, &Parameters::default()).expect(text);
@@ -398,8 +416,9 @@ async fn rows_with_short_tokens(world: &World, text: &str, merged: bool, delete_
         let page = world.page(&scope, text, access, 2, continuation, merged).await;
         rows.extend(page.rows.iter().map(|row| String::from_utf8_lossy(row).into_owned()));
         let Some(token) = page.continuation else { break };
-        let short = crate::shorten_continuation(&token, 1024).expect("a long token");
-        assert!(short.len() <= 1024 && token.len() > 4096, "{} {}", short.len(), token.len());
+        let short = token.shortened(512).expect("a long token");
+        let bytes = |cursor: &crate::Cursor| cursor.state.as_ref().expect("a state").to_bytes().len();
+        assert!(bytes(&short) <= 512 && bytes(&token) > 2048, "{} {}", bytes(&short), bytes(&token));
         continuation = Some(short);
         if delete_last && turn == 3 {
             let id = rows.last().expect("a row").trim_matches('"').to_owned();
@@ -482,6 +501,7 @@ async fn a_query_that_gets_no_memory_in_time_is_told_to_come_again() {
         consistency: Consistency::Session,
         session: None,
         access: AccessChoice::Auto,
+        properties: None,
     };
     let scope = Scope::Key(key("p0"));
     let refused = world.db.query(&world.container, &scope, &program, &page).await.expect_err("no memory");

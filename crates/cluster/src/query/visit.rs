@@ -219,5 +219,5 @@ fn items_at_once(state: &PartitionState) -> usize {
 
 /// An error of the store while it was read.
 pub(super) fn stored(error: OpError) -> Error {
-    ErrorKind::Op { place: 0, error }.into()
+    error.into()
 }

@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use orrery_doc::{Doc, PartitionKey, epk, json};
-use orrery_query::{Parameters, Program, UserFunctions, compile};
+use orrery_doc::{Doc, PartitionKey, epk};
+use orrery_query::{Parameters, UserFunctions, compile};
 use orrery_script::{Answer, Collection, Feed, Host, Refusal, Reply, Write, WriteKind, WriteOptions};
 use orrery_store::limits::{
-    JSON_DEPTH_MAX, PAGE_BYTES_MAX, SCRIPT_PAGE_ITEMS_DEFAULT, SCRIPT_PAGE_ITEMS_MAX, SCRIPT_WRITE_BYTES_MAX,
+    PAGE_BYTES_MAX, SCRIPT_PAGE_ITEMS_DEFAULT, SCRIPT_PAGE_ITEMS_MAX, SCRIPT_WRITE_BYTES_MAX,
     SCRIPT_WRITES_MAX,
 };
 use orrery_store::{Action, Effect, Etag, Item, Op, OpError, Outcome, Precondition, Target, Workbench};
 
-use super::Forms;
-use super::links::{self, Link};
+use super::{Forms, Link, Outside};
 use crate::catalog::Container;
+use crate::cursor::Cursor;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind};
-use crate::query::script::ScriptQuery;
+use crate::query::script::{ScriptPage, ScriptQuery};
 use crate::range::Range;
 use crate::receipt::Charge;
 use crate::request::{AccessChoice, Consistency, PageOptions, Scope};
@@ -25,9 +25,6 @@ use crate::ru;
 
 /// What reads everything; scripts may also ask without a query.
 const EVERYTHING: &str = "SELECT * FROM c";
-const NO_SUCH_LINK: &str = "{\"Errors\":[\"The link is not that of this container or of an item in it.\"]}";
-const OTHER_KEY: &str = "{\"Errors\":[\"Requests originating from scripts cannot reference partition keys other \
-     than the one for which client request was submitted.\"]}";
 
 pub(super) struct ScriptHost {
     pub db: Db,
@@ -96,25 +93,24 @@ impl ScriptHost {
     }
 
     fn refuse(&self, error: OpError) -> Refusal {
-        self.forms.refusal(&ErrorKind::Op { place: 0, error })
+        self.forms.refusal(&ErrorKind::from(error))
     }
 
     fn link(&self, link: &str) -> Result<Link, Refusal> {
-        links::resolve(&self.container, link)
-            .ok_or_else(|| Refusal { status: 400, message: NO_SUCH_LINK.into() })
+        self.forms.resolve(&self.container, link).ok_or_else(|| self.forms.outside(Outside::Link))
     }
 
     fn item_link(&self, link: &str) -> Result<Target, Refusal> {
         match self.link(link)? {
             Link::Item(target) => Ok(target),
-            Link::Container => Err(Refusal { status: 400, message: NO_SUCH_LINK.into() }),
+            Link::Container => Err(self.forms.outside(Outside::Link)),
         }
     }
 
     fn container_link(&self, link: &str) -> Result<(), Refusal> {
         match self.link(link)? {
             Link::Container => Ok(()),
-            Link::Item(_) => Err(Refusal { status: 400, message: NO_SUCH_LINK.into() }),
+            Link::Item(_) => Err(self.forms.outside(Outside::Link)),
         }
     }
 
@@ -178,7 +174,7 @@ impl ScriptHost {
         let (id, doc) = self.forms.read_item(write.body.as_bytes(), may_name)?;
         match self.is_at_home(&doc) {
             true => Ok((id, doc)),
-            false => Err(Refusal { status: 400, message: OTHER_KEY.into() }),
+            false => Err(self.forms.outside(Outside::Key)),
         }
     }
 
@@ -195,18 +191,30 @@ impl ScriptHost {
 
     fn try_page(&mut self, feed: &Feed<'_>) -> Result<Reply, Refusal> {
         self.container_link(feed.link)?;
-        let page = self.page_of(feed).map_err(|error| self.forms.refusal(&error.kind))?;
+        let from = feed.continuation.map(|text| self.forms.read_cursor(text)).transpose()?;
+        let query = feed.query.map(|text| self.forms.read_query(text)).transpose()?;
+        let page = self.page_of(feed, query, from).map_err(|error| self.forms.refusal(&error.kind))?;
         self.charge.merge(ru::query(&page.meter, Consistency::Session));
         let mut body = vec![b'['];
         page.rows.write_joined(&mut body);
         body.push(b']');
         let body = String::from_utf8(body)
             .map_err(|_| self.refuse(OpError::Damaged("a result that is not text".into())))?;
-        Ok(Reply { body, continuation: page.continuation, not_modified: false })
+        let continuation = page.continuation.as_ref().map(|cursor| self.forms.write_cursor(cursor));
+        Ok(Reply { body, continuation, not_modified: false })
     }
 
-    fn page_of(&self, feed: &Feed<'_>) -> Result<crate::query::script::ScriptPage, Error> {
-        let program = self.program(feed.query)?;
+    fn page_of(
+        &self,
+        feed: &Feed<'_>,
+        query: Option<(String, Parameters)>,
+        continuation: Option<Cursor>,
+    ) -> Result<ScriptPage, Error> {
+        let program = match query {
+            Some((text, parameters)) => self.db.compile(&self.container, &text, &parameters),
+            None => compile(EVERYTHING, &Parameters::default()),
+        };
+        let program = program.map_err(ErrorKind::Query)?;
         let functions = self.db.functions_of(&self.container, &program)?;
         let _engine = functions.as_ref().map(|_| self.db.try_hold_engine()).transpose()?;
         let items = feed.page_size.map_or(SCRIPT_PAGE_ITEMS_DEFAULT, |size| size as usize);
@@ -214,10 +222,11 @@ impl ScriptHost {
             items_max: items.clamp(1, SCRIPT_PAGE_ITEMS_MAX),
             bytes_max: PAGE_BYTES_MAX,
             time_max: self.deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)),
-            continuation: feed.continuation.map(str::to_owned),
+            continuation,
             consistency: Consistency::Session,
             session: None,
             access: AccessChoice::Auto,
+            properties: Some(self.forms.properties()),
         };
         let query = ScriptQuery {
             container: &self.container,
@@ -231,30 +240,11 @@ impl ScriptHost {
         };
         query.run()
     }
-
-    fn program(&self, query: Option<&str>) -> Result<Program, Error> {
-        let wrong = |message: &str| Error::invalid(message);
-        let Some(query) = query else {
-            return Ok(compile(EVERYTHING, &Parameters::default()).map_err(ErrorKind::Query)?);
-        };
-        let doc = json::parse(query.as_bytes(), JSON_DEPTH_MAX)
-            .map_err(|_| wrong("The query of the script is not JSON."))?;
-        let text =
-            doc.root().get("query").as_str().ok_or_else(|| wrong("The query of the script has no text."))?;
-        let members = doc.root().as_object();
-        let mut names = members.iter().flat_map(|members| members.iter()).map(|(name, _)| name);
-        if let Some(name) = names.find(|name| !matches!(*name, "query" | "parameters")) {
-            let shown: String = name.chars().take(64).collect();
-            return Err(wrong(&format!("The member '{shown}' of the query of the script is not supported.")));
-        }
-        let parameters = Parameters::from_value(doc.root().get("parameters")).map_err(ErrorKind::Query)?;
-        Ok(self.db.compile(&self.container, text, &parameters).map_err(ErrorKind::Query)?)
-    }
 }
 
 impl Host for ScriptHost {
     fn collection(&self) -> Collection {
-        links::collection(&self.container)
+        self.forms.collection(&self.container)
     }
 
     fn read(&mut self, link: &str, if_none_match: Option<&str>) -> Answer {

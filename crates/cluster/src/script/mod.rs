@@ -14,7 +14,6 @@
 mod functions;
 mod host;
 mod lanes;
-mod links;
 mod procedure;
 mod run;
 mod threads;
@@ -24,17 +23,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use orrery_doc::Doc;
-use orrery_script::{Limits, Program, Programs, Refusal, ScriptError};
-use orrery_store::Item;
+use orrery_query::Parameters;
+use orrery_script::{Collection, Limits, Program, Programs, Refusal, ScriptError};
 use orrery_store::limits::{
     SCRIPT_MEMORY_BYTES, SCRIPT_MEMORY_BYTES_MIN, SCRIPT_MEMORY_PATIENCE, SCRIPTS_AT_ONCE_MAX,
     SCRIPTS_CACHED_BYTES_MAX, SCRIPTS_CACHED_MAX,
 };
+use orrery_store::{Item, Target};
 use tokio::sync::Semaphore;
 
 use crate::catalog::{Child, Container};
+use crate::cursor::Cursor;
 use crate::db::Db;
 use crate::error::ErrorKind;
+use crate::item_properties::ItemProperties;
 use crate::memory::{Consumer, Hold, MemoryShares};
 use crate::receipt::Receipt;
 
@@ -47,16 +49,47 @@ pub(crate) struct Scripts {
     at_once: Arc<Semaphore>,
     lanes: lanes::Lanes,
     limits: Limits,
+    /// A bug that tests plant to see that they would find it; no release has it.
+    #[cfg(debug_assertions)]
     conflicts_ignored: AtomicBool,
     races: AtomicBool,
 }
 
-/// How items and refusals look to scripts, which is how they look to clients: the gateway's affair.
+/// How items, links and refusals look to scripts, which is how they look to clients: the gateway's affair.
 pub trait Forms: Send + Sync {
+    /// What a script is told of the container that it runs in.
+    fn collection(&self, container: &Container) -> Collection;
+    /// What a link names; nothing if it is outside of the container.
+    fn resolve(&self, container: &Container, link: &str) -> Option<Link>;
+    /// What its queries see of items besides what is stored.
+    fn properties(&self) -> &'static dyn ItemProperties;
+    /// The query that a script asks.
+    fn read_query(&self, text: &str) -> Result<(String, Parameters), Refusal>;
     /// Reads an item that a script wrote. One without an id gets a new one, if it may.
     fn read_item(&self, text: &[u8], may_name: bool) -> Result<(String, Doc), Refusal>;
     fn write_item(&self, container: &Container, item: &Item, out: &mut Vec<u8>);
     fn refusal(&self, error: &ErrorKind) -> Refusal;
+    /// The refusal of what a script asks for outside of what it may touch.
+    fn outside(&self, what: Outside) -> Refusal;
+    /// Where a page goes on, as scripts hand it back.
+    fn write_cursor(&self, cursor: &Cursor) -> String;
+    fn read_cursor(&self, text: &str) -> Result<Cursor, Refusal>;
+}
+
+/// What a link names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    Container,
+    Item(Target),
+}
+
+/// What a script may not touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    /// What its link names is not what the function is for, or not in the container.
+    Link,
+    /// The document belongs to another logical partition.
+    Key,
 }
 
 #[derive(Clone)]
@@ -85,6 +118,7 @@ impl Scripts {
             at_once: Arc::new(Semaphore::new(SCRIPTS_AT_ONCE_MAX)),
             lanes: lanes::Lanes::default(),
             limits: Limits { memory_bytes, ..Limits::default() },
+            #[cfg(debug_assertions)]
             conflicts_ignored: AtomicBool::new(false),
             races: AtomicBool::new(false),
         }
@@ -118,6 +152,7 @@ impl Db {
     }
 
     /// Plants a bug for tests of tests: scripts are committed whatever happened since they began.
+    #[cfg(debug_assertions)]
     #[doc(hidden)]
     pub fn ignore_script_conflicts(&self) {
         self.inner.scripts.conflicts_ignored.store(true, Ordering::Relaxed);

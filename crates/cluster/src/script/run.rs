@@ -132,7 +132,9 @@ impl Db {
             Err(kind) => return Err(self.settle_script(place, kind, charge, lsn)),
         };
         if bench.writes() > 0 {
+            #[cfg_attr(not(debug_assertions), expect(unused_mut))]
             let mut ahead = bench.finish();
+            #[cfg(debug_assertions)]
             if self.inner.scripts.conflicts_ignored.load(Ordering::Relaxed) {
                 ahead.base = None;
             }
@@ -171,7 +173,7 @@ impl Db {
             container: place.container.clone(),
             range: place.range.clone(),
             key: place.key.clone(),
-            bench: bench.map_err(|error| ErrorKind::Op { place: 0, error })?.only(whole_key),
+            bench: bench.map_err(ErrorKind::from)?.only(whole_key),
             forms: options.forms.clone(),
             charge: Charge::flat("script started", START_UNITS),
             units_max: units_max(place),

@@ -168,7 +168,7 @@ impl TriggeredWrite {
         };
         let outcome = match stage.host.run(op) {
             Ok(outcome) => outcome,
-            Err(error) => return Err(stage.fail(ErrorKind::Op { place: 0, error })),
+            Err(error) => return Err(stage.fail(ErrorKind::from(error))),
         };
         let mut response = match outcome.effect {
             Effect::Deleted => Vec::new(),
@@ -205,9 +205,7 @@ impl TriggeredWrite {
             Action::Create(_) => Op { target, action: Action::Create(doc), ..op },
             Action::Upsert(_) => Op { target, action: Action::Upsert(doc), ..op },
             _ => {
-                let action = host
-                    .replacement(&self.op.target, id, doc)
-                    .map_err(|error| ErrorKind::Op { place: 0, error })?;
+                let action = host.replacement(&self.op.target, id, doc).map_err(ErrorKind::from)?;
                 Op { action, ..op }
             }
         })

@@ -104,7 +104,12 @@ impl World {
         self.container = replaced.expect("a good definition");
     }
 
-    fn page(&self, items_max: usize, continuation: Option<String>, access: AccessChoice) -> PageOptions {
+    fn page(
+        &self,
+        items_max: usize,
+        continuation: Option<crate::Cursor>,
+        access: AccessChoice,
+    ) -> PageOptions {
         PageOptions {
             items_max,
             bytes_max: 4 << 20,
@@ -113,6 +118,7 @@ impl World {
             consistency: Consistency::Session,
             session: None,
             access,
+            properties: None,
         }
     }
 

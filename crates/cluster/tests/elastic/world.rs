@@ -42,6 +42,7 @@ pub fn page() -> PageOptions {
         consistency: Consistency::Session,
         session: None,
         access: AccessChoice::Auto,
+        properties: None,
     }
 }
 

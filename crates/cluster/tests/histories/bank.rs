@@ -1,17 +1,18 @@
 //! The database of the test: logical partitions that are all alike.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use orrery_cluster::limits::PartitionLimits;
-use orrery_cluster::store::{Action, Item, Op, Outcome, Precondition, Target};
+use orrery_cluster::store::{Action, Item, ItemHeader, Op, Outcome, Precondition, Target};
 use orrery_cluster::{
-    AccessChoice, Account, Child, ChildKind, Consistency, Container, ContainerDefinition, Db, DbOptions,
-    Durability, ErrorKind, Forms, PageOptions, Scope, ScriptOptions, ScriptRefusal, Storage, Throughput,
-    WriteOptions,
+    AccessChoice, Account, Child, ChildKind, Consistency, Container, ContainerDefinition, Cursor, Db,
+    DbOptions, Durability, ErrorKind, Forms, ItemProperties, Outside, PageOptions, Scope, ScriptCollection,
+    ScriptLink, ScriptOptions, ScriptRefusal, Storage, Throughput, WriteOptions,
 };
 use orrery_doc::{Doc, PartitionKey, json};
+use orrery_query::{Parameters, SystemField, SystemValue};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -99,7 +100,7 @@ impl Bank {
             let body = json!({"id": name, "body": text, "triggerType": kind, "triggerOperation": "Create"});
             db.create_child(ChildKind::Trigger, rid, to_doc(&body)).await.expect("new");
         }
-        let options = ScriptOptions { forms: Arc::new(PlainForms), logging: false };
+        let options = ScriptOptions { forms: Arc::new(PlainForms::default()), logging: false };
         let bank =
             Bank { db, container, procedures, options, closed: AtomicBool::new(false), _folder: folder };
         for number in 0..KEYS {
@@ -197,6 +198,7 @@ impl Bank {
             consistency: Consistency::Session,
             session: None,
             access: AccessChoice::Auto,
+            properties: Some(&LINKS),
         };
         let scope = Scope::Key(key(number));
         let feed = self.db.read_feed(&self.container, &scope, &page).await.expect("a feed");
@@ -221,7 +223,37 @@ fn options(storage: Storage, durability: Durability) -> DbOptions {
 }
 
 /// Items as scripts see them, with only those system properties that the scripts here use.
-struct PlainForms;
+#[derive(Default)]
+struct PlainForms {
+    /// What scripts were given to go on with; they hold its place in this list.
+    cursors: Mutex<Vec<Cursor>>,
+}
+
+/// Queries show links, and nothing else besides what is stored.
+#[derive(Debug)]
+struct Links;
+
+static LINKS: Links = Links;
+
+impl ItemProperties for Links {
+    fn read(&self, container: &Container, header: &ItemHeader, field: SystemField) -> SystemValue {
+        match field {
+            SystemField::SelfLink => SystemValue::Text(format!("{}/rids/{}", link_of(container), header.rid)),
+            SystemField::Etag => SystemValue::Text(header.etag.to_header()),
+            _ => SystemValue::Absent,
+        }
+    }
+
+    fn write_json(&self, container: &Container, header: &ItemHeader, out: &mut Vec<u8>) {
+        let link = json!(format!("{}/rids/{}", link_of(container), header.rid));
+        let etag = json!(header.etag.to_header());
+        out.extend_from_slice(format!("\"_self\":{link},\"_etag\":{etag}").as_bytes());
+    }
+}
+
+fn link_of(container: &Container) -> String {
+    format!("dbs/{}/colls/{}", container.database_id, container.resource.id)
+}
 
 impl Forms for PlainForms {
     fn read_item(&self, text: &[u8], _: bool) -> Result<(String, Doc), ScriptRefusal> {
@@ -235,13 +267,53 @@ impl Forms for PlainForms {
     fn write_item(&self, container: &Container, item: &Item, out: &mut Vec<u8>) {
         let mut shown = from_item(item);
         let id = shown["id"].as_str().expect("items have ids");
-        let link = format!("dbs/{}/colls/{}/docs/{id}", container.database_id, container.resource.id);
-        shown["_self"] = json!(link);
+        shown["_self"] = json!(format!("{}/docs/{id}", link_of(container)));
         shown["_etag"] = json!(item.header.etag.to_header());
         out.extend_from_slice(shown.to_string().as_bytes());
     }
 
     fn refusal(&self, error: &ErrorKind) -> ScriptRefusal {
         ScriptRefusal { status: 400, message: error.to_string() }
+    }
+
+    fn collection(&self, container: &Container) -> ScriptCollection {
+        let link = link_of(container);
+        ScriptCollection { self_link: link.clone(), alt_link: link }
+    }
+
+    fn resolve(&self, container: &Container, link: &str) -> Option<ScriptLink> {
+        match link.strip_prefix(&link_of(container))? {
+            "" => Some(ScriptLink::Container),
+            rest => Some(ScriptLink::Item(match rest.strip_prefix("/rids/") {
+                Some(rid) => Target::Rid(rid.parse().ok()?),
+                None => Target::Id(rest.strip_prefix("/docs/")?.into()),
+            })),
+        }
+    }
+
+    fn properties(&self) -> &'static dyn ItemProperties {
+        &LINKS
+    }
+
+    fn read_query(&self, text: &str) -> Result<(String, Parameters), ScriptRefusal> {
+        let query: Value = serde_json::from_str(text).expect("scripts ask in JSON");
+        let parameters = to_doc(&query["parameters"]);
+        let parameters = Parameters::from_value(parameters.root()).expect("good parameters");
+        Ok((query["query"].as_str().expect("a text").to_owned(), parameters))
+    }
+
+    fn outside(&self, what: Outside) -> ScriptRefusal {
+        ScriptRefusal { status: 400, message: format!("{what:?}") }
+    }
+
+    fn write_cursor(&self, cursor: &Cursor) -> String {
+        let mut cursors = self.cursors.lock().expect("no thread panics with it");
+        cursors.push(cursor.clone());
+        (cursors.len() - 1).to_string()
+    }
+
+    fn read_cursor(&self, text: &str) -> Result<Cursor, ScriptRefusal> {
+        let number: usize = text.parse().expect("what was written");
+        Ok(self.cursors.lock().expect("no thread panics with it")[number].clone())
     }
 }

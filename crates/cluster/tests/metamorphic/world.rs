@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use orrery_cluster::store::{Action, Op, Precondition, Target};
+use orrery_cluster::store::{Action, ItemHeader, Op, Precondition, Target};
 use orrery_cluster::{
     AccessChoice, Account, Consistency, Container, ContainerDefinition, Db, DbOptions, Durability, ErrorKind,
-    PageOptions, Scope, Storage, Throughput, WriteOptions,
+    ItemProperties, PageOptions, Scope, Storage, Throughput, WriteOptions,
 };
 use orrery_doc::{Doc, Epk, PartitionKey, epk, json};
 use orrery_query::{
-    ComputedProperties, Context, Features, Parameters, Program, Row, SystemProps, compile_with, describe,
+    ComputedProperties, Context, Features, Parameters, Program, Row, SystemField, SystemProps, SystemValue,
+    compile_with, describe,
 };
 use orrery_testkit::Random;
 use orrery_testkit::sample::{self, MergePlan, Policy, Query};
@@ -339,6 +340,23 @@ fn options() -> DbOptions {
     }
 }
 
+/// Items show when they were written, and nothing else besides what is stored.
+#[derive(Debug)]
+struct Stamps;
+
+impl ItemProperties for Stamps {
+    fn read(&self, _: &Container, header: &ItemHeader, field: SystemField) -> SystemValue {
+        match field {
+            SystemField::Ts => SystemValue::Int(header.ts() as i64),
+            _ => SystemValue::Absent,
+        }
+    }
+
+    fn write_json(&self, _: &Container, header: &ItemHeader, out: &mut Vec<u8>) {
+        out.extend_from_slice(format!("\"_ts\":{}", header.ts()).as_bytes());
+    }
+}
+
 fn page_options(items_max: usize) -> PageOptions {
     PageOptions {
         items_max,
@@ -348,6 +366,7 @@ fn page_options(items_max: usize) -> PageOptions {
         consistency: Consistency::Session,
         session: None,
         access: AccessChoice::Auto,
+        properties: Some(&Stamps),
     }
 }
 

@@ -9,7 +9,7 @@ fn throttled(cause: ThrottleCause) -> Refusal {
 fn table() -> Vec<(Refusal, u16, u32, &'static str, &'static str)> {
     use ErrorKind as K;
     let kind = |kind: ErrorKind| Refusal::from(kind);
-    let op = |error: OpError| Refusal::from(ErrorKind::Op { place: 0, error });
+    let op = |error: OpError| Refusal::from(ErrorKind::from(error));
     vec![
         (kind(K::NotFound(ResourceKind::Item)), 404, 0, "NotFound", "Resource Not Found"),
         (
@@ -36,6 +36,7 @@ fn table() -> Vec<(Refusal, u16, u32, &'static str, &'static str)> {
         (kind(K::OfferReplacePending), 423, 3205, "423", "in progress"),
         (kind(K::SessionUnavailable), 404, 1002, "NotFound", "read/write session is not available"),
         (kind(K::RangeGone), 410, 1002, "Gone", "no longer available"),
+        (kind(K::CursorMismatch), 400, 0, "BadRequest", "Invalid Continuation Token"),
         (kind(K::NeedsQueryPlan), 400, 1004, "BadRequest", "additionalErrorInfo"),
         (kind(K::DiskFull), 503, 0, "ServiceUnavailable", "full"),
         (kind(K::Overloaded), 429, 3092, "429", "too many requests"),

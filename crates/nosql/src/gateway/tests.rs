@@ -4,7 +4,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderMap;
 use http_body_util::BodyExt;
 use orrery_cluster::copy::{ContainerName, JobState, RekeyRequest};
-use orrery_cluster::store::limits::PartitionLimits;
+use orrery_cluster::limits::PartitionLimits;
 use orrery_cluster::{Account, Consistency, DbOptions, Durability, Storage};
 use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};

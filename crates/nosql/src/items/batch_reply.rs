@@ -90,7 +90,7 @@ impl OpResult {
             return;
         }
         if self.is_read {
-            let refusal = Refusal::from(ErrorKind::Op { place: 0, error: OpError::AnswerTooLarge });
+            let refusal = Refusal::from(ErrorKind::from(OpError::AnswerTooLarge));
             *self = OpResult { charge: self.charge, ..OpResult::refused(&refusal) };
         }
         self.item = None;
@@ -227,7 +227,7 @@ mod tests {
             "{shown}"
         );
         assert!(shown.ends_with(r#",{"statusCode":424,"requestCharge":0}]"#), "{shown}");
-        let conflict = ErrorKind::Op { place: 0, error: OpError::Conflict };
+        let conflict = ErrorKind::from(OpError::Conflict);
         assert!(text(&[OpResult::refused(&conflict.into())]).starts_with(r#"[{"statusCode":409,"#));
         assert!(
             text(&[OpResult::refused(&ErrorKind::RangeGone.into())])

@@ -48,7 +48,7 @@ pub(crate) fn headers(
     if asked.explain || asked.query_access != AccessChoice::Auto {
         found.push((names::QUERY_ACCESS, HeaderValue::from_static(answered.page.plan.method.name())));
     }
-    let mut bytes = answered.page.continuation.as_ref().map_or(0, String::len);
+    let mut bytes = answered.token.as_ref().map_or(0, String::len);
     found.retain(|(_, value)| {
         let fits = bytes + value.len() <= HEADERS_BYTES_MAX;
         bytes += if fits { value.len() } else { 0 };

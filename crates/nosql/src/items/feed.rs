@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use orrery_cluster::Container;
+use orrery_cluster::{Container, PageOptions};
 
 use crate::call::Call;
 use crate::errors::Refusal;
 use crate::items::render::Renderer;
-use crate::items::{changes, options, scope};
+use crate::items::{changes, continuation, options, scope};
 use crate::respond::Reply;
 
 /// A GET of `docs`: all items of the scope in the order of the key space.
@@ -16,11 +16,14 @@ pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>) -> Result<
         return changes::read(call, container, mode, &[]).await;
     }
     let scope = scope::of_request(&container.definition, call.headers)?;
-    let options = options::page(call.headers, call.db.account().consistency, call.page_bytes)?;
+    let options = PageOptions {
+        continuation: options::cursor(call.headers)?,
+        ..options::page(call.headers, call.db.account().consistency, call.page_bytes)?
+    };
     let page = call.db.read_feed(container, &scope, &options).await?;
     let body = Renderer::new(container).feed(&page.items);
     Ok(Reply::ok(body)
-        .page(page.items.len(), page.continuation)
+        .page(page.items.len(), page.continuation.as_ref().map(continuation::write))
         .receipt(page.receipt)
         .in_container(container))
 }

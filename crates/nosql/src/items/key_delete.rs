@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderValue, StatusCode};
 use orrery_cluster::limits::BATCH_OPS_MAX;
 use orrery_cluster::store::{Action, Item, Op, OpError, Precondition, Target};
-use orrery_cluster::{Container, Error, ErrorKind, PageOptions, Receipt, Scope};
+use orrery_cluster::{Container, Cursor, Error, ErrorKind, PageOptions, Receipt, Scope};
 
 use crate::address::ContainerAddress;
 use crate::call::Call;
@@ -23,7 +23,7 @@ pub(crate) async fn delete_key(call: &Call<'_>, address: &ContainerAddress) -> R
     let account = call.db.account().consistency;
     let options = options::write(call.headers, account)?;
     let mut total = Receipt::default();
-    let mut continuation: Option<String> = None;
+    let mut continuation: Option<Cursor> = None;
     loop {
         let from = continuation;
         let page = PageOptions {

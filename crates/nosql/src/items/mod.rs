@@ -11,7 +11,7 @@ mod body_rows;
 pub(crate) mod bulk;
 mod change_filter;
 mod changes;
-mod continuation;
+pub(crate) mod continuation;
 mod diagnostics;
 pub(crate) mod document;
 mod feed;
@@ -26,8 +26,9 @@ mod query_metrics;
 mod query_settings;
 pub(crate) mod render;
 mod scope;
-mod session;
+pub(crate) mod session;
 pub(crate) mod shape;
+mod system_properties;
 pub(crate) mod told;
 
 use bytes::Bytes;
@@ -38,6 +39,7 @@ use orrery_cluster::{Container, Rid};
 pub(crate) use key::{parse as parse_key, starts_with as key_starts_with};
 pub(crate) use key_delete::delete_key;
 pub(crate) use patch::PatchError;
+pub(crate) use system_properties::PROPERTIES;
 
 use crate::address::ContainerAddress;
 use crate::call::Call;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use orrery_cluster::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
 use orrery_cluster::store::{Etag, Precondition};
-use orrery_cluster::{Consistency, PageOptions, ReadOptions, SessionToken, WriteOptions};
+use orrery_cluster::{Consistency, Cursor, PageOptions, ReadOptions, SessionToken, WriteOptions};
 
 use crate::errors::Refusal;
 use crate::headers::{IndexingDirective, ReadStrategy, RequestHeaders};
-use crate::items::{continuation, session};
+use crate::items::{PROPERTIES, continuation, session};
 
 /// How long one page may take; the client comes back for the rest.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -38,23 +38,24 @@ pub(crate) fn page(
         items_max: headers.max_item_count.or(PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX),
         bytes_max,
         time_max: PAGE_TIME_MAX,
-        continuation: continuation(headers)?,
+        continuation: None,
         consistency,
         session: session(headers, consistency)?,
         access: headers.query_access,
+        properties: Some(PROPERTIES),
     })
 }
 
 /// Where to go on. A token that the service wrote (`-RID:~<rid>#RT:1#TRC:2...`) names an item of the service's
 /// own and says nothing about ours: its holder starts from the beginning, which repeats rows but loses none.
-fn continuation(headers: &RequestHeaders<'_>) -> Result<Option<String>, Refusal> {
+pub(crate) fn cursor(headers: &RequestHeaders<'_>) -> Result<Option<Cursor>, Refusal> {
     let Some(token) = headers.continuation.map_or(Ok(None), continuation::unwrap)? else { return Ok(None) };
     let is_the_service_s = ["+RID:~", "-RID:~"]
         .into_iter()
         .filter_map(|sign| token.strip_prefix(sign))
         .filter_map(|rest| rest.split_once('#'))
         .any(|(_, state)| state.starts_with("RT:"));
-    Ok((!is_the_service_s).then_some(token))
+    if is_the_service_s { Ok(None) } else { continuation::read(&token).map(Some) }
 }
 
 /// The condition of one operation. A malformed version is one that no item has.
@@ -176,14 +177,16 @@ mod tests {
             ("-RID:~a0NPAOszCpOChB4AAAAAAA==#RT:1#TRC:2#ISV:2#IEO:65567#QCF:8", false),
             ("+RID:~a0NPAOszCpOChB4AAAAAAA==#RT:2#TRC:10", false),
             ("+RID:~05C1DFFFFFFFFC#6964", true),
-            ("+RID:~05C1#6964#QS:00ff", true),
-            ("-RID:~a0NPAOszCpOChB4AAAAAAA==", true),
-            ("#QS:00", true),
+            ("+RID:~05C1#6964#QS:0207", true),
+            ("#QS:0207", true),
         ] {
             let headers = RequestHeaders { continuation: Some(token), ..Default::default() };
-            let read = page(&headers, Consistency::Session, 1).expect("well formed").continuation;
+            let read = cursor(&headers).expect("well formed").as_ref().map(continuation::write);
             assert_eq!(read.as_deref(), is_kept.then_some(token));
         }
+        let headers =
+            RequestHeaders { continuation: Some("-RID:~a0NPAOszCpOChB4AAAAAAA=="), ..Default::default() };
+        assert!(cursor(&headers).is_err());
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Edit for Patch {
 
 impl From<PatchError> for Refusal {
     fn from(error: PatchError) -> Refusal {
-        ErrorKind::Op { place: 0, error: OpError::Edit(EditRefusal::new(error)) }.into()
+        ErrorKind::from(OpError::Edit(EditRefusal::new(error))).into()
     }
 }
 

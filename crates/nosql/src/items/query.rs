@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
-use orrery_cluster::{Container, Error, ErrorKind, QueryPage, Scope, shorten_continuation};
+use orrery_cluster::{Container, Cursor, Error, ErrorKind, PageOptions, QueryPage, Scope};
 use orrery_doc::prefix_range;
 use orrery_query::ast::{Direction, OrderBy, Query, SelectSpec};
 use orrery_query::{Features, Program, QueryPlan, Sink, describe_with, needs_plan, partition_key_filter};
@@ -30,6 +30,8 @@ pub(crate) struct Answered<'a> {
     pub scope: Scope,
     pub program: Program,
     pub page: QueryPage<BodyRows>,
+    /// Where the next page begins, in the form for clients.
+    pub token: Option<String>,
     pub compile_time: Duration,
     pub plan_time: Duration,
     pub total_time: Duration,
@@ -44,7 +46,10 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         program.resume_at(filter.point(container.resource.rid)?)?;
     }
     let compile_time = started.elapsed();
-    let options = options::page(call.headers, call.db.account().consistency, call.page_bytes)?;
+    let options = PageOptions {
+        continuation: options::cursor(call.headers)?,
+        ..options::page(call.headers, call.db.account().consistency, call.page_bytes)?
+    };
     let mut container = container.clone();
     let mut plan_time = Duration::ZERO;
     let (scope, found) = loop {
@@ -65,18 +70,19 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         }
     };
     let container = &container;
-    let mut page = match found {
+    let page = match found {
         Ok(page) => page,
         Err(Error { kind: ErrorKind::NeedsQueryPlan, .. }) => {
             return Err(at_length(call, container, body, || needs_plan_refusal(container, &spec)).await?);
         }
         Err(error) => return Err(error.into()),
     };
-    page.continuation = token(call, container, &scope, &page)?;
+    let token = token(call, container, &scope, &page)?;
     let total_time = started.elapsed();
-    let mut answered = Answered { container, scope, program, page, compile_time, plan_time, total_time };
+    let mut answered =
+        Answered { container, scope, program, page, token, compile_time, plan_time, total_time };
     Ok(reply(call, &mut answered)
-        .page(answered.page.rows.len(), answered.page.continuation)
+        .page(answered.page.rows.len(), answered.token)
         .receipt(answered.page.receipt)
         .in_container(container))
 }
@@ -244,29 +250,31 @@ fn token(
     let limit_kb = call.headers.continuation_limit_kb;
     let crosses = matches!(scope, Scope::Container | Scope::Key(_)) && !spans_one(container, scope);
     if !crosses || call.headers.merge_here {
-        return bound_token(page.continuation.clone(), limit_kb, 0);
+        return bound_token(page.continuation.as_ref(), limit_kb, 0);
     }
     let answered = page.receipt.served.map(|served| served.range_id);
-    let token = bound_token(page.continuation.clone(), limit_kb, continuation::WRAP_BYTES_MAX)?;
-    Ok(token.map(|token| continuation::wrap(&token, container, answered)))
+    let token = bound_token(page.continuation.as_ref(), limit_kb, continuation::WRAP_BYTES_MAX)?;
+    let place = page.continuation.as_ref().and_then(|cursor| cursor.place.as_ref());
+    Ok(token.map(|token| continuation::wrap(token, place, container, answered)))
 }
 
 /// Keeps the token within what the client accepts. It holds the values that a query orders by; where these are long
 /// strings, it can do with their beginnings. A client whose headers overflow only sees the connection break, so if
 /// nothing helps it is told instead.
 fn bound_token(
-    token: Option<String>,
+    cursor: Option<&Cursor>,
     limit_kb: Option<u32>,
     reserved: usize,
 ) -> Result<Option<String>, Refusal> {
+    let Some(cursor) = cursor else { return Ok(None) };
     let wanted = limit_kb.map_or(CONTINUATION_BYTES_MAX, |kb| (kb as usize).saturating_mul(1024));
     let bytes_max = wanted.clamp(CONTINUATION_BYTES_MIN, CONTINUATION_BYTES_MAX) - reserved;
-    let token = match token {
-        Some(token) if token.len() > bytes_max => token,
-        short => return Ok(short),
-    };
-    match shorten_continuation(&token, bytes_max) {
-        Some(shorter) => Ok(Some(shorter)),
+    let token = continuation::write(cursor);
+    if token.len() <= bytes_max {
+        return Ok(Some(token));
+    }
+    match continuation::shorten(cursor, bytes_max) {
+        Some(shorter) => Ok(Some(continuation::write(&shorter))),
         None if token.len() <= CONTINUATION_BYTES_MAX - reserved => Ok(Some(token)),
         None => Err(Refusal::bad_request(format!(
             "The continuation token of this page would have {} bytes, more than the {CONTINUATION_BYTES_MAX} that \

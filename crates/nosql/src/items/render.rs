@@ -7,9 +7,11 @@
 use std::io::Write;
 
 use orrery_cluster::store::{Item, ItemHeader};
-use orrery_cluster::{Container, ItemProperties, Rid};
+use orrery_cluster::{Container, Rid};
 use orrery_doc::json;
 use orrery_query::SystemProperties;
+
+use crate::items::system_properties::PropertiesOf;
 
 /// What the server adds to every item; clients send these back and they are never stored.
 pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
@@ -85,8 +87,8 @@ impl Renderer {
     }
 
     /// The same properties for those who ask for single ones, as queries do.
-    pub fn properties(&self, header: &ItemHeader) -> ItemProperties {
-        ItemProperties { database: self.database, container: self.container, header: *header }
+    pub fn properties(&self, header: &ItemHeader) -> PropertiesOf {
+        PropertiesOf { database: self.database, container: self.container, header: *header }
     }
 
     fn write_system(&self, header: &ItemHeader, out: &mut Vec<u8>) {

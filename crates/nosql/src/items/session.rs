@@ -6,13 +6,30 @@
 //!
 //! What the parts mean, and when a token names a state that this server has not reached, is `orrery_cluster::session`'s.
 
+use std::fmt::Write as _;
+
 use orrery_cluster::store::Lsn;
 use orrery_cluster::{RangeToken, SessionToken};
+
+use crate::respond::push_number;
 
 /// Text that is not a session token; it names the part that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("The session token provided '{0}' is invalid.")]
 pub struct SessionTokenError(String);
+
+/// Writes what a client is sent of one range.
+pub fn write(token: &RangeToken, out: &mut String) {
+    push_number(out, u64::from(token.range));
+    out.push(':');
+    if let Some(version) = token.version {
+        write!(out, "{version}#").expect("writing to a string cannot fail");
+    }
+    push_number(out, token.lsn.0);
+    for (region, lsn) in &token.regions {
+        write!(out, "#{region}={lsn}").expect("writing to a string cannot fail");
+    }
+}
 
 /// Reads what a client sends. An empty token says nothing and is legal.
 pub fn parse(text: &str) -> Result<SessionToken, SessionTokenError> {
@@ -52,6 +69,7 @@ fn shorten(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use orrery_cluster::session::SINGLE_REGION_VERSION;
     use proptest::prelude::*;
 
     use super::*;
@@ -83,8 +101,21 @@ mod tests {
         for token in
             [token(0, Some(-1), 12, &[]), token(7, Some(3), 9, &[(2, 5), (4, -1)]), token(1, None, 4, &[])]
         {
-            assert_eq!(parse(&token.to_string()).expect("a token").ranges, [token]);
+            assert_eq!(parse(&text(&token)).expect("a token").ranges, [token]);
         }
+    }
+
+    fn text(token: &RangeToken) -> String {
+        let mut out = String::new();
+        write(token, &mut out);
+        out
+    }
+
+    #[test]
+    fn one_region_shows_the_short_form() {
+        assert_eq!(text(&token(3, Some(SINGLE_REGION_VERSION), 12, &[])), "3:-1#12");
+        assert_eq!(text(&token(3, Some(2), 12, &[(2, 5), (4, -1)])), "3:2#12#2=5#4=-1");
+        assert_eq!(text(&token(3, None, 12, &[])), "3:12");
     }
 
     #[test]

@@ -2,14 +2,25 @@
 
 use std::sync::{Arc, LazyLock};
 
+use orrery_cluster::limits::JSON_DEPTH_MAX;
 use orrery_cluster::store::Item;
-use orrery_cluster::{Container, Error, ErrorKind, Forms, ScriptRefusal};
-use orrery_doc::{Doc, DocBuilder, Value};
+use orrery_cluster::{
+    Container, Cursor, Error, ErrorKind, Forms, ItemProperties, Outside, ScriptCollection, ScriptLink,
+    ScriptRefusal,
+};
+use orrery_doc::{Doc, DocBuilder, Value, json};
+use orrery_query::Parameters;
 
 use crate::activity::ActivityId;
 use crate::errors::{Refusal, Voice, push_json_string};
 use crate::items::document::{ItemBody, parse_any};
 use crate::items::render::Renderer;
+use crate::items::{PROPERTIES, continuation};
+use crate::scripts::links;
+
+const NO_SUCH_LINK: &str = "The link is not that of this container or of an item in it.";
+const OTHER_KEY: &str = "Requests originating from scripts cannot reference partition keys other than the one for \
+     which client request was submitted.";
 
 struct ItemForms;
 
@@ -19,6 +30,29 @@ pub(super) fn shared() -> Arc<dyn Forms> {
 }
 
 impl Forms for ItemForms {
+    fn collection(&self, container: &Container) -> ScriptCollection {
+        links::collection(container)
+    }
+
+    fn resolve(&self, container: &Container, link: &str) -> Option<ScriptLink> {
+        links::resolve(container, link)
+    }
+
+    fn properties(&self) -> &'static dyn ItemProperties {
+        PROPERTIES
+    }
+
+    fn read_query(&self, text: &str) -> Result<(String, Parameters), ScriptRefusal> {
+        read_query(text).map_err(|refusal| shown(&refusal))
+    }
+
+    fn outside(&self, what: Outside) -> ScriptRefusal {
+        shown(&Refusal::bad_request(match what {
+            Outside::Link => NO_SUCH_LINK,
+            Outside::Key => OTHER_KEY,
+        }))
+    }
+
     fn read_item(&self, text: &[u8], may_name: bool) -> Result<(String, Doc), ScriptRefusal> {
         let parsed = match may_name {
             true => named(text),
@@ -35,6 +69,31 @@ impl Forms for ItemForms {
     fn refusal(&self, error: &ErrorKind) -> ScriptRefusal {
         shown(&Refusal::Db(Error::from(error.clone())))
     }
+
+    fn write_cursor(&self, cursor: &Cursor) -> String {
+        continuation::write(cursor)
+    }
+
+    fn read_cursor(&self, text: &str) -> Result<Cursor, ScriptRefusal> {
+        continuation::read(text).map_err(|refusal| shown(&refusal))
+    }
+}
+
+/// `{"query":"...","parameters":[...]}`.
+fn read_query(text: &str) -> Result<(String, Parameters), Refusal> {
+    let doc = json::parse(text.as_bytes(), JSON_DEPTH_MAX)
+        .map_err(|_| Refusal::bad_request("The query of the script is not JSON."))?;
+    let text = doc.root().get("query").as_str();
+    let text = text.ok_or_else(|| Refusal::bad_request("The query of the script has no text."))?;
+    let members = doc.root().as_object();
+    let mut names = members.iter().flat_map(|members| members.iter()).map(|(name, _)| name);
+    if let Some(name) = names.find(|name| !matches!(*name, "query" | "parameters")) {
+        let shown: String = name.chars().take(64).collect();
+        return Err(Refusal::bad_request(format!(
+            "The member '{shown}' of the query of the script is not supported."
+        )));
+    }
+    Ok((text.to_owned(), Parameters::from_value(doc.root().get("parameters"))?))
 }
 
 /// The item with an id of ours if it has none.

@@ -103,6 +103,7 @@ async fn take_sample(
         consistency: Consistency::Session,
         session: None,
         access: AccessChoice::Auto,
+        properties: None,
     };
     let (mut items, mut bytes) = (Vec::new(), 0);
     for range_id in ranges {

@@ -5,9 +5,9 @@ use std::ops::Bound;
 use std::path::Path;
 
 use bytes::Bytes;
-use orrery_cluster::store::engine::{DiskOptions, Engine, Keyspace, Snapshot};
-use orrery_cluster::store::{FeedCursor, Lifetimes, Lsn, Partition, PartitionSpec, Scan, View};
 use orrery_doc::EpkRange;
+use orrery_store::engine::{DiskOptions, Engine, Keyspace, Snapshot};
+use orrery_store::{FeedCursor, Lifetimes, Lsn, Partition, PartitionSpec, Scan, View};
 use serde_json::{Value, json};
 
 /// The partitions that have a history, also those that others have succeeded.

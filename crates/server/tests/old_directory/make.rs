@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use orrery_cluster::store::engine::{DiskOptions, Engine, Keyspace};
+use orrery_store::engine::{DiskOptions, Engine, Keyspace};
 use orrery_testkit::{Client, Reply, Server, eventually};
 use serde_json::{Value, json};
 

@@ -1,19 +1,10 @@
 //! The links that scripts use: of their container, and of items in it.
 
-use orrery_script::Collection;
-use orrery_store::Target;
+use orrery_cluster::store::Target;
+use orrery_cluster::{Container, Rid, ScriptCollection, ScriptLink as Link};
 
-use crate::catalog::Container;
-use crate::rid::Rid;
-
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Link {
-    Container,
-    Item(Target),
-}
-
-pub(super) fn collection(container: &Container) -> Collection {
-    Collection {
+pub(super) fn collection(container: &Container) -> ScriptCollection {
+    ScriptCollection {
         self_link: format!("dbs/{}/colls/{}/", container.database, container.resource.rid),
         alt_link: format!("dbs/{}/colls/{}", container.database_id, container.resource.id),
     }

@@ -1,0 +1,44 @@
+//! Where a page ended, which is where the next one begins.
+//!
+//! The server keeps nothing between two pages: a cursor and the request are all that it needs to go on, after a restart, after
+//! a split, with pages of another size. Gateways give cursors the form of their protocols, and read them back.
+
+use std::hash::{Hash, Hasher};
+
+use orrery_query::Carry;
+use orrery_store::Position;
+
+/// What a page hands to the one after it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cursor {
+    /// None when the whole scope is visited again: by a program that must see all items before it answers.
+    pub place: Option<CursorPlace>,
+    /// The program's own state; feeds have none.
+    pub state: Option<Carry>,
+}
+
+/// A place in the key space of a container.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CursorPlace {
+    /// Everything before it has been seen, and so has the item that lies there.
+    pub position: Position,
+    /// The item that lies there is not done with: some of its rows did not fit into the last page.
+    pub again: bool,
+}
+
+impl Cursor {
+    /// The same in about so many bytes of state, if it is long because the query orders by long strings. It names the last
+    /// row instead of repeating all of its values.
+    pub fn shortened(&self, state_bytes_max: usize) -> Option<Cursor> {
+        let state = self.state.as_ref()?.shortened(state_bytes_max)?;
+        Some(Cursor { place: self.place.clone(), state: Some(state) })
+    }
+}
+
+/// For telling requests apart that go on at different places. States hold numbers that may be NaN, so their bytes count.
+impl Hash for Cursor {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.place.hash(hasher);
+        self.state.as_ref().map(Carry::to_bytes).hash(hasher);
+    }
+}

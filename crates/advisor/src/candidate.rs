@@ -12,8 +12,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use orrery_cluster::limits::KEY_LEVELS_MAX;
 use orrery_doc::{Path, PathError};
+use orrery_prices::limits::KEY_LEVELS_MAX;
 
 use crate::calendar::Period;
 use crate::limits;

@@ -49,7 +49,7 @@ pub use workload::{Field, Filter, Group, Items, Kind, Operation, Workload};
 use std::time::Instant;
 
 use layout::Layout;
-use orrery_cluster::limits::PartitionLimits;
+use orrery_prices::limits::PartitionLimits;
 use population::Population;
 
 /// What is not part of the workload.

@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use orrery_cluster::Consistency;
-use orrery_cluster::limits::{THROUGHPUT_MIN, THROUGHPUT_STEP};
-use orrery_cluster::ru;
-use orrery_cluster::store::Meter;
 use orrery_doc::{KeyComponent, PartitionKey, epk, prefix_range};
+use orrery_prices::limits::{THROUGHPUT_MIN, THROUGHPUT_STEP};
+use orrery_prices::{Consistency, Meter, ru};
 
 use crate::World;
 use crate::chance::Chance;

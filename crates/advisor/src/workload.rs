@@ -277,7 +277,7 @@ impl Items {
         check_amount("items.perDay", self.per_day, 1e15)?;
         check_amount("items.horizonDays", self.horizon_days, limits::HORIZON_DAYS_MAX)?;
         check_amount("items.lifetimeDays", self.lifetime_days, limits::HORIZON_DAYS_MAX)?;
-        check_amount("items.bytes", self.bytes, orrery_cluster::limits::ITEM_BYTES_MAX as f64)?;
+        check_amount("items.bytes", self.bytes, orrery_prices::limits::ITEM_BYTES_MAX as f64)?;
         check_amount("items.terms", self.terms, 1e6)?;
         for (path, count) in &self.distinct {
             check_path("items.distinct", path)?;
@@ -329,7 +329,7 @@ impl Operation {
     fn check(&self) -> Result<(), (&'static str, String)> {
         amount(Some(self.per_second), 1e9).map_err(|why| ("perSecond", why))?;
         amount(self.within_days, limits::HORIZON_DAYS_MAX).map_err(|why| ("withinDays", why))?;
-        amount(self.bytes, orrery_cluster::limits::ITEM_BYTES_MAX as f64).map_err(|why| ("bytes", why))?;
+        amount(self.bytes, orrery_prices::limits::ITEM_BYTES_MAX as f64).map_err(|why| ("bytes", why))?;
         amount(self.returns, 1e6).map_err(|why| ("returns", why))?;
         amount(self.terms, 1e6).map_err(|why| ("terms", why))?;
         if self.writes.is_some_and(|writes| writes > limits::WRITES_MAX) {

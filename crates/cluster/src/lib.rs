@@ -15,19 +15,18 @@ mod history;
 pub mod insight;
 mod item_properties;
 mod memory;
-pub mod offer;
+mod offer;
 mod options;
 mod query;
 mod range;
-pub mod receipt;
+mod receipt;
 mod recovery;
 mod reindex;
-pub mod request;
-pub mod resource;
-pub mod rid;
-pub mod ru;
+mod request;
+mod resource;
+mod rid;
 mod script;
-pub mod session;
+mod session;
 pub mod stats;
 mod throttle;
 pub mod throughput;
@@ -47,9 +46,9 @@ pub use item_properties::ItemProperties;
 pub use memory::{Consumer, Hold, Memory, MemoryShares, MemoryUse, let_threads_give_back};
 pub use offer::Offer;
 pub use options::{Account, DbOptions, Durability, OpenError, Storage};
+pub use orrery_prices::{limits, ru};
 pub use orrery_script::{Collection as ScriptCollection, Refusal as ScriptRefusal, ScriptError};
-pub use orrery_store::limits;
-pub use query::{LeafNote, Method, OfferedIndexes, PlanNote, QuerySteward, QueryTimes};
+pub use query::{Method, OfferedIndexes, PlanNote};
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{
@@ -61,7 +60,7 @@ pub use rid::Rid;
 pub use script::{
     Forms, Link as ScriptLink, Outside, ScriptOptions, ScriptReply, TriggerNames, TriggeredReply,
 };
-pub use session::{RangeProgress, RangeToken, SessionToken};
+pub use session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
 pub use throttle::ThrottleCause;
 pub use throughput::{Lane, Priority};
 

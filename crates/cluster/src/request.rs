@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_doc::{EpkRange, PartitionKey, PartitionKeyDef};
+pub use orrery_prices::Consistency;
 use orrery_store::{Item, Meter, Outcome, Precondition, WholeKey};
 
 use crate::cursor::Cursor;
@@ -12,15 +13,6 @@ use crate::memory::Hold;
 use crate::query::PlanNote;
 use crate::receipt::Receipt;
 use crate::session::SessionToken;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Consistency {
-    Eventual,
-    ConsistentPrefix,
-    Session,
-    BoundedStaleness,
-    Strong,
-}
 
 #[derive(Clone, Debug)]
 pub struct ReadOptions {

@@ -13,9 +13,10 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, PRAGMA, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
-use orrery_cluster::session::SINGLE_REGION_VERSION;
 use orrery_cluster::store::{Etag, Lsn};
-use orrery_cluster::{Charge, Container, Database, RangeToken, Receipt, Served, Usage};
+use orrery_cluster::{
+    Charge, Container, Database, RangeToken, Receipt, SINGLE_REGION_VERSION, Served, Usage,
+};
 
 use crate::call::Trace;
 use crate::errors::{Refusal, push_json_string};

@@ -17,12 +17,17 @@ const NO_ASYNC: &[&str] = &["tokio", "hyper", "async-std", "smol", "mio"];
 
 const ROOMS: &[Room] = &[
     Room { package: "orrery-doc", may_import: &[], never: NO_ASYNC },
+    Room { package: "orrery-prices", may_import: &[], never: NO_ASYNC },
     Room { package: "orrery-query", may_import: &["orrery-doc"], never: NO_ASYNC },
-    Room { package: "orrery-store", may_import: &["orrery-doc", "orrery-query"], never: NO_ASYNC },
+    Room {
+        package: "orrery-store",
+        may_import: &["orrery-doc", "orrery-prices", "orrery-query"],
+        never: NO_ASYNC,
+    },
     Room { package: "orrery-script", may_import: &["orrery-doc"], never: NO_ASYNC },
     Room {
         package: "orrery-cluster",
-        may_import: &["orrery-doc", "orrery-query", "orrery-store", "orrery-script"],
+        may_import: &["orrery-doc", "orrery-prices", "orrery-query", "orrery-store", "orrery-script"],
         never: &["hyper"],
     },
     Room {
@@ -30,11 +35,11 @@ const ROOMS: &[Room] = &[
         may_import: &["orrery-doc", "orrery-query", "orrery-cluster"],
         never: &["clap"],
     },
-    // The advisor asks the cluster for its prices and limits only.
+    // The advisor plans with prices and limits; of what serves requests it knows nothing.
     Room {
         package: "orrery-advisor",
-        may_import: &["orrery-doc", "orrery-cluster"],
-        never: &["hyper", "clap"],
+        may_import: &["orrery-doc", "orrery-prices"],
+        never: &["tokio", "hyper", "clap"],
     },
     Room {
         package: "orrery",

@@ -150,12 +150,6 @@ impl Catalog {
         self.families.get(&(owner, kind)).map_or(0, |family| family.members.len())
     }
 
-    /// All of a kind, below whatever owner.
-    pub fn children_of_kind(&self, kind: ChildKind) -> usize {
-        let families = self.families.iter().filter(|((_, of), _)| *of == kind);
-        families.map(|(_, family)| family.members.len()).sum()
-    }
-
     pub(super) fn put_child(&mut self, child: Child) -> Arc<Child> {
         let family = self.families.entry((child.owner, child.kind)).or_default();
         let family = Arc::make_mut(family);

@@ -1,8 +1,6 @@
 //! What was done for a page, for those who ask.
 
-use std::time::Duration;
-
-use orrery_query::{Access, Chosen, Explanation, IndexPath, explain};
+use orrery_query::{Access, IndexPath};
 use orrery_store::Meter;
 
 use super::tally::QueryTimes;
@@ -72,23 +70,6 @@ pub struct PlanNote {
 }
 
 impl PlanNote {
-    /// The plan in words and as JSON.
-    pub fn explain(&self) -> Explanation {
-        let used = self.leaves.iter().filter(|leaf| leaf.used).map(|leaf| &leaf.path).collect();
-        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let figures = vec![
-            ("partitions visited", u64::from(self.partitions)),
-            ("items in scope", self.scope_items),
-            ("index entries read", self.index_entries),
-            ("documents loaded", self.documents_loaded),
-            ("document bytes", self.document_bytes),
-            ("index lookup in microseconds", micros(self.times.index_lookup)),
-            ("document load in microseconds", micros(self.times.document_load)),
-            ("evaluation in microseconds", micros(self.times.evaluation)),
-        ];
-        explain(self.access.as_ref(), &Chosen { method: self.method.name(), used, figures })
-    }
-
     /// Adds the visit of one partition. Of several, the first that found items says how.
     pub(super) fn add(&mut self, visit: PlanNote, meter: &Meter, times: QueryTimes) {
         if self.access.is_none() {

@@ -69,7 +69,7 @@ fn shorten(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use orrery_cluster::session::SINGLE_REGION_VERSION;
+    use orrery_cluster::SINGLE_REGION_VERSION;
     use proptest::prelude::*;
 
     use super::*;

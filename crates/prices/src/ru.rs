@@ -3,10 +3,7 @@
 //! A pure function: the store counts, this prices, the throttle enforces.
 //! Sizes between two entries of the table are interpolated, so that a price never jumps.
 
-use orrery_store::Meter;
-
-use crate::receipt::Charge;
-use crate::request::Consistency;
+use crate::{Charge, Consistency, Meter};
 
 /// Kilobytes, units of a point read, units of a write.
 const TABLE: [(f64, f64, f64); 12] = [

@@ -26,7 +26,7 @@ use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::insight::Insight;
 use crate::memory::Memory;
 use crate::options::{Account, DbOptions, OpenError, disk_options};
-use crate::range::{Range, RangeParts, WriteError};
+use crate::range::{Range, RangeParts, Totals, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
 use crate::recovery::recover;
 use crate::request::{PageOptions, ReadOptions, ReadReply, WriteOptions, WriteReply};
@@ -446,6 +446,8 @@ pub(crate) fn catalog_range(partition: Partition, options: &DbOptions) -> Range 
     let mut limits = options.limits;
     limits.logical_partition_bytes = u64::MAX;
     let schema = Schema::new(key, 0, IndexingPolicy::none());
-    let parts = RangeParts { id: 0, parents: vec![], schema, etag: Etag(0), ts: 0, rate: 0.0, limits };
+    let totals = Totals::of([&partition]);
+    let parts =
+        RangeParts { id: 0, parents: vec![], schema, etag: Etag(0), ts: 0, rate: 0.0, limits, totals };
     Range::new(partition, parts)
 }

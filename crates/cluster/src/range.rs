@@ -5,6 +5,7 @@
 //! bigger.
 
 mod leader;
+mod totals;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -29,6 +30,8 @@ use crate::error::ErrorKind;
 use crate::insight::RangeInsight;
 use crate::throttle::Budget;
 
+pub(crate) use totals::Totals;
+
 /// The leader is told of every so many that wait. Telling it of each would cost more than it gains.
 const ARRIVALS_TOLD: usize = 8;
 
@@ -43,6 +46,8 @@ pub struct Range {
     pub ts: u64,
     pub counters: RangeCounters,
     pub insight: Arc<RangeInsight>,
+    /// What all partitions of the container hold together.
+    pub(crate) totals: Arc<Totals>,
     pub(crate) limits: PartitionLimits,
     queue: Mutex<Queue>,
     /// Tells the leader that something waits.
@@ -218,6 +223,7 @@ pub struct RangeParts {
     pub ts: u64,
     pub rate: f64,
     pub limits: PartitionLimits,
+    pub totals: Arc<Totals>,
 }
 
 impl Range {
@@ -233,6 +239,7 @@ impl Range {
             ts: parts.ts,
             counters: RangeCounters::default(),
             insight: Arc::new(insight),
+            totals: parts.totals,
             limits: parts.limits,
             queue: Mutex::default(),
             arrivals: Notify::new(),

@@ -19,7 +19,7 @@ use super::{Catalog, Container, ContainerDefinition, Database};
 use crate::copy::JobRecord;
 use crate::offer::Offer;
 use crate::options::{DbOptions, OpenError};
-use crate::range::{Range, RangeParts};
+use crate::range::{Range, RangeParts, Totals};
 use crate::resource::{Resource, ResourceKind};
 use crate::rid::Rid;
 use crate::throttle::Budget;
@@ -229,9 +229,14 @@ impl Builder<'_> {
         rate: f64,
     ) -> Result<Vec<Arc<Range>>, OpenError> {
         let policies = Policies::of(index, definition).map_err(OpenError::Catalog)?;
-        let mut ranges = Vec::with_capacity(stored.ranges.len());
+        let mut partitions = Vec::with_capacity(stored.ranges.len());
         for range in &stored.ranges {
             let spec = range.spec(record.number, record.rids).map_err(OpenError::Catalog)?;
+            partitions.push(Partition::open(spec, self.snapshot)?);
+        }
+        let totals = Totals::of(&partitions);
+        let mut ranges = Vec::with_capacity(stored.ranges.len());
+        for (range, partition) in stored.ranges.iter().zip(partitions) {
             let index = index.ranges.iter().find(|index| index.id == range.id);
             let index = index.ok_or_else(|| {
                 OpenError::Catalog(format!("range {} of container {} has no index", range.id, record.rid))
@@ -244,8 +249,9 @@ impl Builder<'_> {
                 ts: header.ts(),
                 rate,
                 limits: self.options.limits,
+                totals: totals.clone(),
             };
-            ranges.push(Arc::new(Range::new(Partition::open(spec, self.snapshot)?, parts)));
+            ranges.push(Arc::new(Range::new(partition, parts)));
         }
         ranges.sort_by(|a, b| a.epk().min.cmp(&b.epk().min));
         if ranges.is_empty() {

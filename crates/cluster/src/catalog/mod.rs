@@ -246,12 +246,9 @@ impl Container {
         self.ranges.iter().zip(self.parts()).map(info).collect()
     }
 
+    /// What all of its partitions hold.
     pub fn usage(&self) -> Usage {
-        let add = |sum: Usage, range: &Arc<Range>| {
-            let state = range.partition.state();
-            Usage { items: sum.items + state.items, bytes: sum.bytes + state.bytes }
-        };
-        self.ranges.iter().fold(Usage::default(), add)
+        self.ranges.first().map_or_else(Usage::default, |range| range.totals.usage())
     }
 
     /// The partition that a key belongs to; the key space has no gaps.

@@ -14,7 +14,7 @@ use orrery_store::{OpError, Partition, PartitionSpec};
 use super::indexes::Policies;
 use super::load::partition_rate;
 use super::record::{Counters, GoneRecord, IndexRecord, RangeIndexRecord, RangeRecord, RangesRecord, Record};
-use super::{Catalog, Container, GoneRange};
+use super::{Catalog, Container, GoneRange, Usage};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::{Range, RangeParts};
@@ -85,6 +85,9 @@ impl Db {
         let partitions: std::result::Result<Vec<Partition>, _> = succession.new.iter().map(open).collect();
         let damaged = |error: EngineError| OpError::Damaged(error.to_string());
         let partitions = partitions.map_err(|error| ErrorKind::from(damaged(error)))?;
+        let held = Usage::sum(succession.old.iter().map(|old| Usage::of(&old.partition.state())));
+        let hold = Usage::sum(partitions.iter().map(|partition| Usage::of(&partition.state())));
+        debug_assert_eq!(held, hold, "successors hold what was held before them");
         let ranges = ranges_record(&current, &succession);
         let index = index_record(&current, &succession);
         let retired = current.retired_by(&index);
@@ -103,10 +106,12 @@ impl Db {
                 ts: written[0].ts(),
                 rate: partition_rate(offer, ranges.ranges.len(), &self.inner.options),
                 limits: self.inner.options.limits,
+                totals: succession.old[0].totals.clone(),
             };
             Arc::new(Range::new(partition, parts))
         };
         let new: Vec<Arc<Range>> = partitions.into_iter().zip(&succession.new).map(make).collect();
+        succession.old[0].totals.moved(held, hold);
         let container = catalog.put_container(replaced(&current, &succession.old, &new, ranges.next_range));
         container.set_budgets(offer, &self.inner.options, Instant::now());
         self.publish(counters, next, catalog);

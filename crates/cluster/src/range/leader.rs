@@ -15,6 +15,7 @@ use orrery_store::{Applied, Done, Group, OpError, Outcome, Prepared, Schema, Txn
 use tokio::task::yield_now;
 
 use super::{Answer, Pending, Range, Work, WriteError, wants_history};
+use crate::catalog::Usage;
 use crate::committer::{CommitError, Committer, Syncing};
 use crate::db::now;
 use crate::error::ErrorKind;
@@ -130,7 +131,7 @@ impl Range {
         let Worked { mut prepared, members } = worked;
         let mut batch = std::mem::take(&mut prepared.batch);
         if batch.is_empty() {
-            self.partition.publish(self.partition.apply(prepared));
+            self.partition.publish(self.apply(prepared));
             members.answer(Ok(()));
             return None;
         }
@@ -142,7 +143,7 @@ impl Range {
         };
         match taken {
             Ok(syncing) => {
-                let applied = self.partition.apply(prepared);
+                let applied = self.apply(prepared);
                 Some(UnderWay { syncing, applied, members })
             }
             // The committer has told the operator, once.
@@ -156,6 +157,14 @@ impl Range {
                 None
             }
         }
+    }
+
+    /// Takes over what a group has come to; nobody else does, so that nothing is counted twice.
+    fn apply(&self, prepared: Prepared) -> Applied {
+        let before = Usage::of(&self.partition.state());
+        let applied = self.partition.apply(prepared);
+        self.totals.moved(before, Usage::of(&self.partition.state()));
+        applied
     }
 
     /// After the disk was found full: what makes room is tried again without the rest.

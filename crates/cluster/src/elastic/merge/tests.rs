@@ -7,7 +7,7 @@ use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::catalog::ContainerDefinition;
+use crate::catalog::{ContainerDefinition, Usage};
 use crate::options::{Account, DbOptions, Durability, Storage};
 use crate::request::{Consistency, WriteOptions};
 
@@ -95,6 +95,38 @@ async fn others_split_while_a_merge_builds() {
     assert_eq!((ids.len(), merging.len()), (4, 0));
     db.await_indexes(container.resource.rid).await.expect("they are built");
     verify(&db);
+}
+
+/// Answers tell what a container holds, from sums that are kept up.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_container_holds_is_the_sum_of_its_partitions_after_every_change() {
+    let (db, container) = start().await;
+    let check = |items| {
+        let now = db.catalog().container_by_rid(container.resource.rid).expect("it is never dropped").clone();
+        let sum = Usage::sum(now.ranges.iter().map(|range| Usage::of(&range.partition.state())));
+        assert_eq!((now.usage(), now.usage().items), (sum, items));
+    };
+    check(40);
+    let delete = async |id: &str| {
+        let op = Op {
+            target: Target::Id(id.to_owned()),
+            action: Action::Delete,
+            precondition: Precondition::None,
+            indexed: true,
+        };
+        let key = PartitionKey::from_header(&json!([id]).to_string()).expect("a plain key");
+        db.write(&container, &key, vec![op], &WriteOptions::default()).await.expect("it is there");
+    };
+    delete("3").await;
+    check(39);
+    db.split(&container, ranges(&db, &container).0[1], 2).await.expect("it can be split");
+    check(39);
+    delete("4").await;
+    db.await_indexes(container.resource.rid).await.expect("they are built");
+    let (ids, _) = ranges(&db, &container);
+    db.merge(&container, ids[0], ids[1]).await.expect("neighbours merge");
+    delete("5").await;
+    check(37);
 }
 
 #[tokio::test(flavor = "multi_thread")]

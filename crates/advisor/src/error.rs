@@ -5,7 +5,7 @@ use crate::candidate::CandidateError;
 #[derive(Debug, thiserror::Error)]
 pub enum AdviceError {
     #[error("the workload cannot be read: {0}")]
-    Format(#[from] serde_json::Error),
+    Format(serde_json::Error),
     #[error("{place}: {why}")]
     Workload { place: String, why: String },
     #[error("candidate {text:?}: {why}")]
@@ -20,4 +20,11 @@ pub enum AdviceError {
     TooLong,
     #[error("no candidate is given and nothing in the items looks like one")]
     NoCandidates,
+}
+
+/// The message has the cause's words in it, so the cause is not shown as one again.
+impl From<serde_json::Error> for AdviceError {
+    fn from(why: serde_json::Error) -> AdviceError {
+        AdviceError::Format(why)
+    }
 }

@@ -14,6 +14,7 @@ use crate::error::AdviceError;
 use crate::limits;
 use crate::workload::Workload;
 
+mod distinct;
 mod fields;
 mod sample;
 
@@ -35,6 +36,19 @@ pub struct Column {
     pub period: Option<Period>,
     /// Share of items that have nothing there.
     pub missing: f64,
+    /// Bytes of the longest text that a sample has there.
+    pub longest: usize,
+}
+
+/// Items that could not lie under one key, since each id is there once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collisions {
+    /// Items that share id and key with another one, of how many that were looked at.
+    pub items: usize,
+    pub of: usize,
+    /// One of these ids, and its key.
+    pub id: String,
+    pub key: String,
 }
 
 pub struct Population {
@@ -209,6 +223,19 @@ impl Population {
 
     /// How many values a key has at one moment, or none when each item has its own.
     pub fn distinct(&self, key: &Key) -> Option<f64> {
+        let values = match &self.source {
+            Source::Fields(fields) => self.product(key, fields),
+            Source::Sample(sample) => sample.distinct(key),
+        };
+        let suffixes = key.levels.iter().flatten().map(|part| match part {
+            KeyPart::Suffix(buckets) => f64::from(*buckets),
+            _ => 1.0,
+        });
+        Some(values? * suffixes.product::<f64>())
+    }
+
+    /// How many values described columns have together.
+    fn product(&self, key: &Key, fields: &Fields) -> Option<f64> {
         let mut values = 1.0;
         let mut seen = Vec::new();
         for part in key.levels.iter().flatten() {
@@ -217,10 +244,13 @@ impl Population {
                 | KeyPart::Period { column, of_writing: false, .. }
                     if !seen.contains(column) =>
                 {
+                    let others: Vec<usize> = key.columns().filter(|other| other != column).collect();
+                    let follows = fields.decides(&others, *column);
                     seen.push(*column);
-                    values *= self.distinct_of(*column)?;
+                    if !follows {
+                        values *= self.distinct_of(*column)?;
+                    }
                 }
-                KeyPart::Suffix(buckets) => values *= f64::from(*buckets),
                 KeyPart::Hash { column, buckets } => {
                     let of_column = self.distinct_of(*column).unwrap_or(f64::INFINITY);
                     values *= of_column.min(f64::from(*buckets));
@@ -235,6 +265,14 @@ impl Population {
         match &self.source {
             Source::Fields(fields) => fields.distinct_of(column),
             Source::Sample(sample) => sample.distinct_of(column),
+        }
+    }
+
+    /// Items of the sample that this key would bring together under one id.
+    pub fn collisions(&self, key: &Key) -> Option<Collisions> {
+        match &self.source {
+            Source::Fields(_) => None,
+            Source::Sample(sample) => sample.collisions(key, self.column("/id")?),
         }
     }
 
@@ -288,15 +326,26 @@ impl Key {
         periods.min()
     }
 
-    /// The most that one of its columns is missing in items.
-    pub fn missing(&self, population: &Population) -> f64 {
-        let missing = self.levels.iter().flatten().map(|part| match part {
+    /// The column of the key that is missing most, if one is missing in any item.
+    pub fn missing<'a>(&self, population: &'a Population) -> Option<&'a Column> {
+        let columns = self.columns().map(|column| &population.columns[column]);
+        columns
+            .filter(|column| column.missing > 0.0)
+            .max_by(|one, other| one.missing.total_cmp(&other.missing))
+    }
+
+    /// Bytes that the longest values of its columns have together.
+    pub fn longest(&self, population: &Population) -> usize {
+        self.columns().map(|column| population.columns[column].longest).sum()
+    }
+
+    fn columns(&self) -> impl Iterator<Item = usize> {
+        self.levels.iter().flatten().filter_map(|part| match part {
             KeyPart::Value { column, .. } | KeyPart::Period { column, .. } | KeyPart::Hash { column, .. } => {
-                population.columns[*column].missing
+                Some(*column)
             }
-            KeyPart::Suffix(_) => 0.0,
-        });
-        missing.fold(0.0, f64::max)
+            KeyPart::Suffix(_) => None,
+        })
     }
 }
 

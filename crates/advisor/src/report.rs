@@ -62,6 +62,10 @@ pub enum Verdict {
     HotNow,
     /// One partition has much more to do than the others.
     Hot,
+    /// One partition holds much more than the others.
+    Uneven,
+    /// Items that are there now could not lie under this key.
+    Collides,
     /// A logical partition is over its limit already.
     TooLarge,
     /// Most queries ask every partition.
@@ -171,6 +175,8 @@ impl Verdict {
             Verdict::GoodUntil => "good until it is full",
             Verdict::HotNow => "hot now",
             Verdict::Hot => "hot",
+            Verdict::Uneven => "uneven",
+            Verdict::Collides => "not possible",
             Verdict::TooLarge => "too large",
             Verdict::Scattered => "queries scatter",
             Verdict::SplitsTransactions => "splits transactions",

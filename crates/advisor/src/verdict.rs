@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use orrery_doc::partition_key::MAX_KEY_BYTES;
+
 use crate::World;
 use crate::chance::Chance;
 use crate::error::AdviceError;
@@ -25,8 +27,10 @@ const ROUTED_ENOUGH: f64 = 0.5;
 const WRITES_MATTER: f64 = 0.05;
 /// Measures from which on something is called even without a reservation.
 const EVEN: f64 = 0.8;
-/// Items that may lack the key.
+/// Items that may lack the key before it counts as a fault.
 const MISSING_ENOUGH: f64 = 0.01;
+/// Candidates whose scores differ by no more than chance may move them are equally good.
+const AS_GOOD: f64 = 5.0;
 /// Points of a growth curve, and busiest keys that are named for each partition.
 const GROWTH_POINTS: u32 = 24;
 const KEYS_NAMED: usize = 3;
@@ -68,9 +72,19 @@ pub fn judge(world: &World<'_>, key: &Key) -> Result<CandidateReport, AdviceErro
     })
 }
 
-/// Best first; the first one, if it is good, is the best.
+/// Best first; the first one, if it is good, is the best. Of keys that are equally good, those come first that take
+/// properties as they are: nothing has to be computed and kept in step by each writer.
 pub fn rank(reports: &mut [CandidateReport]) {
     reports.sort_by(|one, other| other.score.total_cmp(&one.score));
+    let mut start = 0;
+    while start < reports.len() {
+        let best = reports[start].score;
+        let behind = reports[start..].iter().position(|report| best - report.score > AS_GOOD);
+        let end = behind.map_or(reports.len(), |behind| start + behind);
+        reports[start..end]
+            .sort_by_key(|report| (!report.verdict.is_good(), report.kind.contains("synthetic")));
+        start = end;
+    }
     if let Some(first) = reports.first_mut().filter(|first| first.verdict == Verdict::Good) {
         first.verdict = Verdict::Best;
     }
@@ -252,6 +266,7 @@ impl Judge<'_> {
         self.heat(partitions);
         self.budget(partitions);
         self.values(distinct, partitions);
+        self.copying();
         self.storage(partitions);
         self.searches(partitions);
         self.transactions();
@@ -388,12 +403,40 @@ impl Judge<'_> {
             );
             self.against("few-values", words);
         }
-        let missing = self.key.missing(self.world.population);
-        if missing > MISSING_ENOUGH {
-            let share = units::percent(missing);
-            let words =
-                format!("{share} of the items have nothing there; those share one logical partition.");
-            self.against("missing", words);
+        if let Some(column) = self.key.missing(self.world.population) {
+            let share = units::percent(column.missing);
+            let words = format!(
+                "{share} of the items have nothing at {}; those of one key without it share one logical partition.",
+                column.path
+            );
+            if column.missing > MISSING_ENOUGH {
+                self.against("missing", words)
+            } else {
+                self.note("missing", words)
+            }
+        }
+    }
+
+    /// What would keep the items from being copied under this key.
+    fn copying(&mut self) {
+        if let Some(found) = self.world.population.collisions(self.key) {
+            let words = format!(
+                "{} of {} items looked at have the same id as another one under this key (id {:?} at {:?}, for one); a container cannot hold both, so a rekey to it is refused.",
+                units::count(found.items as f64),
+                units::count(found.of as f64),
+                cut(&found.id),
+                cut(&found.key)
+            );
+            self.against("collides", words);
+        }
+        let longest = self.key.longest(self.world.population);
+        if longest > MAX_KEY_BYTES {
+            let words = format!(
+                "There are values of up to {} bytes; a key has at most {}, so a rekey to it is refused.",
+                units::count(longest as f64),
+                units::count(MAX_KEY_BYTES as f64)
+            );
+            self.against("too-long", words);
         }
     }
 
@@ -455,12 +498,15 @@ impl Judge<'_> {
 
 fn verdict(findings: &[Finding]) -> Verdict {
     let faults = [
+        ("collides", Verdict::Collides),
+        ("too-long", Verdict::Collides),
         ("too-large", Verdict::TooLarge),
         ("hot-now", Verdict::HotNow),
         ("hot", Verdict::Hot),
         ("key-too-busy", Verdict::Hot),
         ("few-values", Verdict::Hot),
         ("missing", Verdict::Hot),
+        ("uneven-storage", Verdict::Uneven),
         ("scattered", Verdict::Scattered),
         ("splits-transactions", Verdict::SplitsTransactions),
         // It says that the key is good until then, so nothing else may speak against it.
@@ -477,9 +523,11 @@ fn ceiling(verdict: Verdict) -> f64 {
         Verdict::GoodUntil => 75.0,
         Verdict::SplitsTransactions => 65.0,
         Verdict::Scattered => 60.0,
+        Verdict::Uneven => 50.0,
         Verdict::Hot => 45.0,
         Verdict::HotNow => 40.0,
         Verdict::TooLarge => 30.0,
+        Verdict::Collides => 20.0,
     }
 }
 
@@ -495,14 +543,15 @@ fn words(verdict: Verdict, measures: &Measures, largest: &Largest, findings: &[F
         }
         Verdict::HotNow => "Hot at every moment, however even over a long time.".to_owned(),
         Verdict::Hot => "Hot: some partitions work while others wait.".to_owned(),
-        Verdict::TooLarge => "Not possible as it is.".to_owned(),
+        Verdict::Uneven => "Uneven: one partition holds much more than the others.".to_owned(),
+        Verdict::TooLarge | Verdict::Collides => "Not possible as it is.".to_owned(),
         Verdict::Scattered => "Spread well, but most queries cannot use it.".to_owned(),
         Verdict::SplitsTransactions => "Spread well, but transactions are lost.".to_owned(),
     };
     let mut words = vec![opening];
     words.extend(findings.iter().filter(|finding| finding.against).map(|finding| finding.words.clone()));
     if verdict.is_good() {
-        let noted = findings.iter().filter(|finding| ["fits", "fan-out"].contains(&finding.code));
+        let noted = findings.iter().filter(|finding| ["fits", "fan-out", "missing"].contains(&finding.code));
         words.extend(noted.map(|finding| finding.words.clone()));
     }
     words.join(" ")

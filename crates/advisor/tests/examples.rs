@@ -146,6 +146,80 @@ fn a_sample_is_enough_and_candidates_are_proposed() {
     );
 }
 
+/// Items of some tenants, of which one has seven of ten. The others number their items from 0, and a few items have no region.
+fn tenants() -> Vec<serde_json::Value> {
+    let item = |n: u64| {
+        let (tenant, id) = match n % 10 < 7 {
+            true => ("giant".to_owned(), format!("g{n}")),
+            false => (format!("t{}", n % 97), format!("{}", n / 97)),
+        };
+        let mut item = serde_json::json!({
+            "id": id, "tenant": tenant, "user": format!("u{}", n * 7919 % 900), "status": format!("s{}", n % 23),
+            "_ts": 20_468 * 86_400 + n,
+        });
+        if n % 400 > 0 {
+            item["region"] = format!("r{}", n % 31).into();
+        }
+        item
+    };
+    (0..4_000).map(item).collect()
+}
+
+#[test]
+fn a_sample_of_a_hot_tenant_tells_what_would_go_wrong() {
+    let workload = r#"{"name":"tenants","operations":[
+        {"name":"place","kind":"create","perSecond":40},
+        {"name":"mine","kind":"query","perSecond":200,"filters":["/tenant","/user"],"returns":5}]}"#;
+    let workload = Workload::from_json(workload.as_bytes()).expect("a workload");
+    let keys = ["/tenant", "/tenant,/user", "/status", "/region"];
+    let settings = Settings {
+        today: 20_470.0,
+        partitions: Some(8),
+        candidates: keys.map(str::to_owned).to_vec(),
+        ..Settings::default()
+    };
+    let sample = tenants();
+    let report = advise(&workload, &sample, &settings).expect("there is advice");
+    assert_eq!(candidate(&report, "/tenant").verdict, Verdict::Hot);
+    assert_eq!(candidate(&report, "/status").verdict, Verdict::Collides);
+    let missing = candidate(&report, "/region").findings.iter().find(|finding| finding.code == "missing");
+    assert!(missing.is_some_and(|finding| finding.words.contains("/region")), "few, but told");
+    let pairs: std::collections::HashSet<String> =
+        sample.iter().map(|item| format!("{}/{}", item["tenant"], item["user"])).collect();
+    let distinct = candidate(&report, "/tenant,/user").distinct.expect("a number");
+    assert!((distinct / pairs.len() as f64 - 1.0).abs() < 0.01, "{distinct} of {}", pairs.len());
+}
+
+#[test]
+fn of_keys_that_are_equally_good_the_one_comes_first_that_nobody_has_to_compute() {
+    let (synthetic, plain) = ("/tenant+/user".to_owned(), "/tenant,/user".to_owned());
+    for candidates in [vec![synthetic.clone(), plain.clone()], vec![plain.clone(), synthetic.clone()]] {
+        let workload = r#"{"items":{"stored":1000000,"fields":{
+            "/tenant":{"kind":"values","groups":[{"count":20000}]},"/user":{"kind":"values","groups":[{"count":20000}]}}},
+            "operations":[{"name":"mine","kind":"query","perSecond":100,"filters":["/tenant","/user"]}]}"#;
+        let workload = Workload::from_json(workload.as_bytes()).expect("a workload");
+        let settings = Settings { partitions: Some(4), candidates, ..Settings::default() };
+        let report = advise(&workload, &[], &settings).expect("there is advice");
+        assert_eq!(
+            (report.recommended.as_str(), report.candidates[0].verdict),
+            (plain.as_str(), Verdict::Best)
+        );
+    }
+}
+
+#[test]
+fn storage_alone_is_enough_to_tell_a_key_that_is_uneven() {
+    let workload = Workload::from_json(b"{}").expect("a workload");
+    let settings = Settings {
+        today: 20_470.0,
+        partitions: Some(8),
+        candidates: vec!["/tenant".to_owned()],
+        ..Settings::default()
+    };
+    let report = advise(&workload, &tenants(), &settings).expect("there is advice");
+    assert_eq!(report.candidates[0].verdict, Verdict::Uneven, "{}", report.candidates[0].words);
+}
+
 #[test]
 fn hopeless_questions_get_an_answer_and_not_a_panic() {
     let odd = |text: &str, sample: &[serde_json::Value], candidate: &str| {

@@ -42,7 +42,7 @@ impl Fields {
         let order = order(&makers, &paths)?;
         let column = |(path, maker): (&String, &Maker)| {
             let period = if let Maker::Time(period) = maker { Some(*period) } else { None };
-            Column { path: path.clone(), period, missing: 0.0 }
+            Column { path: path.clone(), period, missing: 0.0, longest: 0 }
         };
         let columns = paths.iter().zip(&makers).map(column).collect();
         let terms = makers.len() as f64;

@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use orrery_doc::{KeyComponent, Path, Segment};
 use serde_json::Value;
 
-use super::{Column, Population, Sampled, Source, normal, text_of};
+use super::distinct::Meetings;
+use super::{
+    Collisions, Column, Key, KeyPart, Population, Sampled, Source, bucket, normal, period_text, text_of,
+};
 use crate::calendar::{self, Period};
 use crate::chance::{self, Chance};
 use crate::limits;
@@ -18,6 +21,8 @@ use crate::workload::Items;
 const SYSTEM: [&str; 6] = ["_rid", "_self", "_etag", "_ts", "_attachments", "_lsn"];
 /// A value that was seen this often tells its share; of rarer ones only their number can be estimated.
 const SEEN_ENOUGH: usize = 5;
+/// Where an item has its id.
+const ID: &str = "/id";
 /// The share of items that must agree before a rule about them is believed.
 const NEARLY_ALL: f64 = 0.95;
 /// A sample of fewer items says nothing about what is different in each.
@@ -26,9 +31,13 @@ const UNIQUE_NEEDS: usize = 10;
 pub struct Sample {
     rows: Vec<Vec<KeyComponent>>,
     facts: Vec<Facts>,
+    /// The items that the rows stand for.
+    stored: f64,
 }
 
 struct Facts {
+    /// What the workload says of the number of values.
+    declared: Option<f64>,
     /// Values that the column really has, or none when every item has its own.
     distinct: Option<f64>,
     /// Values that were met often enough to be taken as they are.
@@ -56,6 +65,7 @@ impl Sample {
     /// `named` has the paths that somebody asked for; further ones are found in the items.
     pub fn population(items: &Items, sample: &[Value], named: BTreeSet<String>, today: f64) -> Population {
         let said = Said::of(items);
+        let stored = items.stored.unwrap_or(sample.len() as f64);
         let mut paths = named;
         paths.extend(said.times.keys().chain(said.distinct.keys()).cloned());
         let mut found: BTreeMap<String, usize> = BTreeMap::new();
@@ -63,6 +73,8 @@ impl Sample {
         for item in sample {
             leaves += visit(item, &mut Vec::new(), &mut found);
         }
+        // Two items of one key must not have the same id, so the id is always looked at.
+        paths.extend(found.contains_key(ID).then(|| ID.to_owned()));
         let mut found: Vec<(String, usize)> = found.into_iter().collect();
         found.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         paths.extend(found.into_iter().map(|(path, _)| path).take(limits::SAMPLE_PATHS_MAX));
@@ -72,7 +84,7 @@ impl Sample {
         let written: Vec<Option<f64>> = kept.iter().map(|item| written(item)).collect();
         let mut population = Population {
             columns: Vec::new(),
-            source: Source::Sample(Sample { rows: Vec::new(), facts: Vec::new() }),
+            source: Source::Sample(Sample { rows: Vec::new(), facts: Vec::new(), stored }),
             bytes: mean(sample, |item| item.to_string().len() as f64),
             terms: leaves as f64 / sample.len().max(1) as f64,
             sampled: Some(Sampled { items: kept.len(), history_days }),
@@ -84,12 +96,13 @@ impl Sample {
             // It is read once and not for each item: there may be a great many of both.
             let parsed = Path::parse_property(&path).ok();
             let values: Vec<KeyComponent> = kept.iter().map(|item| value_at(item, parsed.as_ref())).collect();
-            let column = column(&said, path, &values, &written);
-            facts.push(facts_of(&said, &column, &values));
+            let mut column = column(&said, path, &values, &written);
+            column.longest = longest(&kept, parsed.as_ref());
+            facts.push(facts_of(&said, &column, &values, stored));
             population.columns.push(column);
             rows.iter_mut().zip(values).for_each(|(row, value)| row.push(value));
         }
-        population.source = Source::Sample(Sample { rows, facts });
+        population.source = Source::Sample(Sample { rows, facts, stored });
         population
     }
 
@@ -138,6 +151,61 @@ impl Sample {
         self.facts[column].distinct
     }
 
+    /// How many values of a key there are at one moment, not counting drawn suffixes. Columns that go together are counted
+    /// together: a user of one tenant only makes no key for each other tenant.
+    pub fn distinct(&self, key: &Key) -> Option<f64> {
+        let parts: Vec<KeyPart> = key.levels.iter().flatten().filter_map(KeyPart::at_one_moment).collect();
+        if let [KeyPart::Value { column, .. }] = parts[..] {
+            return self.distinct_of(column);
+        }
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for row in &self.rows {
+            *counts.entry(fixed_text(&parts, row)).or_default() += 1;
+        }
+        let values = || {
+            parts.iter().filter_map(|part| {
+                if let KeyPart::Value { column, .. } = part { Some(*column) } else { None }
+            })
+        };
+        if values().any(|column| self.facts[column].distinct.is_none()) {
+            return None;
+        }
+        let declared = values().filter_map(|column| self.facts[column].declared).fold(1.0, f64::max);
+        let at_most: f64 = parts
+            .iter()
+            .map(|part| match part {
+                KeyPart::Value { column, .. } => self.facts[*column].distinct.unwrap_or(f64::INFINITY),
+                KeyPart::Hash { buckets, .. } => f64::from(*buckets),
+                _ => f64::INFINITY,
+            })
+            .product();
+        Some(Meetings::of(counts.into_values()).estimate(self.stored).max(declared).min(at_most).max(1.0))
+    }
+
+    /// The items of the sample that have the same id as another one of the same key. Where chance is part of the key, it may
+    /// tell them apart or not.
+    pub fn collisions(&self, key: &Key, id: usize) -> Option<Collisions> {
+        let parts: Vec<KeyPart> = key.levels.iter().flatten().copied().collect();
+        if parts.iter().any(|part| matches!(part, KeyPart::Suffix(_))) {
+            return None;
+        }
+        let mut counts: BTreeMap<(String, String), (usize, usize)> = BTreeMap::new();
+        for (at, row) in self.rows.iter().enumerate().filter(|(_, row)| row[id] != KeyComponent::Undefined) {
+            let place = (text_of(&row[id]), fixed_text(&parts, row));
+            counts.entry(place).or_insert((0, at)).0 += 1;
+        }
+        let alike = || counts.iter().filter(|(_, (items, _))| *items > 1);
+        let (_, (_, first)) = alike().next()?;
+        let row = &self.rows[*first];
+        let texts: Vec<String> = parts.iter().map(|part| part.text_in(row)).collect();
+        Some(Collisions {
+            items: alike().map(|(_, (items, _))| items).sum(),
+            of: self.rows.len(),
+            id: text_of(&row[id]),
+            key: texts.join(" / "),
+        })
+    }
+
     /// Whether the sample shows that a column follows from others: pairs of items agree wherever there are pairs.
     pub fn decides(&self, common: &[usize], column: usize) -> bool {
         let mut values: BTreeMap<String, (&KeyComponent, usize)> = BTreeMap::new();
@@ -152,6 +220,37 @@ impl Sample {
     }
 }
 
+/// What tells the keys of items apart, chance aside. A number and its text are different values.
+fn fixed_text(parts: &[KeyPart], row: &[KeyComponent]) -> String {
+    let text = |part: &KeyPart| match part {
+        KeyPart::Value { column, .. } => format!("{:?}", row[*column]),
+        part => part.text_in(row),
+    };
+    parts.iter().map(text).collect::<Vec<_>>().join("\u{1f}")
+}
+
+impl KeyPart {
+    /// The part, unless it is the same for all items that are written at one moment, or drawn by chance.
+    fn at_one_moment(&self) -> Option<KeyPart> {
+        match self {
+            KeyPart::Value { period: Some(_), .. }
+            | KeyPart::Period { of_writing: true, .. }
+            | KeyPart::Suffix(_) => None,
+            part => Some(*part),
+        }
+    }
+
+    /// The part in an item of the sample as it is, not moved to another time.
+    fn text_in(&self, row: &[KeyComponent]) -> String {
+        match self {
+            KeyPart::Value { column, .. } => text_of(&row[*column]),
+            KeyPart::Period { period, column, .. } => period_text(*period, &row[*column]),
+            KeyPart::Hash { column, buckets } => bucket(&text_of(&row[*column]), *buckets),
+            KeyPart::Suffix(_) => String::new(),
+        }
+    }
+}
+
 /// Items spread evenly over the sample, as many as may be kept.
 fn spread(sample: &[Value], most: usize) -> Vec<&Value> {
     let count = sample.len().min(most.max(1));
@@ -161,10 +260,16 @@ fn spread(sample: &[Value], most: usize) -> Vec<&Value> {
 fn column(said: &Said, path: String, values: &[KeyComponent], written: &[Option<f64>]) -> Column {
     let period = said.times.get(&path).copied().or_else(|| period_of(values, written));
     let missing = values.iter().filter(|value| **value == KeyComponent::Undefined).count();
-    Column { path, period, missing: missing as f64 / values.len().max(1) as f64 }
+    Column { path, period, missing: missing as f64 / values.len().max(1) as f64, longest: 0 }
 }
 
-fn facts_of(said: &Said, column: &Column, values: &[KeyComponent]) -> Facts {
+/// Bytes of the longest text at a path.
+fn longest(items: &[&Value], path: Option<&Path>) -> usize {
+    let texts = items.iter().filter_map(|item| node_at(item, path?)?.as_str());
+    texts.map(str::len).max().unwrap_or(0)
+}
+
+fn facts_of(said: &Said, column: &Column, values: &[KeyComponent], stored: f64) -> Facts {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for value in values.iter().filter(|value| **value != KeyComponent::Undefined) {
         *counts.entry(text_of(value)).or_default() += 1;
@@ -173,18 +278,16 @@ fn facts_of(said: &Said, column: &Column, values: &[KeyComponent]) -> Facts {
     let declared = said.distinct.get(&column.path).copied();
     let present: usize = counts.values().sum();
     if declared.is_none() && shown == present && present >= UNIQUE_NEEDS {
-        return Facts { distinct: None, common: BTreeSet::new(), variants: 1 };
+        return Facts { declared, distinct: None, common: BTreeSet::new(), variants: 1 };
     }
-    // The more values were met only once, the more were not met at all (Chao's lower bound).
-    let met = |times: usize| counts.values().filter(|count| **count == times).count() as f64;
-    let unseen = met(1) * met(1) / (2.0 * met(2)).max(1.0);
-    let distinct = declared.unwrap_or(shown as f64 + unseen);
+    let meetings = Meetings::of(counts.values().copied());
+    let distinct = declared.unwrap_or_else(|| meetings.estimate(stored * (1.0 - column.missing)));
     let distinct = distinct.max(shown as f64).max(1.0).round();
     let often = counts.into_iter().filter(|(_, times)| *times >= SEEN_ENOUGH);
     let common: BTreeSet<String> = often.map(|(value, _)| value).collect();
     let rare = (shown - common.len()).max(1) as f64;
     let variants = ((distinct - common.len() as f64) / rare).round() as u64;
-    Facts { distinct: Some(distinct), common, variants: variants.max(1) }
+    Facts { declared, distinct: Some(distinct), common, variants: variants.max(1) }
 }
 
 /// The period of a column that tells when its item was written: it lies close to the time that the server noted.
@@ -254,21 +357,20 @@ fn is_worth_noting(path: &[Segment]) -> bool {
 }
 
 fn value_at(item: &Value, path: Option<&Path>) -> KeyComponent {
-    let Some(path) = path else { return KeyComponent::Undefined };
-    let mut at = Some(item);
-    for segment in path.segments() {
-        at = match segment {
-            Segment::Name(name) => at.and_then(|value| value.get(name)),
-            Segment::Index(_) => None,
-        };
-    }
-    match at {
+    match path.and_then(|path| node_at(item, path)) {
         Some(Value::String(text)) => KeyComponent::Str(cut(text)),
         Some(Value::Number(number)) => KeyComponent::Number(number.as_f64().unwrap_or(0.0)),
         Some(Value::Bool(truth)) => KeyComponent::Bool(*truth),
         Some(Value::Null) => KeyComponent::Null,
         _ => KeyComponent::Undefined,
     }
+}
+
+fn node_at<'a>(item: &'a Value, path: &Path) -> Option<&'a Value> {
+    path.segments().iter().try_fold(item, |value, segment| match segment {
+        Segment::Name(name) => value.get(name),
+        Segment::Index(_) => None,
+    })
 }
 
 /// A text that is short enough to be kept thousands of times, and still different from all others.

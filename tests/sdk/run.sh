@@ -1,9 +1,10 @@
 #!/bin/sh
 # Runs one real scenario with each official SDK, unmodified, against a server of ours.
-# Usage: tests/sdk/run.sh [python] [javascript] [rust] [go] [java] [dotnet] [elastic] [guides] [requests]
+# Usage: tests/sdk/run.sh [python] [javascript] [rust] [go] [java] [dotnet] [elastic] [guides] [documents] [requests]
 # Without names it runs all. `requests` counts how many requests the SDKs send for their reads and writes.
 # `dotnet` needs a client that is not part of this project; where it is missing the step says so and is left out.
 # `guides` runs the examples of docs/guides, against a server whose logical partitions are soon full.
+# `documents` runs the programs and commands of README.md as they stand there.
 # ORRERY_BIN names another server binary. What is installed lands in .cache/sdk and is announced.
 set -eu
 
@@ -45,6 +46,7 @@ judge() {
 
 count_python() { tail -n 1 "$logs/python.log" | tr -d '='; }
 count_guides() { tail -n 1 "$logs/guides.log" | tr -d '='; }
+count_documents() { tail -n 1 "$logs/documents.log" | tr -d '='; }
 count_javascript() { sed -n 's/^# \(tests\|pass\|fail\|skipped\) /\1 /p' "$logs/javascript.log" | tr '\n' ' '; }
 count_elastic() { grep '^elastic: [0-9]' "$logs/elastic.log" | tr '\n' ' '; }
 count_requests() { grep -c '^requests: .*: ok$' "$logs/requests.log" | sed 's/$/ SDKs send one request for each read and write/'; }
@@ -61,6 +63,7 @@ count_rust() {
 # Which tests failed and why, in a few lines: often the end of an output is all that is seen of it.
 why_python() { grep -E '^(FAILED|ERROR) ' "$1" || tail -n 3 "$1"; }
 why_guides() { why_python "$1"; }
+why_documents() { why_python "$1"; }
 why_javascript() { awk -f "$root/tests/tap-failures.awk" "$1" | grep . || tail -n 3 "$1"; }
 why_rust() { awk -f "$root/tests/libtest-failures.awk" "$1" | grep . || tail -n 3 "$1"; }
 why_requests() { grep '^requests: ' "$1" | grep -v ': ok$' || tail -n 3 "$1"; }
@@ -107,6 +110,17 @@ run_guides() {
     say "guides: their examples with azure-cosmos on port $port"
     judge guides env COLUMNS=300 ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
         "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider "$here/guides"
+    stop_server
+}
+
+run_documents() {
+    install_python
+    install_javascript
+    start documents
+    say "documents: the blocks of README.md on port $port"
+    judge documents env COLUMNS=300 ORRERY_PORT="$port" ORRERY_BIN="$binary" ORRERY_NODE="$work" \
+        ORRERY_PYTHON="$venv/bin/python" PYTHONDONTWRITEBYTECODE=1 \
+        "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider "$here/documents"
     stop_server
 }
 
@@ -294,14 +308,14 @@ if [ ! -x "$binary" ]; then
     say "no server at $binary: build it (cargo build --release) or set ORRERY_BIN"
     exit 2
 fi
-[ $# -gt 0 ] || set -- python javascript elastic guides dotnet go java rust requests
+[ $# -gt 0 ] || set -- python javascript elastic guides documents dotnet go java rust requests
 export CARGO_TARGET_DIR="$root/.cache/rust-target" CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 for language in go java rust; do
     case " $* " in *" $language "* | *" requests "*) "build_$language" ;; esac
 done
 for language in "$@"; do
     case $language in
-        python | javascript | rust | go | java | dotnet | elastic | guides | requests) "run_$language" ;;
+        python | javascript | rust | go | java | dotnet | elastic | guides | documents | requests) "run_$language" ;;
         *) say "unknown language $language"; exit 2 ;;
     esac
 done

@@ -1,0 +1,68 @@
+"""Runs every program and command of README.md as it stands there, in its order, with one server and in one folder.
+
+A block of a language that is run must run, or be marked with a reason in a comment above it: `<!-- not run: why -->`. Blocks
+without a language show output. The only change is the port, since the server of a test takes any free one.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PORT = os.environ["ORRERY_PORT"]
+SHOWN_ONLY = {"", "text", "json"}
+FENCE = re.compile(r"^(?:<!-- not run: (?P<why>[^>]+) -->\n)?```(?P<language>\S*)[^\n]*\n(?P<body>.*?)^```$", re.M | re.S)
+
+
+def blocks(document):
+    text = (ROOT / document).read_text()
+    found = []
+    for match in FENCE.finditer(text):
+        line = text[: match.start("body")].count("\n") + 1
+        found.append((f"{document}:{line}", match["language"], match["body"], match["why"]))
+    return found
+
+
+README = blocks("README.md")
+RUN = [block for block in README if block[1] not in SHOWN_ONLY and block[3] is None]
+MARKED = [block for block in README if block[3] is not None]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where the commands are run: the documents are there, as in a clone."""
+    place = tmp_path_factory.mktemp("clone")
+    (place / "docs").symlink_to(ROOT / "docs")
+    (place / "node_modules").symlink_to(pathlib.Path(os.environ["ORRERY_NODE"]) / "node_modules")
+    (place / "orrery").symlink_to(pathlib.Path(os.environ["ORRERY_BIN"]).resolve())
+    return place
+
+
+def run(folder, language, body):
+    body = body.replace("localhost:8081", f"localhost:{PORT}")
+    names = {"sh": "block.sh", "python": "block.py", "js": "block.mjs"}
+    assert language in names, f"nothing here runs {language}: mark the block with a reason"
+    (folder / names[language]).write_text(body)
+    commands = {"sh": ["bash", "-e", "-o", "pipefail"], "python": [os.environ["ORRERY_PYTHON"]], "js": ["node"]}
+    environment = os.environ | {
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "ORRERY_ENDPOINT": f"http://localhost:{PORT}/",
+    }
+    command = commands[language] + [names[language]]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(("place", "language", "body", "_"), RUN, ids=[block[0] for block in RUN])
+def test_block(folder, place, language, body, _):
+    done = run(folder, language, body)
+    assert done.returncode == 0, f"{place}\n{done.stdout}\n{done.stderr}"
+    assert '"code":' not in done.stdout, f"{place}: {done.stdout}"
+
+
+def test_what_is_not_run_says_why_and_is_counted():
+    # Whoever marks another block changes this number, and sees how many there are.
+    assert [block[1] for block in MARKED] == ["sh", "csharp", "sh", "java"]
+    assert len(RUN) >= 4

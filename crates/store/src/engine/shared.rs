@@ -380,7 +380,7 @@ impl Shared {
     ///
     /// The tree seals its buffer behind its lock, which may take a while; until then commits go to the
     /// old one. What a commit that is under way still adds to it is flushed as well, because the
-    /// committer has to be between two batches to be given the new one.
+    /// committer has to be between two batches to be given the new one. The journal is synced without its lock.
     fn seal(&self, keyspace: Keyspace, tree: &Tree) -> Result<(), EngineError> {
         let sealed = tree.tree.rotate_memtable().map(|sealed| (sealed, tree.tree.active_memtable()));
         let mut writer = self.writer.lock();
@@ -391,9 +391,14 @@ impl Shared {
             tree.set_sealed_bytes(tree.sealed_bytes() + sealed.size());
             self.leftovers.hold_buffer(sealed);
         }
-        // Tables must not be ahead of the journal: a batch that is lost there would be half in tables.
-        let synced = writer.journal.sync();
-        synced.map_err(|error| writer.stop(&error))
+        let unsynced = writer.journal.unsynced().map_err(|error| writer.stop(&error))?;
+        drop(writer);
+        // Tables must not be ahead of the journal: a batch that is lost there would be half in tables. What is sealed was
+        // journalled before; commits that come meanwhile go to the fresh buffer.
+        let Some(unsynced) = unsynced else { return Ok(()) };
+        let result = unsynced.sync();
+        let mut writer = self.writer.lock();
+        writer.journal.synced(&unsynced, result).map_err(|error| writer.stop(&error))
     }
 
     /// Makes another journal segment ready before a commit needs it, and deletes those that nobody needs. Where
@@ -685,6 +690,23 @@ mod tests {
             drop(shared);
             Shared::open(&DiskOptions::new(folder.path()), Access::Own).unwrap();
         }
+    }
+
+    #[test]
+    fn commits_go_on_while_a_flush_syncs_the_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let shared = Arc::new(open_new(folder.path()));
+        commit(&shared, "before");
+        let committer = Arc::clone(&shared);
+        journal::tests::do_while_syncing(move || {
+            assert!(!committer.writer.is_locked(), "a commit would wait for the disk");
+            commit(&committer, "meanwhile");
+        });
+        shared.seal(Keyspace::Item, shared.existing(Keyspace::Item).unwrap()).unwrap();
+        let durable = || shared.writer.lock().journal.durable().1;
+        assert_eq!(durable(), shared.last_commit() - 1, "only what was there before is known to be durable");
+        shared.writer.lock().journal.sync().unwrap();
+        assert_eq!(durable(), shared.last_commit());
     }
 
     /// The journal goes on to a new segment between the two halves of a flush, and then the process is killed.

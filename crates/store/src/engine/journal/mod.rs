@@ -28,7 +28,7 @@ mod old;
 mod open;
 mod record;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -103,6 +103,24 @@ pub(super) struct Spare {
     file: File,
 }
 
+/// What is not durable yet of the journal, to be synced while commits go on.
+///
+/// The file is opened anew for it: the system tells of a failed write once for each time that a file was opened, and the
+/// committer must be told of its own.
+#[must_use = "nothing is durable before it is synced"]
+pub(super) struct Unsynced {
+    path: PathBuf,
+    upto: Point,
+}
+
+impl Unsynced {
+    pub fn sync(&self) -> io::Result<()> {
+        #[cfg(test)]
+        tests::while_syncing();
+        File::open(&self.path)?.sync_data()
+    }
+}
+
 struct Segment {
     spare: Spare,
     generation: u64,
@@ -119,6 +137,11 @@ struct Segment {
 }
 
 impl Segment {
+    /// Its end.
+    fn point(&self) -> Point {
+        Point { generation: self.generation, offset: self.end, sequence: self.last }
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         if self.is_dirty {
             self.spare.file.sync_data()?;
@@ -186,14 +209,44 @@ impl Journal {
     }
 
     pub fn sync(&mut self) -> io::Result<()> {
-        if self.has_failed {
-            return Err(io::Error::other("an earlier sync of the journal failed"));
-        }
+        self.check_syncs()?;
         let Some(segment) = self.active.as_mut().filter(|segment| segment.is_dirty) else { return Ok(()) };
-        let durable = Point { generation: segment.generation, offset: segment.end, sequence: segment.last };
+        let durable = segment.point();
         let synced = segment.sync().and_then(|()| self.set_mark(durable));
         self.has_failed |= synced.is_err();
         synced
+    }
+
+    /// What another thread than the committer has to sync; none if everything is durable.
+    pub fn unsynced(&self) -> io::Result<Option<Unsynced>> {
+        self.check_syncs()?;
+        let dirty = self.active.as_ref().filter(|segment| segment.is_dirty);
+        Ok(dirty.map(|segment| Unsynced { path: segment.spare.path.clone(), upto: segment.point() }))
+    }
+
+    /// Notes how that went. The committer may have come further meanwhile, or have failed.
+    pub fn synced(&mut self, unsynced: &Unsynced, result: io::Result<()>) -> io::Result<()> {
+        self.has_failed |= result.is_err();
+        result?;
+        self.check_syncs()?;
+        let Unsynced { upto, .. } = unsynced;
+        if upto.sequence <= self.durable.sequence {
+            return Ok(());
+        }
+        if let Some(segment) = self.active.as_mut().filter(|segment| segment.generation == upto.generation) {
+            segment.synced = segment.synced.max(upto.offset);
+            segment.is_dirty = segment.end > segment.synced;
+        }
+        let marked = self.set_mark(*upto);
+        self.has_failed |= marked.is_err();
+        marked
+    }
+
+    fn check_syncs(&self) -> io::Result<()> {
+        match self.has_failed {
+            true => Err(io::Error::other("an earlier sync of the journal failed")),
+            false => Ok(()),
+        }
     }
 
     fn set_mark(&mut self, durable: Point) -> io::Result<()> {

@@ -1,6 +1,23 @@
 //! What the journal promises: everything that was synced comes back, in its order, and damage is seen.
 
+use std::cell::RefCell;
+
 use super::*;
+
+thread_local! {
+    static WHILE_SYNCING: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+/// What this thread does the next time that it syncs for the committer.
+pub fn do_while_syncing(what: impl FnOnce() + 'static) {
+    WHILE_SYNCING.set(Some(Box::new(what)));
+}
+
+pub fn while_syncing() {
+    if let Some(what) = WHILE_SYNCING.take() {
+        what();
+    }
+}
 
 const SEGMENT_BYTES: u64 = 16 << 20;
 const NOTHING_IN_TABLES: Floors = [1; Keyspace::ALL.len()];

@@ -216,14 +216,16 @@ impl Budget {
         self.bucket.lock().spend(Claim::default(), units, now);
     }
 
-    /// What can be spent so that others still find half of a second's worth.
-    pub fn spare(&self, now: Instant) -> f64 {
+    /// What can be spent so that others still find half of a second's worth. A budget that never has as much as `step`
+    /// to spare gives of what it has banked: nobody has used that either, and the bank makes up for it within milliseconds.
+    pub fn spare(&self, step: f64, now: Instant) -> f64 {
         let mut bucket = self.bucket.lock();
         bucket.fill(now);
         let rate = bucket.terms.rate;
         bucket.line.expire(now);
         let free = bucket.left - bucket.line.waited_for() as f64 * bucket.usual - rate / 2.0;
-        if rate == 0.0 { f64::INFINITY } else { free.max(0.0) }
+        let banked = if rate / 2.0 < step { bucket.banked } else { 0.0 };
+        if rate == 0.0 { f64::INFINITY } else { (free + banked).max(0.0) }
     }
 
     /// What may be spent before the budget is in debt, what is banked included; no bound when there is no rate.

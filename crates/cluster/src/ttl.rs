@@ -112,8 +112,9 @@ impl Db {
 /// What can be spent without anybody else having to wait.
 fn spare_units(container: &Container, range: &Range) -> f64 {
     let now = Instant::now();
-    let shared = container.shared_budget.as_ref().map_or(f64::INFINITY, |budget| budget.spare(now));
-    range.budget.spare(now).min(shared)
+    let shared =
+        container.shared_budget.as_ref().map_or(f64::INFINITY, |budget| budget.spare(UNITS_PER_ITEM, now));
+    range.budget.spare(UNITS_PER_ITEM, now).min(shared)
 }
 
 #[cfg(test)]

@@ -122,12 +122,26 @@ fn a_rate_raised_above_bursts_is_given_whole_and_banks_nothing() {
 fn what_is_spare_leaves_half_for_others() {
     let start = Instant::now();
     let budget = Budget::new(400.0, start);
-    assert_eq!(budget.spare(start), 200.0);
+    assert_eq!(budget.spare(10.0, start), 200.0);
     budget.pay(any(), 150.0, start);
-    assert_eq!(budget.spare(start), 50.0);
+    assert_eq!(budget.spare(10.0, start), 50.0);
     budget.pay(any(), 600.0, start);
-    assert_eq!(budget.spare(start), 0.0);
-    assert_eq!(budget.spare(after(start, 10_000)), 200.0);
+    assert_eq!(budget.spare(10.0, start), 0.0);
+    assert_eq!(budget.spare(10.0, after(start, 10_000)), 200.0);
+}
+
+#[test]
+fn a_small_budget_has_what_it_banked_to_spare() {
+    let start = Instant::now();
+    let budget = Budget::new(10.0, start);
+    assert_eq!(budget.spare(10.0, start), 5.0);
+    let later = after(start, 1_000);
+    assert_eq!(budget.spare(10.0, later), 15.0, "a second's worth was left idle");
+    budget.pay_aside(10.0, later);
+    assert_eq!(budget.spare(10.0, later), 5.0);
+    let soon = after(start, 1_010);
+    assert!(ask(&budget, any(), soon).is_ok(), "the bank has made up for it");
+    assert!(budget.spare(10.0, soon) < 10.0);
 }
 
 #[test]
@@ -139,7 +153,7 @@ fn no_rate_is_no_limit() {
     for claim in [any(), low(), in_bucket(1), of_key(1)] {
         assert_eq!(ask(&budget, claim, start), Ok(()));
     }
-    assert_eq!(budget.spare(start), f64::INFINITY);
+    assert_eq!(budget.spare(10.0, start), f64::INFINITY);
 }
 
 #[test]

@@ -399,6 +399,27 @@ async fn deleting_leaves_half_of_the_throughput_to_others() {
     assert_eq!(world.container.usage().items, 0);
 }
 
+/// Half a second's worth of such a budget is less than what deleting an item costs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_budget_of_a_few_units_deletes_what_is_expired_too() {
+    let world = World::on(options(Storage::Memory, true), json!({"defaultTtl": 1}), 400).await;
+    let _nobody_deletes = world.db.inner.purging.lock().await;
+    let budget = &world.container.ranges[0].budget;
+    budget.set_rate(UNLIMITED, Instant::now());
+    for id in ["1", "2"] {
+        world.create("a", id, json!({"id": id, "pk": "a"})).await.expect("a new item");
+    }
+    budget.set_rate(15.0, Instant::now());
+    tokio::time::sleep(A_LIFE).await;
+    let began = Instant::now();
+    while world.container.usage().items > 0 {
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing is ever deleted");
+        world.db.purge_expired().await.expect("nobody stops");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    world.verify();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_writers_one_gets_the_unique_value() {
     let unique = json!({"uniqueKeyPolicy": {"uniqueKeys": [{"paths": ["/u"]}, {"paths": ["/a", "/b"]}]}});

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use orrery_doc::{Doc, Epk, boundaries};
 use orrery_store::limits::{SHARED_THROUGHPUT_CONTAINERS_MAX, THROUGHPUT_DEFAULT};
-use orrery_store::{Action, Etag, ItemHeader, Op, Outcome, Precondition, Target, Txn};
+use orrery_store::{Action, Etag, ItemHeader, Op, OpError, Outcome, Precondition, Target, Txn};
 
 use super::indexes::IndexChange;
 use super::load::{Builder, make_offer, make_resource};
@@ -17,6 +17,7 @@ use super::{Catalog, Container, ContainerDefinition, Database};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, QuotaKind, Result};
 use crate::offer;
+use crate::options::OpenError;
 use crate::range::WriteError;
 use crate::request::Throughput;
 use crate::resource::ResourceKind;
@@ -51,7 +52,7 @@ impl Db {
         let offer = throughput.map(|throughput| new_offer(&mut next, rid, throughput));
         let mut records = vec![Record::Database(record.clone())];
         records.extend(offer.clone().map(Record::Offer));
-        let written = self.store(&next, records, vec![]).await?;
+        let written = self.store(&mut counters, next, records, vec![]).await?;
         let snapshot = self.inner.committer.snapshot_owned();
         let builder = Builder { options: &self.inner.options, snapshot: &snapshot, now: Instant::now() };
         let budget = offer.as_ref().map(|offer| builder.budget(offer.throughput));
@@ -61,7 +62,7 @@ impl Db {
             let offer = make_offer(offer, &written[1], &catalog);
             catalog.put_offer(offer);
         }
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         Ok(database)
     }
 
@@ -82,9 +83,9 @@ impl Db {
         containers.iter().for_each(|container| gone.extend(removed_ids(container, &catalog)));
         let dropped = containers.iter().map(|container| Record::Dropped(dropped(container))).collect();
         let next = counters.clone();
-        self.store(&next, dropped, gone).await?;
+        self.store(&mut counters, next, dropped, gone).await?;
         catalog.remove_database(rid);
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         containers.iter().for_each(|container| self.purge_later(container));
         Ok(())
     }
@@ -123,18 +124,20 @@ impl Db {
         let mut records = vec![Record::Container(record.clone())];
         records.extend([Record::Index(index.clone()), Record::Ranges(ranges.clone())]);
         records.extend(offer.clone().map(Record::Offer));
-        let written = self.store(&next, records, vec![]).await?;
+        let stored = records.iter().map(Record::id).collect();
+        let written = self.store(&mut counters, next, records, vec![]).await?;
         let snapshot = self.inner.committer.snapshot_owned();
         let builder = Builder { options: &self.inner.options, snapshot: &snapshot, now: Instant::now() };
-        let container = builder
-            .container(record, (ranges, index), &written[0], offer.as_ref(), &catalog)
-            .map_err(|error| Error::invalid(error.to_string()))?;
-        let container = catalog.put_container(container);
+        let container =
+            match builder.container(record, (ranges, index), &written[0], offer.as_ref(), &catalog) {
+                Ok(container) => catalog.put_container(container),
+                Err(error) => return Err(self.take_back(&mut counters, stored, &error).await),
+            };
         if let Some(offer) = &offer {
             let offer = make_offer(offer, &written[3], &catalog);
             catalog.put_offer(offer);
         }
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         Ok(container)
     }
 
@@ -223,7 +226,7 @@ impl Db {
         let index = IndexChange::plan(&current, &definition, &mut next)?;
         let mut records = vec![Record::Container(record)];
         records.extend(index.records());
-        let written = self.store(&next, records, vec![]).await?;
+        let written = self.store(&mut counters, next, records, vec![]).await?;
         let resource = make_resource(ResourceKind::Container, rid, definition.body.clone(), &written[0])
             .map_err(Error::invalid)?;
         let index_made_by = index.record.made_by.clone();
@@ -234,7 +237,7 @@ impl Db {
             ..Container::clone(&current)
         });
         index.apply(&container);
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         if index.starts_build {
             self.build_index_later(&container);
         }
@@ -259,9 +262,9 @@ impl Db {
         check_version(if_match, container.resource.etag)?;
         let gone = removed_ids(&container, &catalog);
         let next = counters.clone();
-        self.store(&next, vec![Record::Dropped(dropped(&container))], gone).await?;
+        self.store(&mut counters, next, vec![Record::Dropped(dropped(&container))], gone).await?;
         catalog.remove_container(rid);
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         self.purge_later(&container);
         Ok(())
     }
@@ -276,10 +279,12 @@ impl Db {
         }
     }
 
-    /// Writes records, deletes others and the counters, all in one transaction of partition 0.
+    /// Writes records, deletes others and the counters as they are next, all in one transaction of partition 0. From then on
+    /// the numbers are taken, whatever becomes of the change.
     pub(super) async fn store(
         &self,
-        counters: &Counters,
+        counters: &mut Counters,
+        next: Counters,
         records: Vec<Record>,
         gone: Vec<String>,
     ) -> Result<Vec<ItemHeader>> {
@@ -288,7 +293,7 @@ impl Db {
         let frees = !gone.is_empty() && records.iter().all(is_note);
         let put = |record: Record| op(record.id(), Action::Upsert(record.to_doc()));
         let mut ops: Vec<Op> = records.into_iter().map(put).collect();
-        ops.push(put(Record::Counters(counters.clone())));
+        ops.push(put(Record::Counters(next.clone())));
         ops.extend(gone.into_iter().map(|id| op(id, Action::Delete)));
         let txn = Txn { scope: Epk::MIN, key: None, ops, now: crate::db::now() };
         let (range, committer) = (&self.inner.catalog_range, &self.inner.committer);
@@ -297,7 +302,10 @@ impl Db {
             false => range.write(committer, txn).await,
         };
         match written {
-            Ok(done) => Ok(done.outcomes.into_iter().map(|outcome: Outcome| outcome.item.header).collect()),
+            Ok(done) => {
+                *counters = next;
+                Ok(done.outcomes.into_iter().map(|outcome: Outcome| outcome.item.header).collect())
+            }
             Err(WriteError::Refused(refusal)) => {
                 Err(ErrorKind::Op { place: refusal.place, error: refusal.error }.into())
             }
@@ -305,8 +313,22 @@ impl Db {
         }
     }
 
-    pub(super) fn publish(&self, counters: &mut Counters, next: Counters, catalog: Catalog) {
-        *counters = next;
+    /// Removes records that are stored and cannot be brought to life, so that neither a start nor the client's next try meets
+    /// them. Answers with what the client is told.
+    pub(super) async fn take_back(
+        &self,
+        counters: &mut Counters,
+        stored: Vec<String>,
+        error: &OpenError,
+    ) -> Error {
+        let next = counters.clone();
+        if let Err(error) = self.store(counters, next, vec![], stored).await {
+            tracing::error!(error = %error.kind, "a change of the catalog that failed could not be taken back");
+        }
+        ErrorKind::Op { place: 0, error: OpError::Damaged(error.to_string()) }.into()
+    }
+
+    pub(super) fn publish(&self, catalog: Catalog) {
         self.inner.catalog.store(Arc::new(catalog));
     }
 }

@@ -283,10 +283,10 @@ impl Db {
         };
         let record =
             ChildRecord { rid: kind.rid(owner, number), child: kind, owner, number, body: body_json };
-        let header = self.store(&next, vec![Record::Child(record.clone())], vec![]).await?[0];
+        let header = self.store(&mut counters, next, vec![Record::Child(record.clone())], vec![]).await?[0];
         let child = make_child(&record, body, &header).map_err(Error::invalid)?;
         let child = catalog.put_child(child);
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         Ok((child, current.is_none()))
     }
 
@@ -309,9 +309,9 @@ impl Db {
         let mut gone = vec![record_id(rid)];
         gone.extend(catalog.child_records(rid));
         let next = counters.clone();
-        self.store(&next, vec![], gone).await?;
+        self.store(&mut counters, next, vec![], gone).await?;
         catalog.remove_child(&child);
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         Ok(())
     }
 }

@@ -148,13 +148,13 @@ impl Db {
         let mut records = vec![Record::Index(record.clone())];
         records.extend(retired.iter().cloned().map(Record::Retired));
         let next = counters.clone();
-        self.store(&next, records, vec![]).await?;
+        self.store(&mut counters, next, records, vec![]).await?;
         let policy = Arc::new(current.definition.indexing.clone());
         let policies = Policies { active: policy.clone(), current: policy };
         policies.apply(&record, &current.definition, &current.ranges);
         let container =
             catalog.put_container(Container { index_made_by: None, ..Container::clone(&current) });
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         self.erase_indexes_later(&container, retired);
         Ok(true)
     }

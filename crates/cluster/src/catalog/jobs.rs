@@ -98,11 +98,11 @@ impl Db {
         let mut next = counters.clone();
         let mut catalog = Catalog::clone(&self.catalog());
         catalog.check_job(&mut job, &mut next)?;
-        self.store(&next, vec![Record::Job(Box::new(job.clone()))], vec![]).await?;
+        self.store(&mut counters, next, vec![Record::Job(Box::new(job.clone()))], vec![]).await?;
         let source = job.source;
         let job = catalog.put_job(job);
         catalog.refresh(source);
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         Ok(job)
     }
 
@@ -132,16 +132,17 @@ impl Db {
             Record::Ranges(ranges.clone()),
             Record::Job(Box::new(job.clone())),
         ];
-        let written = self.store(&next, records, vec![]).await?;
+        let stored = records.iter().map(Record::id).collect();
+        let written = self.store(&mut counters, next, records, vec![]).await?;
         let job = catalog.put_job(job);
         let snapshot = self.inner.committer.snapshot_owned();
         let builder = Builder { options: &self.inner.options, snapshot: &snapshot, now: Instant::now() };
-        let hidden = builder
-            .container(record, (ranges, index), &written[0], None, &catalog)
-            .map_err(|error| Error::invalid(error.to_string()))?;
-        catalog.put_container(hidden);
+        match builder.container(record, (ranges, index), &written[0], None, &catalog) {
+            Ok(hidden) => catalog.put_container(hidden),
+            Err(error) => return Err(self.take_back(&mut counters, stored, &error).await),
+        };
         catalog.refresh(job.source);
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         Ok(job)
     }
 
@@ -179,13 +180,13 @@ impl Db {
             gone = removed_ids(container, &catalog);
         }
         let next = counters.clone();
-        self.store(&next, records, gone).await?;
+        self.store(counters, next, records, gone).await?;
         if abandoned.is_some() {
             catalog.remove_container(job.target);
         }
         let job = catalog.put_job(job);
         catalog.refresh(job.source);
-        self.publish(counters, next, catalog);
+        self.publish(catalog);
         if let Some(container) = &abandoned {
             self.purge_later(container);
         }
@@ -201,11 +202,11 @@ impl Db {
             return Err(Error::invalid("A job is deleted when it is over; cancel it first."));
         }
         let next = counters.clone();
-        self.store(&next, vec![], vec![record_id(id)]).await?;
+        self.store(&mut counters, next, vec![], vec![record_id(id)]).await?;
         let target = job.target;
         catalog.jobs.remove(id);
         catalog.refresh(target);
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         Ok(())
     }
 
@@ -232,7 +233,7 @@ impl Db {
         let mut gone = removed_ids(&old, &catalog);
         gone.retain(|id| Some(id) != kept.as_ref());
         let next = counters.clone();
-        let written = self.store(&next, records, gone).await?;
+        let written = self.store(counters, next, records, gone).await?;
         catalog.remove_container(job.source);
         let job = catalog.put_job(job);
         let shared_budget = old.shared_budget.clone();
@@ -248,7 +249,7 @@ impl Db {
             catalog.put_child(children::load_child(child, header).map_err(Error::invalid)?);
         }
         catalog.refresh(job.target);
-        self.publish(counters, next, catalog);
+        self.publish(catalog);
         // Who waited to write there must ask again; nothing of it may be done by a container that is going.
         for range in &old.ranges {
             range.hand_over(&[], &self.inner.committer);

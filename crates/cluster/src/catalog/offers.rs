@@ -62,7 +62,7 @@ impl Db {
         };
         record.set(throughput);
         let next = counters.clone();
-        let written = self.store(&next, vec![Record::Offer(record.clone())], vec![]).await?;
+        let written = self.store(&mut counters, next, vec![Record::Offer(record.clone())], vec![]).await?;
         let offer = make_offer(&record, &written[0], &catalog);
         let offer = catalog.put_offer(offer);
         let (now, options) = (Instant::now(), &self.inner.options);
@@ -73,7 +73,7 @@ impl Db {
         if let (Some(budget), true) = (shared, options.throttle) {
             budget.set_rate(f64::from(throughput.ceiling()), now);
         }
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         drop(counters);
         // Partitions may be too few, or more than needed, for what is provisioned now.
         self.rebalance_later();
@@ -166,26 +166,29 @@ impl Db {
         let record = ThroughputRecord { rid, settings: settings.clone() };
         match (settings == Settings::default(), current.has_throughput_record()) {
             (true, false) => return Ok(current),
-            (true, true) => self.store(&next, vec![], vec![Record::Throughput(record).id()]).await?,
-            (false, _) => self.store(&next, vec![Record::Throughput(record)], vec![]).await?,
+            (true, true) => {
+                self.store(&mut counters, next, vec![], vec![Record::Throughput(record).id()]).await?
+            }
+            (false, _) => self.store(&mut counters, next, vec![Record::Throughput(record)], vec![]).await?,
         };
         let container =
             catalog.put_container(Container { throughput: Arc::new(settings), ..Container::clone(&current) });
         let units = offer.map(|offer| offer.throughput.ceiling());
         container.set_budgets(units, &self.inner.options, Instant::now());
-        self.publish(&mut counters, next, catalog);
+        self.publish(catalog);
         Ok(container)
     }
 
     /// Stores the hours of some targets and forgets those of others.
     pub(crate) async fn store_hours_records(&self, records: Vec<HoursRecord>, gone: Vec<Rid>) -> Result<()> {
-        let counters = self.inner.control.lock().await;
+        let mut counters = self.inner.control.lock().await;
         let mut gone: Vec<String> =
             gone.into_iter().map(|rid| Record::Hours(HoursRecord { rid, hours: vec![] }).id()).collect();
         let mut records = records.into_iter().map(Record::Hours).peekable();
         while records.peek().is_some() || !gone.is_empty() {
             let some: Vec<Record> = records.by_ref().take(HOURS_AT_ONCE).collect();
-            self.store(&counters, some, std::mem::take(&mut gone)).await?;
+            let next = counters.clone();
+            self.store(&mut counters, next, some, std::mem::take(&mut gone)).await?;
         }
         Ok(())
     }

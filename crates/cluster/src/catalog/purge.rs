@@ -132,8 +132,9 @@ impl Db {
                 return;
             }
         }
-        let counters = self.inner.control.lock().await;
-        if let Err(error) = self.store(&counters, vec![], vec![record.id()]).await {
+        let mut counters = self.inner.control.lock().await;
+        let next = counters.clone();
+        if let Err(error) = self.store(&mut counters, next, vec![], vec![record.id()]).await {
             tracing::warn!(error = %error.kind, "a finished purge could not be recorded");
         }
     }

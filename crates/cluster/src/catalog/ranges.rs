@@ -63,8 +63,7 @@ impl Db {
             partitions: (0..count).map(|_| next.take_partition()).collect(),
             generations: (0..count).map(|_| next.take_generation()).collect(),
         };
-        self.store(&next, vec![], vec![]).await?;
-        *counters = next;
+        self.store(counters, next, vec![], vec![]).await?;
         Ok(reserved)
     }
 
@@ -95,7 +94,7 @@ impl Db {
         records.extend(retired.iter().cloned().map(Record::Retired));
         let policies = Policies::of(&index, &current.definition).map_err(Error::invalid)?;
         let next = counters.clone();
-        let written = self.store(&next, records, vec![]).await?;
+        let written = self.store(counters, next, records, vec![]).await?;
         let offer = catalog.offer_of(container).map(|offer| offer.throughput.ceiling());
         let make = |(partition, (spec, index)): (Partition, &(PartitionSpec, RangeIndexRecord))| {
             let parts = RangeParts {
@@ -114,7 +113,7 @@ impl Db {
         succession.old[0].totals.moved(held, hold);
         let container = catalog.put_container(replaced(&current, &succession.old, &new, ranges.next_range));
         container.set_budgets(offer, &self.inner.options, Instant::now());
-        self.publish(counters, next, catalog);
+        self.publish(catalog);
         for old in &succession.old {
             old.hand_over(&new, &self.inner.committer);
         }
@@ -141,10 +140,9 @@ impl Db {
         let retired = current.retired_by(&record);
         let mut records = vec![Record::Index(record.clone())];
         records.extend(retired.iter().cloned().map(Record::Retired));
-        self.store(&next, records, vec![]).await?;
+        self.store(&mut counters, next, records, vec![]).await?;
         let policies = Policies::of(&record, &current.definition).map_err(Error::invalid)?;
         policies.apply(&record, &current.definition, &current.ranges);
-        *counters = next;
         self.erase_indexes_later(&current, retired);
         Ok(generation)
     }

@@ -5,6 +5,8 @@ use std::pin::pin;
 use std::task::Poll;
 
 use orrery_doc::json as text;
+use orrery_store::engine::{Batch, Keyspace};
+use orrery_store::keys;
 use orrery_store::limits::PartitionLimits;
 use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
@@ -14,6 +16,14 @@ use crate::options::{Account, DbOptions, Durability, Storage};
 use crate::request::Consistency;
 
 fn open() -> Db {
+    open_on(Storage::Memory)
+}
+
+fn open_on(storage: Storage) -> Db {
+    Db::open(options(storage)).expect("the storage opens")
+}
+
+fn options(storage: Storage) -> DbOptions {
     let account = Account {
         name: "changes".into(),
         region: "here".into(),
@@ -21,10 +31,8 @@ fn open() -> Db {
         serverless: false,
     };
     let limits = PartitionLimits::default();
-    let storage = Storage::Memory;
     let memory = Default::default();
-    Db::open(DbOptions { storage, durability: Durability::Relaxed, limits, throttle: false, account, memory })
-        .expect("memory opens")
+    DbOptions { storage, durability: Durability::Relaxed, limits, throttle: false, account, memory }
 }
 
 fn doc(value: &Value) -> Doc {
@@ -69,4 +77,30 @@ async fn a_change_whose_asker_goes_away_is_carried_to_its_end() {
     assert_ne!(second.number, third.number, "no number is given twice");
     let partition = |container: &Container| container.ranges[0].partition.spec.number;
     assert_ne!(partition(second), partition(&third));
+}
+
+/// What stands where the state of the next partition will be keeps the container from being opened.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_container_that_cannot_be_opened_leaves_nothing_and_its_numbers_are_taken() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (path, cache_bytes) = (directory.path().to_owned(), 8 << 20);
+    let storage = Storage::Disk { path, cache_bytes, disk_bytes_max: None, write_buffer_bytes: None };
+    let db = open_on(storage.clone());
+    let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("new");
+    let owner = database.resource.rid;
+    let before = db.inner.control.lock().await.clone();
+    let mut damage = Batch::new();
+    damage.put(Keyspace::Meta, keys::partition_state(before.partition).to_vec(), "no state");
+    db.inner.committer.commit(damage).await.expect("a commit");
+    let refused = db.create_container(owner, definition("c"), None).await;
+    let damaged = |kind: &ErrorKind| matches!(kind, ErrorKind::Op { error: OpError::Damaged(_), .. });
+    assert!(refused.is_err_and(|error| damaged(&error.kind)));
+    let made = db.create_container(owner, definition("c"), None).await.expect("other numbers, another place");
+    assert_ne!((made.number, made.ranges[0].partition.spec.number), (before.container, before.partition));
+    db.close().await;
+    drop(db);
+    let again = || Db::open(options(storage.clone())).map_err(|error| error.to_string());
+    let db = wait_for_async(again).await;
+    let found: Vec<Rid> = db.catalog().containers().map(|container| container.resource.rid).collect();
+    assert_eq!(found, [made.resource.rid]);
 }

@@ -325,8 +325,10 @@ async fn a_container_can_be_dropped_while_its_index_is_built() {
 async fn data_of_another_format_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let (db, _) = start(on_disk(directory.path()), 400).await;
-    let counters = Counters { format: 1, ..db.inner.control.lock().await.clone() };
-    db.store(&counters, vec![], vec![]).await.expect("a write succeeds");
+    let mut counters = db.inner.control.lock().await;
+    let next = Counters { format: 1, ..counters.clone() };
+    db.store(&mut counters, next, vec![], vec![]).await.expect("a write succeeds");
+    drop(counters);
     db.close().await;
     drop(db);
     // Background tasks may hold the storage for a moment, which is another reason to refuse.
@@ -360,8 +362,10 @@ async fn stored(options: &DbOptions, id: &str) -> Value {
 async fn data_of_the_format_before_is_brought_to_this_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let (db, _) = start(on_disk(directory.path()), 400).await;
-    let counters = Counters { format: 4, ..db.inner.control.lock().await.clone() };
-    db.store(&counters, vec![], vec!["account".to_owned()]).await.expect("a write succeeds");
+    let mut counters = db.inner.control.lock().await;
+    let next = Counters { format: 4, ..counters.clone() };
+    db.store(&mut counters, next, vec![], vec!["account".to_owned()]).await.expect("a write succeeds");
+    drop(counters);
     db.close().await;
     drop(db);
     let options = options(on_disk(directory.path()));

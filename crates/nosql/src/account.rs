@@ -87,7 +87,7 @@ fn push_locations(out: &mut Vec<u8>, name: &str, regions: &[&RegionRecord], dial
 }
 
 /// The name with the port of another host, if that has one.
-fn on_port_of(name: &str, host: &str) -> String {
+pub(crate) fn on_port_of(name: &str, host: &str) -> String {
     match host.rsplit_once(':') {
         // The colons of an address in brackets are not before a port.
         Some((_, port)) if !port.contains(']') => format!("{name}:{port}"),

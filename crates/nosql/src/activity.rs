@@ -19,6 +19,12 @@ impl ActivityId {
         std::str::from_utf8(&self.0).expect("an activity id is made of ASCII")
     }
 
+    /// The id in the binary form of the service, whose first three groups are little-endian.
+    pub fn of_guid(guid: &[u8; 16]) -> ActivityId {
+        const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+        ActivityId::lay_out(ORDER.map(|place| guid[place]))
+    }
+
     fn parse(text: &str) -> Option<ActivityId> {
         let bytes: [u8; 36] = text.as_bytes().try_into().ok()?;
         let is_uuid = bytes.iter().enumerate().all(|(i, byte)| match i {
@@ -43,11 +49,15 @@ impl ActivityId {
 
     /// Lays 128 bits out as a version 4 UUID.
     fn format(high: u64, low: u64) -> ActivityId {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
         let bits = u128::from(high) << 64 | u128::from(low);
         let bits = bits & !(0xF << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+        ActivityId::lay_out(bits.to_be_bytes())
+    }
+
+    fn lay_out(bytes: [u8; 16]) -> ActivityId {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
         let mut out = [b'-'; 36];
-        for (i, byte) in bits.to_be_bytes().into_iter().enumerate() {
+        for (i, byte) in bytes.into_iter().enumerate() {
             let hyphens = [4, 6, 8, 10].iter().filter(|before| i >= **before).count();
             let place = 2 * i + hyphens;
             out[place] = HEX[usize::from(byte >> 4)];

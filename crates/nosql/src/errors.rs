@@ -62,8 +62,21 @@ pub(crate) enum Own {
     BodyBroken(String),
     /// A resource or operation of the protocol that this release does not have.
     Unsupported(Cow<'static, str>),
-    /// The client wants to talk to replicas, which this release does not have.
-    DirectMode,
+    /// The client wants to talk to replicas, and cannot over this connection: the text says why not.
+    DirectMode(&'static str),
+    /// The replica that the client talks to is not where it should look, for one of these reasons.
+    Gone(Gone),
+}
+
+/// Why a client in direct mode must look anew where to send a request. It does so by itself and repeats the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// The replica is another one, or about to go.
+    Replica,
+    /// The name of the container belongs to another one by now.
+    Container,
+    /// The partition was succeeded by others.
+    Partition,
 }
 
 /// A refusal in the terms of the wire.
@@ -375,13 +388,23 @@ fn own_wire(own: &Own) -> Wire {
             gateway(StatusCode::BAD_REQUEST, 0, format!("{feature}: this feature is not supported yet."))
         }
         // The default of two SDKs: the developer who reads this needs the line to write, not only the name of what is missing.
-        Own::DirectMode => gateway(
+        Own::DirectMode(why) => gateway(
             StatusCode::BAD_REQUEST,
             0,
-            "Direct mode is not supported yet: choose gateway mode. \
-             .NET: new CosmosClientOptions { ConnectionMode = ConnectionMode.Gateway }. \
-             Java: new CosmosClientBuilder().gatewayMode().",
+            format!(
+                "Direct mode {why} \
+                 .NET: new CosmosClientOptions {{ ConnectionMode = ConnectionMode.Gateway }}. \
+                 Java: new CosmosClientBuilder().gatewayMode()."
+            ),
         ),
+        Own::Gone(gone) => {
+            let (substatus, message) = match gone {
+                Gone::Replica => (0, "The requested resource is no longer available at the server."),
+                Gone::Container => (1000, "The name of the container belongs to another container by now."),
+                Gone::Partition => (1007, "The partition key range was split or merged."),
+            };
+            partition(StatusCode::GONE, substatus, message)
+        }
     }
 }
 

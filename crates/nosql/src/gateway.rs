@@ -25,6 +25,7 @@ use crate::errors::{Own, Refusal};
 use crate::headers::RequestHeaders;
 use crate::items::told::Told;
 use crate::respond::{Reply, Responder};
+use crate::rntbd::addresses;
 use crate::room::{Carrier, Held, Page, Room};
 use crate::router::{self, Endpoint, Route, Signed};
 use crate::{account, address, body, conflicts, containers, databases, items, offers, ranges, scripts};
@@ -55,6 +56,18 @@ pub struct Options {
     pub advertised_host: Option<Arc<str>>,
     /// Who checks tokens of Entra ID, when these are accepted.
     pub entra: Option<Arc<Entra>>,
+    /// Where clients in direct mode are sent.
+    pub direct: Direct,
+}
+
+/// On which port direct mode is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direct {
+    /// On none.
+    Off,
+    /// On the one that the client has dialled.
+    SamePort,
+    Port(u16),
 }
 
 impl Default for Options {
@@ -64,18 +77,19 @@ impl Default for Options {
             body_bytes_max: limits::REQUEST_BYTES_MAX,
             advertised_host: None,
             entra: None,
+            direct: Direct::SamePort,
         }
     }
 }
 
 /// What becomes known of a request while it is served, whether it succeeds or not.
 #[derive(Default)]
-struct Aside {
+pub(crate) struct Aside {
     audit: Option<Entry>,
     /// Something of the body was not read: the next request on this connection would begin in its middle.
     body_left: bool,
     /// The answer, as its sender sees it.
-    held: Held,
+    pub held: Held,
 }
 
 /// How the client reached the server.
@@ -176,9 +190,16 @@ impl Gateway {
         let malformed = headers.read(&parts.headers).err();
         let trace = trace(&parts.method, &parts.uri, &headers, peer, started);
         let mut aside = Aside::default();
-        let unserved = router::is_direct_mode(trace.path).then(|| Own::DirectMode.into());
-        let result = match unserved.or(malformed) {
+        let asks_for_replicas = router::is_direct_mode(trace.path);
+        let unserved = asks_for_replicas.then(|| addresses::check(self.0.options.direct, peer.scheme).err());
+        let result = match unserved.flatten().or(malformed) {
             Some(refusal) => self.refuse(&parts, refusal, body, &mut aside).await,
+            None if asks_for_replicas => {
+                match self.addresses(parts.uri.query(), &headers, &trace, &mut aside) {
+                    Ok(reply) => Ok(reply),
+                    Err(refusal) => self.refuse(&parts, refusal, body, &mut aside).await,
+                }
+            }
             None => self.serve(&parts, &headers, &trace, body, &mut aside).await,
         };
         self.finish(&trace, peer, &aside, result)
@@ -191,19 +212,7 @@ impl Gateway {
         aside: &Aside,
         result: Result<Reply, Refusal>,
     ) -> Response<Full<Bytes>> {
-        if let Some(entry) = &aside.audit {
-            entry.write(trace, &peer, &result);
-        }
-        if let Err(refusal) = &result {
-            tracing::debug!(
-                activity = trace.activity.as_str(),
-                remote = %peer.remote,
-                method = %trace.method,
-                path = trace.path,
-                ?refusal,
-                "refused"
-            );
-        }
+        note(trace, peer, aside, &result);
         let mut response = self.0.responder.respond(trace, result);
         if let Some(unsent) = aside.held.0.clone() {
             response.extensions_mut().insert(unsent);
@@ -223,8 +232,46 @@ impl Gateway {
     ) -> Result<Reply, Refusal> {
         let catalog = self.0.db.catalog_now();
         let grant = self.admit(route, headers, trace, &catalog, aside)?;
+        self.read_item_of(&route.endpoint, &grant, headers, trace, &catalog)
+    }
+
+    /// The read of an item by a client that may.
+    pub(crate) fn read_item_of(
+        &self,
+        endpoint: &Endpoint<'_>,
+        grant: &Grant,
+        headers: &RequestHeaders<'_>,
+        trace: &Trace<'_>,
+        catalog: &Catalog,
+    ) -> Result<Reply, Refusal> {
         let in_lane = self.in_lane(headers);
-        read_item(&self.call(in_lane.as_ref(), &catalog, headers, trace, &grant), &route.endpoint)
+        read_item(&self.call(in_lane.as_ref(), catalog, headers, trace, grant), endpoint)
+    }
+
+    /// Where clients in direct mode find the partitions that they ask for.
+    fn addresses(
+        &self,
+        query: Option<&str>,
+        headers: &RequestHeaders<'_>,
+        trace: &Trace<'_>,
+        aside: &mut Aside,
+    ) -> Result<Reply, Refusal> {
+        let asked = addresses::Asked::read(query.unwrap_or_default(), trace.method)?;
+        let catalog = self.0.db.catalog_now();
+        let grant = self.admit(&asked.route(), headers, trace, &catalog, aside)?;
+        asked.answer(&self.call(None, &catalog, headers, trace, &grant), self.0.options.direct)
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.0.room
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        &self.0.db
     }
 
     async fn serve<B>(
@@ -255,6 +302,25 @@ impl Gateway {
             }
             false => Bytes::new(),
         };
+        self.carry_out(endpoint, &grant, headers, trace, body, carrier, aside).await
+    }
+
+    /// Carries out a request that its client may make, within the memory that there is for it and for its answer.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what is known of a request lives in several places for good reasons"
+    )]
+    pub(crate) async fn carry_out(
+        &self,
+        endpoint: Endpoint<'_>,
+        grant: &Grant,
+        headers: &RequestHeaders<'_>,
+        trace: &Trace<'_>,
+        body: Bytes,
+        carrier: Carrier,
+        aside: &mut Aside,
+    ) -> Result<Reply, Refusal> {
+        let inner = &*self.0;
         let _made = inner.room.write(body.len() as u64, carrier).await?;
         let extent = Extent::of(&endpoint, trace.method, headers);
         let Page { bytes: page_bytes, hold } = match extent {
@@ -267,7 +333,7 @@ impl Gateway {
             Extent::Page => inner.room.page(carrier).await?,
         };
         let (in_lane, catalog) = (self.in_lane(headers), inner.db.catalog());
-        let call = Call { page_bytes, ..self.call(in_lane.as_ref(), &catalog, headers, trace, &grant) };
+        let call = Call { page_bytes, ..self.call(in_lane.as_ref(), &catalog, headers, trace, grant) };
         let can_refuse = extent == Extent::Page || *trace.method == Method::GET;
         // The body is held until its answer has found room.
         let mut reply = dispatch(&call, endpoint.clone(), body.clone()).await?;
@@ -348,7 +414,7 @@ impl Gateway {
     }
 
     /// Finds out who asks, and whether they may.
-    fn admit(
+    pub(crate) fn admit(
         &self,
         route: &Route<'_>,
         headers: &RequestHeaders<'_>,
@@ -403,6 +469,23 @@ impl Extent {
             Endpoint::Script { .. } if *method == Method::POST => Extent::Written,
             _ => Extent::Small,
         }
+    }
+}
+
+/// Tells the logs how a request ended.
+pub(crate) fn note(trace: &Trace<'_>, peer: Peer, aside: &Aside, result: &Result<Reply, Refusal>) {
+    if let Some(entry) = &aside.audit {
+        entry.write(trace, &peer, result);
+    }
+    if let Err(refusal) = result {
+        tracing::debug!(
+            activity = trace.activity.as_str(),
+            remote = %peer.remote,
+            method = %trace.method,
+            path = trace.path,
+            ?refusal,
+            "refused"
+        );
     }
 }
 

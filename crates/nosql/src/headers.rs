@@ -134,6 +134,15 @@ pub(crate) enum ReadStrategy {
 }
 
 impl MaxItemCount {
+    pub fn of(count: i64) -> Option<MaxItemCount> {
+        match count {
+            // No page can be empty and be followed by others, so nothing is asked for.
+            -1 | 0 => Some(MaxItemCount::Server),
+            count @ 1.. => Some(MaxItemCount::AtMost(u32::try_from(count).unwrap_or(u32::MAX))),
+            _ => None,
+        }
+    }
+
     /// The count to use, never above `most`.
     pub fn or(self, default: usize, most: usize) -> usize {
         match self {
@@ -251,8 +260,7 @@ impl<'a> RequestHeaders<'a> {
             "query-enable-scan" => flag(&mut self.enable_scan, name, raw),
             "populatequerymetrics" => flag(&mut self.populate_query_metrics, name, raw),
             "responsecontinuationtokenlimitinkb" => {
-                self.continuation_limit_kb = Some(continuation_limit(name, raw)?);
-                Ok(())
+                self.limit_continuation(number::<i64>(name, raw).unwrap_or(-1))
             }
             "content-serialization-format" => {
                 one_of(name, text(name, raw)?, &[("JsonText", ()), ("CosmosBinary", ()), ("HybridRow", ())])
@@ -279,10 +287,7 @@ impl<'a> RequestHeaders<'a> {
             "correlated-activityid" => keep(&mut self.correlated_activity_id, name, raw),
             "is-batch-request" => flag(&mut self.is_batch, name, raw),
             "batch-atomic" => flag(&mut self.batch_atomic, name, raw),
-            "changefeed-wire-format-version" => match text(name, raw)?.trim() {
-                CHANGE_FEED_FORMAT => keep(&mut self.change_feed_format, name, raw),
-                other => Err(invalid(name, other)),
-            },
+            "changefeed-wire-format-version" => self.form_changes(text(name, raw)?),
             "batch-ordered" => flag(&mut self.batch_ordered, name, raw),
             "batch-continue-on-error" => flag(&mut self.batch_continue_on_error, name, raw),
             "offer-autopilot-settings" => keep(&mut self.offer_autopilot, name, raw),
@@ -317,24 +322,15 @@ impl<'a> RequestHeaders<'a> {
                     Some(one_of(name, level, &[("Low", Priority::Low), ("High", Priority::High)])?);
                 Ok(())
             }
-            "throughput-bucket" => match number::<u8>(name, raw)? {
-                bucket @ 1..=5 => {
-                    self.lane.bucket = Some(bucket);
-                    Ok(())
-                }
-                _ => Err(invalid(name, text(name, raw)?)),
-            },
+            "throughput-bucket" => self.take_bucket(number::<u8>(name, raw)?),
             _ => Ok(()),
         }
     }
 
-    /// A client that asks for both forms reads the newer one.
     fn ask_index_metrics(&mut self, form: IndexMetrics, name: &str, raw: &[u8]) -> Result<(), Refusal> {
         let mut wanted = false;
         flag(&mut wanted, name, raw)?;
-        if wanted && self.index_metrics != IndexMetrics::V2 {
-            self.index_metrics = form;
-        }
+        self.want_index_metrics(form, wanted);
         Ok(())
     }
 
@@ -355,12 +351,9 @@ impl<'a> RequestHeaders<'a> {
             "start-id" | "end-id" => Err(changes_rows(name)),
             "enumeration-direction" => one_of(name, text(name, raw)?, &[("Forward", ())]),
             "max-item-count" => {
-                self.max_item_count = match number::<i64>(name, raw)? {
-                    // No page can be empty and be followed by others, so nothing is asked for.
-                    -1 | 0 => MaxItemCount::Server,
-                    count @ 1.. => MaxItemCount::AtMost(u32::try_from(count).unwrap_or(u32::MAX)),
-                    _ => return Err(invalid(name, text(name, raw)?)),
-                };
+                let count = number::<i64>(name, raw)?;
+                self.max_item_count =
+                    MaxItemCount::of(count).ok_or_else(|| invalid(name, &count.to_string()))?;
                 Ok(())
             }
             "consistency-level" => {
@@ -410,7 +403,7 @@ const VERSIONS: [&str; 19] = [
 ];
 
 /// Refuses what was never a version. A later one may be: clients are newer than servers at times.
-fn check_version(version: &str) -> Result<(), Refusal> {
+pub(crate) fn check_version(version: &str) -> Result<(), Refusal> {
     let version = version.trim();
     // Nearly all clients send the same one, which is found before anything is compared with the others.
     let is_known = VERSIONS.iter().rev().any(|known| *known == version);
@@ -443,16 +436,46 @@ fn is_date(text: &str) -> bool {
         && (1..=days).contains(&number(8..10))
 }
 
-/// How long a continuation may be. None at all is not long enough for any.
-fn continuation_limit(name: &str, raw: &[u8]) -> Result<u32, Refusal> {
-    match number::<i64>(name, raw) {
-        Ok(0) => Err(Refusal::bad_request(
-            "The continuation token limit specified is not large enough. Please increase the limit, or leave it out.",
-        )),
-        Ok(limit @ 1..) => Ok(u32::try_from(limit).unwrap_or(u32::MAX)),
-        _ => Err(Refusal::bad_request(
-            "Please pass in a valid continuation token size limit which must be a positive integer.",
-        )),
+/// What clients may say in any front end, and what of it is refused.
+impl<'a> RequestHeaders<'a> {
+    /// How long a continuation may be, in kibibytes. None at all is not long enough for any.
+    pub fn limit_continuation(&mut self, kilobytes: i64) -> Result<(), Refusal> {
+        match kilobytes {
+            0 => Err(Refusal::bad_request(
+                "The continuation token limit specified is not large enough. Please increase the limit, or leave it out.",
+            )),
+            limit @ 1.. => {
+                self.continuation_limit_kb = Some(u32::try_from(limit).unwrap_or(u32::MAX));
+                Ok(())
+            }
+            _ => Err(Refusal::bad_request(
+                "Please pass in a valid continuation token size limit which must be a positive integer.",
+            )),
+        }
+    }
+
+    /// The form of the change feed's entries, of which there is one besides bare items.
+    pub fn form_changes(&mut self, version: &'a str) -> Result<(), Refusal> {
+        if version.trim() != CHANGE_FEED_FORMAT {
+            return Err(invalid("x-ms-cosmos-changefeed-wire-format-version", version.trim()));
+        }
+        self.change_feed_format.get_or_insert(version);
+        Ok(())
+    }
+
+    pub fn take_bucket(&mut self, bucket: u8) -> Result<(), Refusal> {
+        if !(1..=5).contains(&bucket) {
+            return Err(invalid("x-ms-cosmos-throughput-bucket", &bucket.to_string()));
+        }
+        self.lane.bucket = Some(bucket);
+        Ok(())
+    }
+
+    /// A client that asks for both forms reads the newer one.
+    pub fn want_index_metrics(&mut self, form: IndexMetrics, wanted: bool) {
+        if wanted && self.index_metrics != IndexMetrics::V2 {
+            self.index_metrics = form;
+        }
     }
 }
 
@@ -532,11 +555,11 @@ fn text<'a>(name: &str, raw: &'a [u8]) -> Result<&'a str, Refusal> {
 
 /// A header that other servers know and that says which rows are wanted, or in which order: without it the answer would
 /// be another one.
-fn changes_rows(name: &str) -> Refusal {
+pub(crate) fn changes_rows(name: &str) -> Refusal {
     Refusal::bad_request(format!("The header '{name}' is not supported."))
 }
 
-fn invalid(name: &str, value: &str) -> Refusal {
+pub(crate) fn invalid(name: &str, value: &str) -> Refusal {
     // A header may be large; the message shows enough of it to recognise it.
     let shown: String = value.chars().take(128).collect();
     Refusal::bad_request(format!("The value '{shown}' specified for the header '{name}' is invalid."))

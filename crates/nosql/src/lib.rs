@@ -32,6 +32,7 @@ mod query_spec;
 mod ranges;
 mod resource_query;
 mod respond;
+mod rntbd;
 mod room;
 mod router;
 mod scripts;
@@ -39,5 +40,6 @@ mod throughput;
 
 pub use auth::{Entra, EntraError, EntraOptions, Keys, KeysError};
 pub use beside::{Denial, discard_body, read_body, sign_beside};
-pub use gateway::{Gateway, Options, Peer, Scheme};
+pub use gateway::{Direct, Gateway, Options, Peer, Scheme};
+pub use rntbd::{Ended, Observer, RequestTime, begins_as_direct};
 pub use room::Unsent;

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
 use orrery_cluster::store::{Etag, Lsn};
 use orrery_cluster::{
-    Charge, Container, Database, RangeToken, Receipt, SINGLE_REGION_VERSION, Served, Usage,
+    Charge, Container, Database, RangeToken, Receipt, Rid, SINGLE_REGION_VERSION, Served, Usage,
 };
 
 use crate::call::Trace;
@@ -54,6 +54,70 @@ pub(crate) enum ResourceUsage {
     Account { databases: usize, containers: usize },
     Containers(usize),
     Container(Usage),
+}
+
+impl Owner {
+    pub fn rid(&self) -> Option<Rid> {
+        match self {
+            Owner::None => None,
+            Owner::Database(database) => Some(database.resource.rid),
+            Owner::Container(container) => Some(container.resource.rid),
+        }
+    }
+
+    /// The path made of names, each written as its reader wants it.
+    pub fn push_path(&self, out: &mut String, push_name: impl Fn(&mut String, &str)) {
+        match self {
+            Owner::None => {}
+            Owner::Database(database) => {
+                out.push_str("dbs/");
+                push_name(out, &database.resource.id);
+            }
+            Owner::Container(container) => {
+                out.push_str("dbs/");
+                push_name(out, &container.database_id);
+                out.push_str("/colls/");
+                push_name(out, &container.resource.id);
+            }
+        }
+    }
+}
+
+impl ResourceUsage {
+    pub fn quota(&self) -> &'static str {
+        match self {
+            ResourceUsage::Databases(_) => "databases=1000;",
+            ResourceUsage::Account { .. } => {
+                "databases=1000;collections=5000;users=500000;permissions=2000000;"
+            }
+            ResourceUsage::Containers(_) => "collections=5000;",
+            ResourceUsage::Container(_) => {
+                "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;"
+            }
+        }
+    }
+
+    /// What of the quota is in use.
+    pub fn push(&self, out: &mut String) -> std::fmt::Result {
+        match self {
+            ResourceUsage::Databases(count) => write!(out, "databases={count};"),
+            ResourceUsage::Account { databases, containers } => {
+                write!(out, "databases={databases};collections={containers};users=0;permissions=0;")
+            }
+            ResourceUsage::Containers(count) => write!(out, "collections={count};"),
+            ResourceUsage::Container(usage) => {
+                let (items, kilobytes) = (usage.items, usage.bytes.div_ceil(1024));
+                out.push_str("documentSize=0;documentsSize=");
+                push_number(out, kilobytes);
+                out.push_str(";documentsCount=");
+                push_number(out, items);
+                out.push_str(";collectionSize=");
+                push_number(out, kilobytes);
+                out.push(';');
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Reply {
@@ -321,62 +385,18 @@ impl Values {
     }
 
     fn owner(&mut self, owner: &Owner) {
-        match owner {
-            Owner::None => {}
-            Owner::Database(database) => {
-                self.put(Field::AltContentPath, |out| {
-                    out.push_str("dbs/");
-                    push_path_text(out, &database.resource.id);
-                    Ok(())
-                });
-                self.put(Field::ContentPath, |out| write!(out, "{}", database.resource.rid));
-            }
-            Owner::Container(container) => {
-                self.put(Field::AltContentPath, |out| {
-                    out.push_str("dbs/");
-                    push_path_text(out, &container.database_id);
-                    out.push_str("/colls/");
-                    push_path_text(out, &container.resource.id);
-                    Ok(())
-                });
-                self.ascii(Field::ContentPath, container.resource.rid.text().as_bytes());
-            }
-        }
+        let Some(rid) = owner.rid() else { return };
+        self.put(Field::AltContentPath, |out| {
+            owner.push_path(out, push_path_text);
+            Ok(())
+        });
+        self.ascii(Field::ContentPath, rid.text().as_bytes());
     }
 
     fn usage(&mut self, usage: Option<&ResourceUsage>) {
         let Some(usage) = usage else { return };
-        let quota = match usage {
-            ResourceUsage::Databases(count) => {
-                self.put(Field::ResourceUsage, |out| write!(out, "databases={count};"));
-                "databases=1000;"
-            }
-            ResourceUsage::Account { databases, containers } => {
-                self.put(Field::ResourceUsage, |out| {
-                    write!(out, "databases={databases};collections={containers};users=0;permissions=0;")
-                });
-                "databases=1000;collections=5000;users=500000;permissions=2000000;"
-            }
-            ResourceUsage::Containers(count) => {
-                self.put(Field::ResourceUsage, |out| write!(out, "collections={count};"));
-                "collections=5000;"
-            }
-            ResourceUsage::Container(usage) => {
-                let (items, kilobytes) = (usage.items, usage.bytes.div_ceil(1024));
-                self.put(Field::ResourceUsage, |out| {
-                    out.push_str("documentSize=0;documentsSize=");
-                    push_number(out, kilobytes);
-                    out.push_str(";documentsCount=");
-                    push_number(out, items);
-                    out.push_str(";collectionSize=");
-                    push_number(out, kilobytes);
-                    out.push(';');
-                    Ok(())
-                });
-                "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;"
-            }
-        };
-        self.constants.push((Field::ResourceQuota, HeaderValue::from_static(quota)));
+        self.put(Field::ResourceUsage, |out| usage.push(out));
+        self.constants.push((Field::ResourceQuota, HeaderValue::from_static(usage.quota())));
     }
 
     fn fields(&self) -> impl Iterator<Item = Field> {

@@ -407,6 +407,17 @@ pub(crate) fn link_segments(link: &str) -> Option<Vec<Segment<'_>>> {
     (segments.len() <= SEGMENTS_MAX).then_some(segments)
 }
 
+/// The route of a request that names its resource word by word and not by a path: types and names in turns, in which
+/// nothing is encoded. Such a name may hold whatever the resource's own may.
+pub(crate) fn route_of<'p>(words: &[&'p str]) -> Result<Route<'p>, Refusal> {
+    let mut segments: [Segment<'p>; SEGMENTS_MAX] = Default::default();
+    for (slot, word) in segments.iter_mut().zip(words) {
+        *slot = Segment { raw: word, text: Cow::Borrowed(word) };
+    }
+    let endpoint = endpoint(&segments[..words.len()])?;
+    Ok(Route { endpoint, signed: sign(segments, words.len()) })
+}
+
 /// What a link names.
 pub(crate) fn link_endpoint<'p>(segments: &[Segment<'p>]) -> Option<Endpoint<'p>> {
     endpoint(segments).ok()

@@ -277,3 +277,12 @@ pub const REGIONS_MAX: usize = 16;
 pub const RID_PARTITION_MAX: u32 = 0xF_FFFF;
 pub const RID_REGION_MAX: u8 = 0xF;
 pub const RID_COUNT_MAX: u64 = (1 << 36) - 1;
+
+/// Bytes of the first frame of a connection in direct mode.
+pub const DIRECT_CONTEXT_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of the headers of a request in direct mode: as many as HTTP may have.
+pub const DIRECT_HEADER_BYTES_MAX: usize = 64 * 1024;
+/// Requests of a connection in direct mode that are not answered yet; clients open another connection beyond thirty.
+pub const DIRECT_REQUESTS_MAX: usize = 256;
+/// How long a connection in direct mode may last on which nobody has asked who may.
+pub const DIRECT_SILENT_TIME_MAX: Duration = Duration::from_secs(60);

@@ -262,6 +262,11 @@ impl Container {
         self.gone.iter().find(|gone| gone.id == id)
     }
 
+    /// How far one of the current partitions is.
+    pub fn lsn_of(&self, range: u32) -> Option<orrery_store::Lsn> {
+        self.range_by_id(range).map(|range| range.partition.lsn())
+    }
+
     pub(crate) fn range_by_id(&self, id: u32) -> Option<&Arc<Range>> {
         self.ranges.iter().find(|range| range.id == id)
     }

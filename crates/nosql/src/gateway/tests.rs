@@ -487,10 +487,9 @@ async fn what_is_not_there_yet_says_so() {
     server.get("/nothing").await.expect(404);
 }
 
-/// Clients in direct mode sign the resource that they want resolved, or send its resource token, so that no rule of this
-/// gateway admits them: they must be told what to change before anything else is looked at.
+/// Direct mode needs TLS. A client that asks for it without must be told what to change before anything else is looked at.
 #[tokio::test]
-async fn direct_mode_is_refused_by_name_before_authentication() {
+async fn direct_mode_without_tls_is_refused_by_name_before_authentication() {
     let server = Server::start(false);
     let resolve = "?$resolveFor=dbs%2fAAAAAA%3d%3d%2fcolls%2fAAAAAAAAAAA%3d%2fdocs&$filter=protocol%20eq%20rntbd\
                    &$partitionKeyRangeIds=0";
@@ -510,7 +509,9 @@ async fn direct_mode_is_refused_by_name_before_authentication() {
             for (name, value) in &headers {
                 request = request.header(*name, *value);
             }
-            let refused = server.answer(request.body(Full::default()).expect("a request")).await.expect(400);
+            let request = request.body(Full::default()).expect("a request");
+            let plain = Peer { scheme: Scheme::Http, ..PEER };
+            let refused = answer(server.0.handle(request, plain).await).await.expect(400);
             for words in [
                 "Direct mode",
                 "gateway mode",

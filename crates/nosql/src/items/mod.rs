@@ -39,6 +39,7 @@ use orrery_cluster::{Container, Rid};
 pub(crate) use key::{parse as parse_key, starts_with as key_starts_with};
 pub(crate) use key_delete::delete_key;
 pub(crate) use patch::PatchError;
+pub(crate) use scope::range_id;
 pub(crate) use system_properties::PROPERTIES;
 
 use crate::address::ContainerAddress;

@@ -22,6 +22,11 @@ pub struct SessionTokenError(String);
 pub fn write(token: &RangeToken, out: &mut String) {
     push_number(out, u64::from(token.range));
     out.push(':');
+    write_state(token, out);
+}
+
+/// The same without the range, for answers that name it elsewhere.
+pub fn write_state(token: &RangeToken, out: &mut String) {
     if let Some(version) = token.version {
         write!(out, "{version}#").expect("writing to a string cannot fail");
     }

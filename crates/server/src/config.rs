@@ -47,6 +47,12 @@ pub struct Config {
     #[arg(long, env = "ORRERY_NOSQL_PORT", value_name = "PORT", default_value_t = 8081)]
     pub nosql_port: u16,
 
+    /// Where clients in direct mode (RNTBD over TLS) are served: `same` is the port of the NoSQL API, a number is a port of
+    /// their own, `none` switches direct mode off.
+    #[arg(long, env = "ORRERY_DIRECT_PORT", value_name = "same|PORT|none", default_value = "same",
+          value_parser = units::direct_port)]
+    pub direct_port: DirectPort,
+
     /// A file with the account's keys: lines of `primary = "<base64>"`, and optionally `secondary`,
     /// `primary-readonly` and `secondary-readonly`. Without it the well-known emulator key is used.
     /// The file is read again when it changes and on SIGHUP.
@@ -204,6 +210,14 @@ impl Config {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.advertised_host.iter().chain(&self.tls_names).map(String::as_str)
     }
+}
+
+/// Where direct mode is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirectPort {
+    Same,
+    None,
+    Own(u16),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -55,7 +55,7 @@ impl Handler for Front {
     }
 }
 
-fn gateway_peer(peer: Peer) -> orrery_nosql::Peer {
+pub fn gateway_peer(peer: Peer) -> orrery_nosql::Peer {
     let scheme = match peer.scheme {
         Scheme::Http => orrery_nosql::Scheme::Http,
         Scheme::Https => orrery_nosql::Scheme::Https,

@@ -19,6 +19,7 @@ use protocol::Protocols;
 use stop::Stop;
 
 mod connection;
+pub mod direct;
 pub mod http;
 pub mod protocol;
 mod pulse;

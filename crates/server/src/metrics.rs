@@ -20,9 +20,27 @@ pub struct Metrics {
     connections_refused: AtomicU64,
     connections_timed_out: AtomicU64,
     tls_failures: AtomicU64,
-    /// By status class, 1xx to 5xx.
-    answers: [AtomicU64; 5],
+    /// By protocol and status class, 1xx to 5xx.
+    answers: [[AtomicU64; 5]; Speech::ALL.len()],
     throttled: AtomicU64,
+}
+
+/// In which protocol a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    Http,
+    Direct,
+}
+
+impl Speech {
+    pub const ALL: [Speech; 2] = [Speech::Http, Speech::Direct];
+
+    fn name(self) -> &'static str {
+        match self {
+            Speech::Http => "http",
+            Speech::Direct => "direct",
+        }
+    }
 }
 
 /// An open connection, until it is dropped.
@@ -61,9 +79,10 @@ impl Metrics {
         self.tls_failures.fetch_add(1, Relaxed);
     }
 
-    pub fn answered(&self, status: StatusCode) {
-        let class = usize::from(status.as_u16() / 100).saturating_sub(1).min(self.answers.len() - 1);
-        self.answers[class].fetch_add(1, Relaxed);
+    pub fn answered(&self, speech: Speech, status: StatusCode) {
+        let answers = &self.answers[speech as usize];
+        let class = usize::from(status.as_u16() / 100).saturating_sub(1).min(answers.len() - 1);
+        answers[class].fetch_add(1, Relaxed);
         if status == StatusCode::TOO_MANY_REQUESTS {
             self.throttled.fetch_add(1, Relaxed);
         }
@@ -92,12 +111,23 @@ impl Metrics {
         ] {
             counter(out, name, help, value.load(Relaxed));
         }
-        header(out, "orrery_requests_total", "Requests answered, by class of status.", "counter");
-        for (index, count) in self.answers.iter().enumerate() {
-            line(
-                out,
-                format_args!("orrery_requests_total{{class=\"{}xx\"}} {}", index + 1, count.load(Relaxed)),
-            );
+        header(
+            out,
+            "orrery_requests_total",
+            "Requests answered, by protocol and class of status.",
+            "counter",
+        );
+        for (speech, answers) in Speech::ALL.iter().zip(&self.answers) {
+            for (index, count) in answers.iter().enumerate() {
+                let (class, count) = (index + 1, count.load(Relaxed));
+                line(
+                    out,
+                    format_args!(
+                        "orrery_requests_total{{protocol=\"{}\",class=\"{class}xx\"}} {count}",
+                        speech.name()
+                    ),
+                );
+            }
         }
         if let Some(bytes) = resident_bytes() {
             gauge(out, "process_resident_memory_bytes", "Memory in use.", bytes);

@@ -12,10 +12,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::admin::Admin;
-use crate::config::{Config, Durability};
+use crate::config::{Config, DirectPort, Durability};
 use crate::front::Front;
 use crate::hosts::Hosts;
 use crate::keys::AccountKeys;
+use crate::listener::direct::Direct;
 use crate::listener::http::{Http, Shared};
 use crate::listener::protocol::Protocols;
 use crate::listener::{self, Port, Timeouts};
@@ -58,7 +59,11 @@ async fn serve(
     let db = open_database(&config).await?;
     watch_partitions(&db, &config);
     let entra = entra::choose(&config)?;
-    let gateway = Gateway::new(db.clone(), keys.for_gateway()?, gateway_options(&config, entra));
+    let direct_socket = direct_socket(&config)?;
+    let direct_port =
+        direct_socket.as_ref().map(TcpListener::local_addr).transpose()?.map(|address| address.port());
+    let options = gateway_options(&config, entra, direct_port);
+    let gateway = Gateway::new(db.clone(), keys.for_gateway()?, options);
     let hosts = Arc::new(Hosts::new(config.names(), keys.uses_emulator_key() || config.entra_development));
     rotation::watch(&config, &gateway, Arc::clone(&hosts), seen, hangups);
     let admin = Arc::new(Admin::new(
@@ -71,6 +76,8 @@ async fn serve(
     announce(&config, &keys, address, started);
     keep_tls(Arc::clone(&tls));
 
+    let timeouts = Timeouts::of(&config);
+    let direct = Direct::new(gateway.clone(), Arc::clone(&metrics), timeouts, config.request_timeout_seconds);
     let http = Http::new(Shared {
         handler: Front::new(Arc::clone(&admin), manage, gateway),
         hosts,
@@ -78,24 +85,34 @@ async fn serve(
         request_time_max: config.request_timeout_seconds,
         http2_window_bytes: limits::http2_window_bytes(db.memory().shares().bodies),
     });
-    let port = Port {
-        protocols: Protocols::one(http),
-        tls,
-        metrics,
-        timeouts: Timeouts::of(&config),
+    let port = |protocols| Port {
+        protocols,
+        tls: Arc::clone(&tls),
+        metrics: Arc::clone(&metrics),
+        timeouts,
         max_connections: config.max_connections,
     };
-    let stop = async {
-        stop.made().await;
+    let stop_all = async {
+        stop.clone().made().await;
         admin.stop();
     };
-    let patience = async {
+    let patience = || async {
         tokio::select! {
             () = tokio::time::sleep(config.drain_timeout_seconds) => {}
-            () = hurry.made() => {}
+            () = hurry.clone().made() => {}
         }
     };
-    listener::run(socket, port, stop, patience).await;
+    match (config.direct_port, direct_socket) {
+        (DirectPort::Own(_), Some(own)) => {
+            let direct = listener::run(own, port(Protocols::one(direct)), stop.clone().made(), patience());
+            let others = listener::run(socket, port(Protocols::one(http)), stop_all, patience());
+            tokio::join!(direct, others);
+        }
+        (DirectPort::Same, _) => {
+            listener::run(socket, port(Protocols::one(direct).and(http)), stop_all, patience()).await;
+        }
+        _ => listener::run(socket, port(Protocols::one(http)), stop_all, patience()).await,
+    }
     db.close().await;
     tracing::info!("stopped");
     Ok(())
@@ -116,8 +133,22 @@ fn watch_partitions(db: &Db, config: &Config) {
     webhook::start(db, &config.alerts);
 }
 
-fn gateway_options(config: &Config, entra: Option<Entra>) -> orrery_nosql::Options {
+/// The port that direct mode has to itself, if it does.
+fn direct_socket(config: &Config) -> anyhow::Result<Option<TcpListener>> {
+    let DirectPort::Own(port) = config.direct_port else { return Ok(None) };
+    let address = SocketAddr::new(config.bind, port);
+    let send_buffer = limits::send_buffer_bytes(config.database().memory.budget);
+    let socket = listen(address, send_buffer);
+    socket.map(Some).with_context(|| format!("cannot listen on {address}; choose another with --direct-port"))
+}
+
+fn gateway_options(config: &Config, entra: Option<Entra>, direct_port: Option<u16>) -> orrery_nosql::Options {
     orrery_nosql::Options {
+        direct: match (config.direct_port, direct_port) {
+            (DirectPort::None, _) => orrery_nosql::Direct::Off,
+            (_, Some(port)) => orrery_nosql::Direct::Port(port),
+            _ => orrery_nosql::Direct::SamePort,
+        },
         body_time_max: config.body_timeout_seconds,
         advertised_host: config.advertised_host.as_deref().map(Into::into),
         entra: entra.map(Arc::new),

@@ -1,15 +1,16 @@
 //! The signals that ask the server to stop: the first politely, the second without patience.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
-/// What the signals mean, each to be awaited once.
+/// What the signals mean, to be awaited by each port.
 pub struct StopSignals {
     pub stop: Request,
     pub hurry: Request,
 }
 
-pub struct Request(oneshot::Receiver<()>);
+#[derive(Clone)]
+pub struct Request(watch::Receiver<bool>);
 
 impl StopSignals {
     /// Listens from now on; must be called inside the runtime.
@@ -18,24 +19,26 @@ impl StopSignals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         };
-        let (stop, stopped) = oneshot::channel();
-        let (hurry, hurried) = oneshot::channel();
+        let (stop, stopped) = watch::channel(false);
+        let (hurry, hurried) = watch::channel(false);
         tokio::spawn(async move {
             let signal = source.next().await;
             tracing::info!(signal, "stopping");
-            let _ = stop.send(());
+            stop.send_replace(true);
             let signal = source.next().await;
             tracing::info!(signal, "stopping at once");
-            let _ = hurry.send(());
+            hurry.send_replace(true);
+            // Those who look later see it too.
+            hurry.closed().await;
         });
         Ok(StopSignals { stop: Request(stopped), hurry: Request(hurried) })
     }
 }
 
 impl Request {
-    pub async fn made(self) {
+    pub async fn made(mut self) {
         // The sender lives as long as the runtime; without it there is nobody to wait for.
-        let _ = self.0.await;
+        let _ = self.0.wait_for(|made| *made).await;
     }
 }
 

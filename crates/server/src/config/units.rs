@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::DirectPort;
 use crate::limits;
 
 /// Reads a size: a whole number, optionally followed by KB, MB, GB, TB (powers of 1,000) or KiB, MiB,
@@ -45,9 +46,36 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
+/// Reads where direct mode is served.
+pub fn direct_port(text: &str) -> Result<DirectPort, String> {
+    match text.trim() {
+        "same" => Ok(DirectPort::Same),
+        "none" => Ok(DirectPort::None),
+        port => match port.parse() {
+            Ok(port) => Ok(DirectPort::Own(port)),
+            Err(_) => Err(String::from("expected `same`, `none` or a port")),
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn direct_mode_is_on_a_port_or_on_none() {
+        for (text, wanted) in [
+            ("same", Some(DirectPort::Same)),
+            ("none", Some(DirectPort::None)),
+            ("10251", Some(DirectPort::Own(10_251))),
+            ("0", Some(DirectPort::Own(0))),
+            ("off", None),
+            ("70000", None),
+            ("", None),
+        ] {
+            assert_eq!(direct_port(text).ok(), wanted, "{text}");
+        }
+    }
 
     #[test]
     fn sizes_take_decimal_and_binary_units() {

@@ -26,7 +26,7 @@ use super::protocol::{Connection, Protocol, Serving, Verdict};
 use super::pulse::{Beat, Pulse};
 use crate::hosts::{Accepted, Hosts};
 use crate::limits;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Speech};
 use lines::Lines;
 
 mod lines;
@@ -147,7 +147,7 @@ async fn serve<H: Handler>(
             if let Some(unsent) = response.extensions().get::<Weak<Unsent>>() {
                 pulse.sending(unsent.clone());
             }
-            shared.metrics.answered(response.status());
+            shared.metrics.answered(Speech::Http, response.status());
             drop(beat);
             Ok::<_, Infallible>(response)
         }

@@ -67,10 +67,6 @@ impl Protocols {
     }
 
     /// Where several recognise the same bytes, the one that was registered first gets the connection.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "one gateway so far; direct mode will share a port with HTTP")
-    )]
     pub fn and(mut self, protocol: impl Protocol) -> Protocols {
         self.0.push(Box::new(protocol));
         self

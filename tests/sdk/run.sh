@@ -219,14 +219,22 @@ trust_in_java() {
 run_java() {
     finish_build java
     start java
-    say "java: azure-cosmos in gateway mode over https on port $port, trusting the server's own certificate"
+    say "java: azure-cosmos over https on port $port, trusting the server's own certificate, in gateway mode and in its default one"
     trust_in_java
-    # The options are several words.
-    # shellcheck disable=SC2086
-    judge java env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" \
-        java $java_options -cp "$java_classes" org.junit.platform.console.ConsoleLauncher execute \
-        --disable-banner --disable-ansi-colors --details=tree --scan-classpath "$java_target/test-classes"
+    judge java java_modes
     stop_server
+}
+
+java_modes() {
+    verdicts=0
+    for mode in gateway direct; do
+        # The options are several words.
+        # shellcheck disable=SC2086
+        ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" ORRERY_MODE=$mode \
+            java $java_options -cp "$java_classes" org.junit.platform.console.ConsoleLauncher execute \
+            --disable-banner --disable-ansi-colors --details=tree --scan-classpath "$java_target/test-classes" || verdicts=1
+    done
+    return "$verdicts"
 }
 
 # One SDK after the other, alone with a server: it counts all requests, whoever sent them.
@@ -265,15 +273,18 @@ run_dotnet() {
         mv "$cache/dotnet-client.part" "$cache/dotnet-client"
     fi
     install_python
-    say "dotnet: Microsoft.Azure.Cosmos in gateway mode, over http, over https, and while partitions split"
-    judge dotnet dotnet_thrice
+    say "dotnet: Microsoft.Azure.Cosmos in gateway mode, over http, over https, and while partitions split, and in direct mode"
+    judge dotnet dotnet_runs
 }
 
-dotnet_thrice() {
+dotnet_runs() {
     export DOTNET_BUNDLE_EXTRACT_BASE_DIR="$cache/dotnet"
-    verdicts=0
+    verdicts=0 dotnet_mode=
     dotnet_once http 'over http' '' || verdicts=1
     dotnet_once https 'over https' '' || verdicts=1
+    dotnet_mode=--direct
+    dotnet_once https 'in direct' '' || verdicts=1
+    dotnet_mode=
     # Not the pull model of the change feed: when a range of its token was split, this SDK answers 304 after one round
     # over the others, before it has read the parts, and the scenarios end at the first 304. Readers that go on are
     # followed through splits by "elastic" and by the processors here.
@@ -282,7 +293,7 @@ dotnet_thrice() {
     return "$verdicts"
 }
 
-# Arguments: the scheme, what the run is called, the families of scenarios, and what runs the client, if anything.
+# `dotnet_mode` is an option of the client. Arguments: the scheme, what the run is called, the families of scenarios, and what runs the client, if anything.
 dotnet_once() {
     scheme=$1 how=$2 families=$3
     shift 3
@@ -291,7 +302,7 @@ dotnet_once() {
     # The client's own verdict counts every failure; ours knows which are expected. The families are several words.
     # shellcheck disable=SC2086
     ORRERY_ENDPOINT="$scheme://localhost:$port/" ORRERY_KEY="$key" "$@" "$cache/dotnet-client" --key "$key" \
-        --endpoint "$scheme://localhost:$port/" ${families:+--only $families} >"$output" 2>&1 || true
+        --endpoint "$scheme://localhost:$port/" $dotnet_mode ${families:+--only $families} >"$output" 2>&1 || true
     stop_server
     sed -n 's/^[0-9]* splits meanwhile/dotnet: &/p' "$output"
     awk -v over="$how" -v families="$families" -f "$here/dotnet/verdict.awk" "$here/dotnet/expected.txt" "$output"

@@ -15,7 +15,7 @@ import java.util.UUID;
 import org.junit.jupiter.api.Assertions;
 import org.junit.jupiter.api.function.Executable;
 
-/** How the scenarios reach the server: one endpoint and key from the environment, in gateway mode. */
+/** How the scenarios reach the server: one endpoint, key and mode from the environment. */
 final class Server {
     private static final ObjectMapper MAPPER = new ObjectMapper();
     static final int FOUR_PARTITIONS = 24_000;
@@ -23,11 +23,12 @@ final class Server {
     private Server() {}
 
     static CosmosClientBuilder builder() {
-        return new CosmosClientBuilder()
+        CosmosClientBuilder builder = new CosmosClientBuilder()
             .endpoint(required("ORRERY_ENDPOINT"))
-            .gatewayMode()
             .consistencyLevel(ConsistencyLevel.SESSION)
             .contentResponseOnWriteEnabled(true);
+        // Direct mode is what the builder does when nothing is said.
+        return "direct".equals(System.getenv("ORRERY_MODE")) ? builder : builder.gatewayMode();
     }
 
     static CosmosClient connect() {

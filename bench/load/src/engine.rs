@@ -12,7 +12,7 @@ use orrery_store::engine::{Batch, DiskOptions, Engine};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{JSON_DEPTH_MAX, PartitionLimits};
 use orrery_store::{
-    Action, Group, Op, Partition, PartitionSpec, Precondition, Schema, TICKS_PER_SECOND, Target, Txn,
+    Action, Group, ItemId, Op, Partition, PartitionSpec, Precondition, Schema, TICKS_PER_SECOND, Target, Txn,
 };
 
 use crate::item;
@@ -107,7 +107,7 @@ impl Bench {
         let doc = json::parse(text.as_bytes(), JSON_DEPTH_MAX)?;
         let key = PartitionKey::from_header(&format!("[\"{}\"]", address.key))?;
         let op = Op {
-            target: Target::Id(address.id),
+            target: Target::Id(ItemId::new(address.id)?),
             action: Action::Create(doc),
             precondition: Precondition::None,
             indexed: true,

@@ -172,7 +172,7 @@ fn range_of(container: &Container, scope: &Scope) -> Result<(Arc<Range>, EpkRang
     if !walk.ends_within(&range) {
         return Err(ErrorKind::RangeGone.into());
     }
-    let epk = walk.epk.intersection(range.epk());
+    let epk = walk.rest_of(&range);
     Ok((range, epk))
 }
 

@@ -5,8 +5,9 @@
 
 use std::hash::{Hash, Hasher};
 
+use orrery_doc::Epk;
 use orrery_query::Carry;
-use orrery_store::Position;
+use orrery_store::ItemId;
 
 /// What a page hands to the one after it.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,9 +21,11 @@ pub struct Cursor {
 /// A place in the key space of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CursorPlace {
-    /// Everything before it has been seen, and so has the item that lies there.
-    pub position: Position,
-    /// The item that lies there is not done with: some of its rows did not fit into the last page.
+    /// Everything below it has been seen.
+    pub epk: Epk,
+    /// And so has everything in it up to and with this item; without one, nothing of it.
+    pub id: Option<ItemId>,
+    /// That item is not done with: some of its rows did not fit into the last page.
     pub again: bool,
 }
 

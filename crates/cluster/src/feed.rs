@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use orrery_doc::{EpkRange, prefix_range};
+use orrery_doc::{Epk, EpkRange, prefix_range};
 use orrery_store::index::key_at;
 use orrery_store::limits::LOOK_AHEAD_ITEMS_MAX;
 use orrery_store::{Item, Meter, OpError, Position, Scan, View, WholeKey};
@@ -124,7 +124,7 @@ impl Db {
         let view =
             View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(walk.whole_key.as_ref());
         let (mut expired, mut found) = (0, false);
-        let scanned = view.scan_stored(&walk.epk.intersection(range.epk()), None, |_, item| {
+        let scanned = view.scan_stored(&walk.rest_of(range), None, |_, item| {
             expired += usize::from(view.is_over(&item));
             found = !view.is_over(&item) || expired >= LOOK_AHEAD_ITEMS_MAX;
             if found { Scan::Stop } else { Scan::Continue }
@@ -147,10 +147,10 @@ impl Db {
         let mut meter = Meter::default();
         let mut last = Vec::new();
         let mut end = Step::Continue;
-        let epk = walk.epk.intersection(range.epk());
+        let epk = walk.rest_of(range);
         let whole_key = walk.whole_key.clone();
         let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key.as_ref());
-        let scanned = view.scan_stored(&epk, walk.after.as_ref(), |place, item| {
+        let scanned = view.scan_stored(&epk, walk.after(), |place, item| {
             turns::rest();
             let bytes = u64::from(item.header.json_bytes);
             end = visit(Some(item).filter(|item| !view.is_over(item)));
@@ -173,12 +173,22 @@ impl Db {
     }
 }
 
+/// What a walk has passed, from its beginning on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    /// All that lies below this place, and nothing of it.
+    Below(Epk),
+    /// All up to this item.
+    UpTo(Position),
+}
+
 /// Where a walk over part of the key space stands.
 pub(crate) struct Walk {
     /// What is to be visited in all.
     pub epk: EpkRange,
-    pub after: Option<Position>,
-    /// The item at `after` is not done with: some of its rows did not fit into the last page.
+    seen: Seen,
+    /// The last item that was seen is not done with: some of its rows did not fit into the last page.
     pub again: bool,
     /// What items must have besides lying there.
     pub whole_key: Option<WholeKey>,
@@ -201,10 +211,16 @@ impl Walk {
                 (epk, Some(*range_id))
             }
         };
-        let after = from.map(|place| place.position.clone());
+        let seen = match from {
+            None => Seen::Nothing,
+            Some(CursorPlace { epk, id: None, .. }) => Seen::Below(epk.clone()),
+            Some(CursorPlace { epk, id: Some(id), .. }) => {
+                Seen::UpTo(Position { epk: epk.clone(), id: id.clone() })
+            }
+        };
         let again = from.is_some_and(|place| place.again);
         let whole_key = scope.whole_key(&container.definition.key);
-        Ok(Walk { epk, after, again, whole_key, done: false, only })
+        Ok(Walk { epk, seen, again, whole_key, done: false, only })
     }
 
     /// The partition that the next item can be in.
@@ -215,10 +231,28 @@ impl Walk {
         if let Some(id) = self.only {
             return container.range_by_id(id);
         }
-        let from = self.after.as_ref().map_or(&self.epk.min, |position| &position.epk);
-        let from = from.max(&self.epk.min).clone();
-        let rest = EpkRange { min: from, max: self.epk.max.clone() };
-        if rest.min >= rest.max { None } else { Some(container.range_of(&rest.min)) }
+        let from = match &self.seen {
+            Seen::Nothing => &self.epk.min,
+            Seen::Below(epk) | Seen::UpTo(Position { epk, .. }) => epk.max(&self.epk.min),
+        };
+        if *from >= self.epk.max { None } else { Some(container.range_of(from)) }
+    }
+
+    /// The last item that was seen.
+    pub fn after(&self) -> Option<&Position> {
+        match &self.seen {
+            Seen::UpTo(position) => Some(position),
+            Seen::Nothing | Seen::Below(_) => None,
+        }
+    }
+
+    /// What of a range is still to be visited, behind [`Walk::after`].
+    pub fn rest_of(&self, range: &Range) -> EpkRange {
+        let mut rest = self.epk.intersection(range.epk());
+        if let Seen::Below(epk) = &self.seen {
+            rest.min = rest.min.max(epk.clone());
+        }
+        rest
     }
 
     /// Moves the walk on after a visit to a range that ended so, with the last item that counts as seen.
@@ -236,21 +270,22 @@ impl Walk {
         if self.ends_within(range) {
             self.done = true;
         } else {
-            // Ids are never empty, so this stands before everything of the next range.
-            self.after = Some(Position { epk: range.epk().max.clone(), id: String::new() });
+            self.seen = Seen::Below(range.epk().max.clone());
         }
     }
 
     /// A page ended here; without a last key it ended before its first item.
     fn stop_at(&mut self, last: Option<Position>) {
-        self.after = last
-            .or(self.after.take())
-            .or_else(|| Some(Position { epk: self.epk.min.clone(), id: String::new() }));
+        match last {
+            Some(last) => self.seen = Seen::UpTo(last),
+            None if self.seen == Seen::Nothing => self.seen = Seen::Below(self.epk.min.clone()),
+            None => {}
+        }
     }
 
     /// Whether nothing of the range that comes next was seen yet.
     fn is_between_ranges(&self) -> bool {
-        self.only.is_none() && self.after.as_ref().is_some_and(|after| after.id.is_empty())
+        self.only.is_none() && matches!(self.seen, Seen::Below(_))
     }
 
     /// Nothing more is wanted.
@@ -265,8 +300,13 @@ impl Walk {
 
     /// Where the next page begins, if anything is left.
     pub fn place(&self) -> Option<CursorPlace> {
-        let position = self.after.clone().filter(|_| !self.done)?;
-        Some(CursorPlace { position, again: self.again })
+        let (epk, id) = match &self.seen {
+            Seen::Nothing => return None,
+            _ if self.done => return None,
+            Seen::Below(epk) => (epk, None),
+            Seen::UpTo(Position { epk, id }) => (epk, Some(id.clone())),
+        };
+        Some(CursorPlace { epk: epk.clone(), id, again: self.again })
     }
 
     /// The same for a feed.

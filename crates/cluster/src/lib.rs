@@ -68,7 +68,7 @@ pub use throughput::{Lane, Priority};
 pub mod store {
     pub use orrery_store::{
         Action, ChangeKind, Edit, EditRefusal, Edited, Effect, Etag, FeedCursor, HistoryEntry, Item,
-        ItemHeader, ItemKey, ItemRid, Lsn, Meter, Op, OpError, Outcome, Precondition, TICKS_PER_SECOND,
-        Target,
+        ItemHeader, ItemId, ItemKey, ItemRid, Lsn, Meter, Op, OpError, Outcome, Precondition,
+        TICKS_PER_SECOND, Target,
     };
 }

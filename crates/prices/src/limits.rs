@@ -35,6 +35,8 @@ pub const JSON_DEPTH_MAX: usize = 128;
 pub const RESOURCE_DEPTH_MAX: usize = 64;
 /// Bytes of an item id.
 pub const ID_BYTES_MAX: usize = 1_023;
+/// Ids of items, in the bytes that a gateway makes of them: those of NoSQL have fewer, terms of typed values may have more.
+pub const ITEM_ID_BYTES_MAX: usize = 4 * 1024;
 /// Characters of the name of a database or container.
 pub const NAME_CHARS_MAX: usize = 255;
 /// Levels of a hierarchical partition key.

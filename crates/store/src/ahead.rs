@@ -18,7 +18,7 @@ use crate::engine::Snapshot;
 use crate::group::Progress;
 use crate::limits::PartitionLimits;
 use crate::{
-    Action, Etag, Group, Item, ItemKey, Lifetimes, Lsn, Op, OpError, Outcome, Partition, Schema,
+    Action, Etag, Group, Item, ItemId, ItemKey, Lifetimes, Lsn, Op, OpError, Outcome, Partition, Schema,
     TICKS_PER_SECOND, Target, Txn, TxnError, WholeKey,
 };
 
@@ -111,17 +111,17 @@ impl Workbench {
         let outcome = result?.outcomes.pop().expect("one operation has one outcome");
         let op = txn.ops.pop().expect("it is the one that was run");
         if !matches!(op.action, Action::Read) {
-            self.keep(op, Stamp { rid: outcome.item.header.rid, ..stamp }, &outcome.id);
+            self.keep(op, Stamp { rid: outcome.item.header.rid, ..stamp }, outcome.id.clone());
         }
         Ok(outcome)
     }
 
     /// Remembers a write. Whoever was named by rid has been found and need not be looked for again, unless the id that
     /// is known now is a new one.
-    fn keep(&mut self, op: Op, stamp: Stamp, id: &str) {
+    fn keep(&mut self, op: Op, stamp: Stamp, id: ItemId) {
         let target = match op.action {
             Action::Rename { .. } => op.target,
-            _ => Target::Id(id.to_owned()),
+            _ => Target::Id(id),
         };
         self.ops.push(Op { target, ..op });
         self.stamps.push(stamp);

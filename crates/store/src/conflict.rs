@@ -13,7 +13,7 @@ use orrery_doc::Epk;
 
 use crate::feed::FeedCursor;
 use crate::item::{Item, read_u16, read_u64};
-use crate::{ItemKey, Lsn, OpError, keys};
+use crate::{ItemId, ItemKey, Lsn, OpError, keys};
 
 const FORMAT: u8 = 1;
 const HEAD_BYTES: usize = 1 + 1 + 8 + 2 + 8 + 2;
@@ -64,7 +64,7 @@ impl Conflict {
         let at = FeedCursor { lsn: Lsn(lsn), place };
         let place = place_in(value)?;
         let (epk, id) = Epk::decode_key(place).ok_or_else(wrong)?;
-        let id = std::str::from_utf8(id).map_err(|_| wrong())?.to_owned();
+        let id = ItemId::new(id).map_err(|_| wrong())?;
         let rest = value.slice(HEAD_BYTES + place.len()..);
         let item = || Item::decode(&rest).map_err(|error| OpError::Damaged(error.to_string()));
         let (kind, item) = match value[1] {

@@ -45,7 +45,7 @@ fn the_format_page_is_true() {
 }
 
 fn key() -> ItemKey {
-    ItemKey { epk: Epk::from_bytes(&[0x0A, 0x00, 0x0B]), id: "id".to_owned() }
+    ItemKey { epk: Epk::from_bytes(&[0x0A, 0x00, 0x0B]), id: "id".into() }
 }
 
 fn item(origin: Option<Origin>) -> Item {
@@ -124,7 +124,7 @@ fn sequence_forms() -> Vec<Form> {
     let again_entry = |bytes: &[u8]| {
         let stored = StoredEntry::parse(&keys::history(7, 1, 0), Bytes::copy_from_slice(bytes)).ok()?;
         let entry = stored.decode().ok()?;
-        let replaced = entry.replaced.as_ref();
+        let replaced = entry.replaced.as_ref().map(|replaced| (&replaced.id, &replaced.item));
         Some(history::encode(entry.kind, entry.time, entry.previous, &entry.key, &entry.item, replaced))
     };
     let conflict = |kind, item| Conflict {
@@ -145,8 +145,25 @@ fn sequence_forms() -> Vec<Form> {
         Form { name: "history.created", bytes: entry(ChangeKind::Created, None), again: again_entry },
         Form {
             name: "history.replaced",
-            bytes: entry(ChangeKind::Replaced, Some(&item(None))),
+            bytes: entry(ChangeKind::Replaced, Some((&"old".into(), &item(None)))),
             again: again_entry,
+        },
+        Form {
+            name: "history.replaced.old",
+            bytes: {
+                let item = item(None).encode();
+                let mut bytes = entry(ChangeKind::Replaced, None);
+                bytes[1] |= 0x80;
+                bytes.truncate(bytes.len() - item.len());
+                bytes.extend_from_slice(&(item.len() as u32).to_be_bytes());
+                [bytes, item.clone(), item].concat()
+            },
+            again: |bytes| {
+                let stored =
+                    StoredEntry::parse(&keys::history(7, 1, 0), Bytes::copy_from_slice(bytes)).ok()?;
+                stored.decode().ok()?.replaced.filter(|replaced| replaced.id == key().id)?;
+                Some(bytes.to_vec())
+            },
         },
         Form { name: "history.deleted", bytes: entry(ChangeKind::Deleted, None), again: again_entry },
         Form { name: "history.expired", bytes: entry(ChangeKind::Expired, None), again: again_entry },
@@ -167,7 +184,7 @@ fn sequence_forms() -> Vec<Form> {
         },
         Form {
             name: "unique",
-            bytes: encode_holders(&vec!["id".to_owned(), "é".to_owned()]),
+            bytes: encode_holders(&vec!["id".into(), "é".into()]),
             again: |bytes| decode_holders(bytes).map(|holders| encode_holders(&holders)),
         },
     ]

@@ -28,8 +28,8 @@ use crate::ttl::own_ttl;
 use crate::unique::{EntryTable, Holders, encode_holders};
 use crate::view::{damaged, find_rid, read_item};
 use crate::{
-    Action, Edited, Effect, Etag, Item, ItemHeader, ItemKey, LogicalSize, Lsn, Meter, Op, OpError, Outcome,
-    Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys,
+    Action, Edited, Effect, Etag, Item, ItemHeader, ItemId, ItemKey, LogicalSize, Lsn, Meter, Op, OpError,
+    Outcome, Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys,
 };
 
 pub struct Group<'a> {
@@ -318,7 +318,7 @@ impl<'a> Group<'a> {
             }
             Action::Rename { id, doc } => {
                 let version = existing(stored, op.precondition)?;
-                self.rename(key, id, version, doc.clone(), op, moment, draft, meter)
+                self.rename(key, id.clone(), version, doc.clone(), op, moment, draft, meter)
             }
             Action::Edit(edit) => {
                 if stored.is_none() && !edit.may_create() {
@@ -380,7 +380,7 @@ impl<'a> Group<'a> {
             return Ok(change.after.clone());
         }
         let stored = read_item(self.partition, self.snapshot, key)?;
-        Ok(stored.map(|item| self.version(item, &key.id)))
+        Ok(stored.map(|item| self.version(item)))
     }
 
     /// The version that an operation is about, if it is there for it: not expired, and of the transaction's own key.
@@ -405,8 +405,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    fn version(&self, item: Item, id: &str) -> Version {
-        Version::new(item, id, &self.schema.index.policy)
+    fn version(&self, item: Item) -> Version {
+        Version::new(item, &self.schema.index.policy)
     }
 
     /// Two keys with one place and one id would be one item to us: say so instead of mixing them.
@@ -455,7 +455,7 @@ impl<'a> Group<'a> {
             json_bytes: json_bytes as u32,
             origin: None,
         };
-        let after = self.version(Item { header, doc }, &key.id);
+        let after = self.version(Item { header, doc });
         count_write(before.as_ref(), Some(&after), meter);
         draft.bytes += growth;
         draft.items += i64::from(before.is_none());
@@ -469,7 +469,7 @@ impl<'a> Group<'a> {
     fn rename(
         &mut self,
         key: ItemKey,
-        id: &str,
+        id: ItemId,
         before: Version,
         doc: Doc,
         op: &Op,
@@ -477,7 +477,7 @@ impl<'a> Group<'a> {
         draft: &mut Draft,
         meter: &mut Meter,
     ) -> Result<Outcome, OpError> {
-        let target = ItemKey { epk: key.epk.clone(), id: id.to_owned() };
+        let target = ItemKey { epk: key.epk.clone(), id };
         let occupant = self.lookup(&target, draft)?;
         if let Some(occupant) = self.unless_expired(&target, occupant, moment.now, draft)? {
             return Err(self.conflict(&occupant, &doc));

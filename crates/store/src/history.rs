@@ -26,12 +26,16 @@ use crate::net_effect::Version;
 use crate::partition_state::is_ahead;
 use crate::view::read_item;
 use crate::{
-    Item, ItemKey, Lsn, OpError, Partition, PartitionSpec, PartitionState, Scan, Schema, View, keys,
+    Item, ItemId, ItemKey, Lsn, OpError, Partition, PartitionSpec, PartitionState, Scan, Schema, View, keys,
 };
 
 const FORMAT: u8 = 1;
-/// Added to the kind of an entry that has the replaced version, with its length, before the new one.
-const WITH_REPLACED: u8 = 0x80;
+/// Added to the kind of an entry that has the replaced version before the new one: its id and the item, each with its
+/// length.
+const WITH_REPLACED: u8 = 0x40;
+/// The same without the id, which older builds left to the document: all of their items were of the NoSQL API, whose
+/// documents tell it.
+const WITH_REPLACED_ALONE: u8 = 0x80;
 /// Format, kind, time, previous LSN and the length of the place.
 const HEAD_BYTES: usize = 20;
 
@@ -57,8 +61,16 @@ pub struct HistoryEntry {
     pub key: ItemKey,
     /// The new version, or the one that was deleted.
     pub item: Item,
-    /// The version that this one replaced, where the schema asks for it; its id may be another.
-    pub replaced: Option<Item>,
+    /// The version that this one replaced, where the schema asks for it.
+    pub replaced: Option<Replaced>,
+}
+
+/// A version that another took the place of.
+#[derive(Clone, Debug)]
+pub struct Replaced {
+    /// Another one than that of the new version if the item was given a new id.
+    pub id: ItemId,
+    pub item: Item,
 }
 
 /// Entries that are passed to find one whose time can be believed.
@@ -99,16 +111,17 @@ impl HistoryMove {
         for (place, write) in writes.iter().enumerate() {
             let before = write.before.as_ref();
             let is_moved = before.is_some_and(|from| is_move(from, writes.get(place + 1)));
+            let before = before.map(|version| (&write.key.id, version));
             let (kind, previous, item) = match (before, &write.after) {
                 // An item that gets another id stays the same resource: what follows tells of it.
                 (Some(_), None) if is_moved => {
                     moved = before;
                     continue;
                 }
-                (Some(gone), None) if write.removal == Removal::Expiry => {
+                (Some((_, gone)), None) if write.removal == Removal::Expiry => {
                     (ChangeKind::Expired, before, gone.item())
                 }
-                (Some(gone), None) => (ChangeKind::Deleted, before, gone.item()),
+                (Some((_, gone)), None) => (ChangeKind::Deleted, before, gone.item()),
                 (_, Some(new)) => {
                     let before = before.or(moved.take());
                     let kind = if before.is_some() { ChangeKind::Replaced } else { ChangeKind::Created };
@@ -117,8 +130,8 @@ impl HistoryMove {
                 (None, None) => continue,
             };
             let replaced = previous.filter(|_| keeps_replaced && kind == ChangeKind::Replaced);
-            let replaced = replaced.map(|version| version.item());
-            let previous = previous.map(|version| version.item().header.lsn);
+            let replaced = replaced.map(|(id, version)| (id, version.item()));
+            let previous = previous.map(|(_, version)| version.item().header.lsn);
             let key = keys::history(spec.number, lsn.0, place as u16).to_vec();
             self.entries.push((key, encode(kind, time, previous, &write.key, item, replaced)));
         }
@@ -281,7 +294,7 @@ pub(crate) fn encode(
     previous: Option<Lsn>,
     key: &ItemKey,
     item: &Item,
-    replaced: Option<&Item>,
+    replaced: Option<(&ItemId, &Item)>,
 ) -> Vec<u8> {
     let place = &keys::item(0, key)[4..];
     let item = item.encode();
@@ -299,7 +312,9 @@ pub(crate) fn encode(
     out.extend_from_slice(&previous.map_or(0, |lsn| lsn.0).to_be_bytes());
     out.extend_from_slice(&(place.len() as u16).to_be_bytes());
     out.extend_from_slice(place);
-    if let Some(replaced) = replaced {
+    if let Some((id, replaced)) = replaced {
+        out.extend_from_slice(&(id.len() as u16).to_be_bytes());
+        out.extend_from_slice(id.as_bytes());
         let replaced = replaced.encode();
         out.extend_from_slice(&(replaced.len() as u32).to_be_bytes());
         out.extend_from_slice(&replaced);
@@ -357,8 +372,8 @@ impl StoredEntry {
         let wrong = || OpError::Damaged("an entry of the history".into());
         let mut end = HEAD_BYTES + self.place_bytes;
         let (_, id) = Epk::decode_key(&self.value[HEAD_BYTES..end]).ok_or_else(wrong)?;
-        let id = std::str::from_utf8(id).map_err(|_| wrong())?.to_owned();
-        let kind = match self.value[1] & !WITH_REPLACED {
+        let id = ItemId::new(id).map_err(|_| wrong())?;
+        let kind = match self.value[1] & !(WITH_REPLACED | WITH_REPLACED_ALONE) {
             1 => ChangeKind::Created,
             2 => ChangeKind::Replaced,
             3 => ChangeKind::Deleted,
@@ -367,15 +382,26 @@ impl StoredEntry {
         };
         let previous = Some(read_u64(&self.value, 10)).filter(|lsn| *lsn > 0).map(Lsn);
         let damaged = |error: DamagedItem| OpError::Damaged(error.to_string());
-        let mut replaced = None;
-        if self.value[1] & WITH_REPLACED != 0 {
-            let length = self.value.get(end..end + 4).ok_or_else(wrong)?;
-            let length = u32::from_be_bytes(length.try_into().expect("four bytes were sliced")) as usize;
-            let (from, to) = (end + 4, end + 4 + length);
+        let mut part = |length_bytes: usize| -> Result<Bytes, OpError> {
+            let length = self.value.get(end..end + length_bytes).ok_or_else(wrong)?;
+            let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+            let (from, to) = (end + length_bytes, end + length_bytes + length);
             self.value.get(from..to).ok_or_else(wrong)?;
-            replaced = Some(Item::decode(&self.value.slice(from..to)).map_err(damaged)?);
             end = to;
-        }
+            Ok(self.value.slice(from..to))
+        };
+        let replaced = match self.value[1] & (WITH_REPLACED | WITH_REPLACED_ALONE) {
+            WITH_REPLACED => {
+                let id = ItemId::new(part(2)?).map_err(|_| wrong())?;
+                Some(Replaced { id, item: Item::decode(&part(4)?).map_err(damaged)? })
+            }
+            WITH_REPLACED_ALONE => {
+                let item = Item::decode(&part(4)?).map_err(damaged)?;
+                let told = item.doc.root().get("id").as_str().and_then(|id| ItemId::new(id).ok());
+                Some(Replaced { id: told.unwrap_or_else(|| id.clone()), item })
+            }
+            _ => None,
+        };
         let item = Item::decode(&self.value.slice(end..)).map_err(damaged)?;
         let time = read_u64(&self.value, 2);
         let key = ItemKey { epk: self.epk, id };

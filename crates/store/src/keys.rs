@@ -28,6 +28,8 @@
 
 use orrery_doc::{Epk, EpkRange};
 
+use crate::ItemId;
+
 /// The `_rid` of an item is an index term like any other, under a path that no document can have.
 pub const RID_PATH: u64 = 0;
 /// When an item expires that has a time to live of its own; in the generation of the rids.
@@ -39,14 +41,14 @@ pub const UNIQUE_PATH: u64 = 2;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemKey {
     pub epk: Epk,
-    pub id: String,
+    pub id: ItemId,
 }
 
 pub fn item(container: u32, key: &ItemKey) -> Vec<u8> {
     item_of(container, &key.epk, &key.id)
 }
 
-pub fn item_of(container: u32, epk: &Epk, id: &str) -> Vec<u8> {
+pub fn item_of(container: u32, epk: &Epk, id: &ItemId) -> Vec<u8> {
     let mut out = Vec::with_capacity(4 + 20 + id.len());
     logical_prefix_into(container, epk, &mut out);
     out.extend_from_slice(id.as_bytes());
@@ -82,8 +84,7 @@ fn boundary(container: u32, epk: &Epk) -> Vec<u8> {
 pub fn parse_item(bytes: &[u8]) -> Option<(u32, ItemKey)> {
     let (container, rest) = bytes.split_first_chunk::<4>()?;
     let (epk, id) = Epk::decode_key(rest)?;
-    let id = std::str::from_utf8(id).ok()?.to_owned();
-    Some((u32::from_be_bytes(*container), ItemKey { epk, id }))
+    Some((u32::from_be_bytes(*container), ItemKey { epk, id: ItemId::new(id).ok()? }))
 }
 
 pub fn index(generation: u32, path_hash: u64, term: &[u8], key: &ItemKey) -> Vec<u8> {

@@ -28,8 +28,8 @@ pub(crate) struct Change {
 pub(crate) struct Version(Arc<(Item, Terms)>);
 
 impl Version {
-    pub fn new(item: Item, id: &str, policy: &IndexingPolicy) -> Version {
-        let terms = Terms::of(&item, id, policy);
+    pub fn new(item: Item, policy: &IndexingPolicy) -> Version {
+        let terms = Terms::of(&item, policy);
         Version(Arc::new((item, terms)))
     }
 
@@ -118,9 +118,7 @@ impl<'a> NetEffect<'a> {
         );
         if let Some((writer, index, build)) = &mut self.building {
             let terms = |version: Option<&Version>, build: &Build| match version {
-                Some(version) if build.reached.holds(place) => {
-                    Terms::of(version.item(), &key.id, &index.policy)
-                }
+                Some(version) if build.reached.holds(place) => Terms::of(version.item(), &index.policy),
                 _ => Terms::default(),
             };
             let (before, after) = (terms(before, &build.from), terms(after, &build.to));
@@ -187,7 +185,7 @@ impl<'a> NetEffect<'a> {
         let none = Terms::default();
         for (key, item) in build.items.iter().filter(|(key, _)| !changes.contains_key(key)) {
             let item_key = keys::item(self.spec.container, key);
-            let terms = Terms::of(item, &key.id, &index.policy);
+            let terms = Terms::of(item, &index.policy);
             writer.change(&item_key[4..], &none, &terms, &mut self.batch);
         }
         if build.from != build.to {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use orrery_doc::{Doc, Epk};
 
-use crate::Etag;
 use crate::edit::{Edit, EditRefusal};
 use crate::item::Item;
 use crate::whole_key::WholeKey;
+use crate::{Etag, ItemId};
 
 /// Operations on one logical partition that happen together or not at all.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct Op {
 /// Items are addressed by their id, or by the `_rid` that links carry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    Id(String),
+    Id(ItemId),
     Rid(u64),
 }
 
@@ -43,7 +43,7 @@ pub enum Action {
     Replace(Doc),
     /// A replace whose document carries another id: the item moves there and stays the same resource.
     Rename {
-        id: String,
+        id: ItemId,
         doc: Doc,
     },
     /// The document follows from the stored one.
@@ -136,7 +136,7 @@ pub struct Outcome {
     /// The item after the operation; for a delete, as it was.
     pub item: Item,
     /// The id, since links by `_rid` do not carry it.
-    pub id: String,
+    pub id: ItemId,
     pub meter: crate::Meter,
 }
 

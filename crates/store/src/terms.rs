@@ -38,7 +38,7 @@ const FREE: TermMark = TermMark { charged: false, counted: true };
 const MADE: TermMark = TermMark { charged: true, counted: false };
 
 impl Terms {
-    pub fn of(item: &Item, id: &str, policy: &IndexingPolicy) -> Terms {
+    pub fn of(item: &Item, policy: &IndexingPolicy) -> Terms {
         let mut terms = Terms::default();
         if item.header.flags & FLAG_UNINDEXED != 0 || policy.mode == IndexingMode::None {
             return terms;
@@ -54,12 +54,15 @@ impl Terms {
         terms.encode(path_hash(&["_ts"]), FREE, |out| {
             encode_term(Value::Int(ts as i64), TermOrder::Sql, out);
         });
-        terms.encode(path_hash(&["id"]), FREE, |out| {
-            encode_term(Value::Str(id), TermOrder::Sql, out);
-        });
+        match item.root().root().get("id") {
+            Value::Undefined => {}
+            id => terms.encode(path_hash(&["id"]), FREE, |out| {
+                encode_term(id, TermOrder::Sql, out);
+            }),
+        }
         for composite in policy.composites() {
             terms.encode(composite.hash, MADE, |out| {
-                composite.encode_with(item.root().root(), id, ts, &computed, out);
+                composite.encode_with(item.root().root(), ts, &computed, out);
             });
         }
         for tuple in policy.tuples() {

@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use orrery_doc::{Doc, Epk, Path, Plain, TermOrder, Value, encode_key};
 use sha2::{Digest, Sha256};
 
+use crate::ItemId;
 use crate::limits::JSON_DEPTH_MAX;
 
 /// Values that take no more bytes stand in the entry themselves.
@@ -125,7 +126,7 @@ fn write_blob(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The items that an entry names, by their ids: one, but for values that only look alike.
-pub(crate) type Holders = Vec<String>;
+pub(crate) type Holders = Vec<ItemId>;
 
 pub(crate) fn encode_holders(holders: &Holders) -> Vec<u8> {
     let mut out = Vec::with_capacity(holders.iter().map(|id| 2 + id.len()).sum());
@@ -141,7 +142,7 @@ pub(crate) fn decode_holders(mut bytes: &[u8]) -> Option<Holders> {
     let mut holders = Vec::with_capacity(1);
     while let Some((length, rest)) = bytes.split_first_chunk::<2>() {
         let (id, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
-        holders.push(std::str::from_utf8(id).ok()?.to_owned());
+        holders.push(ItemId::new(id).ok()?);
         bytes = rest;
     }
     bytes.is_empty().then_some(holders)
@@ -240,10 +241,11 @@ mod tests {
 
     #[test]
     fn holders_read_back() {
-        for holders in [vec![], vec!["a".to_owned()], vec!["é".repeat(500), String::from("b")]] {
+        let id = |bytes: &dyn AsRef<[u8]>| ItemId::new(bytes).expect("a short id");
+        for holders in [vec![], vec![ItemId::from("a")], vec![id(&"é".repeat(500)), id(&[0xFF, 0x00])]] {
             assert_eq!(decode_holders(&encode_holders(&holders)), Some(holders));
         }
-        for bytes in [&[0][..], &[0, 2, b'a'], &[0, 1, 0xFF]] {
+        for bytes in [&[0][..], &[0, 2, b'a'], &[0xFF, 0xFF, 0xFF]] {
             assert_eq!(decode_holders(bytes), None, "{bytes:?}");
         }
     }

@@ -19,8 +19,8 @@ use crate::terms::Terms;
 use crate::unique::{UniqueKeys, decode_holders, entry_keys};
 use crate::view::{Scan, View, damaged};
 use crate::{
-    FeedCursor, Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts,
-    Schema, keys,
+    FeedCursor, Item, ItemId, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState,
+    PathCounts, Schema, keys,
 };
 
 /// Findings beyond this many are only counted.
@@ -69,7 +69,7 @@ impl IndexCheck<'_> {
         if !self.reached.holds(&keys::item(0, key)[4..]) {
             return Ok(());
         }
-        let terms = Terms::of(item, &key.id, self.policy);
+        let terms = Terms::of(item, self.policy);
         for entry in item_index_keys(self.generation, key, &terms) {
             self.entries += 1;
             if !snapshot.contains(Keyspace::Index, &entry)? {
@@ -142,7 +142,7 @@ impl OwnEntries {
             self.holders += 1;
             let stored = snapshot.get(Keyspace::Index, &entry)?;
             let holders = stored.as_deref().and_then(decode_holders).unwrap_or_default();
-            let has_it = |id: &String| *id == key.id;
+            let has_it = |id: &ItemId| *id == key.id;
             if holders.iter().filter(|id| has_it(id)).count() != 1 {
                 report.find(|| format!("{}: an entry of a unique key does not name it once", key.id));
             }
@@ -256,10 +256,10 @@ impl Partition {
         snapshot: &Snapshot,
         unique: &UniqueKeys,
         (key, item): (&ItemKey, &Item),
-        other: &str,
+        other: &ItemId,
         report: &mut Verification,
     ) -> Result<(), EngineError> {
-        let other = ItemKey { epk: key.epk.clone(), id: other.to_owned() };
+        let other = ItemKey { epk: key.epk.clone(), id: other.clone() };
         let stored = snapshot.get(Keyspace::Item, &keys::item(self.spec.container, &other))?;
         let Some(stored) = stored.and_then(|bytes| Item::decode(&bytes).ok()) else {
             report.find(|| format!("{}: an entry of a unique key names it, and it is not there", other.id));

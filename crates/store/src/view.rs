@@ -8,8 +8,8 @@ use orrery_doc::{Epk, EpkRange};
 use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::index::{IndexReader, ItemLoader, PlaceRange, key_at};
 use crate::{
-    Item, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts, Target,
-    WholeKey, keys,
+    Item, ItemId, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts,
+    Target, WholeKey, keys,
 };
 
 /// Bytes before the place in an item key.
@@ -192,9 +192,7 @@ impl<'a> View<'a> {
 }
 
 pub(crate) fn parse_place(bytes: &[u8]) -> Result<ItemKey, OpError> {
-    let (epk, id) = Epk::decode_key(bytes).ok_or_else(|| OpError::Damaged("a stored key".into()))?;
-    let id = std::str::from_utf8(id).map_err(|_| OpError::Damaged("a stored key".into()))?;
-    Ok(ItemKey { epk, id: id.to_owned() })
+    key_at(bytes).ok_or_else(|| OpError::Damaged("a stored key".into()))
 }
 
 /// Whether a scan goes on.
@@ -216,7 +214,7 @@ fn read_item_of(
     partition: &Partition,
     snapshot: &Snapshot,
     epk: &Epk,
-    id: &str,
+    id: &ItemId,
 ) -> Result<Option<Item>, OpError> {
     match snapshot.get(Keyspace::Item, &keys::item_of(partition.spec.container, epk, id)).map_err(damaged)? {
         Some(bytes) => Item::decode(&bytes).map(Some).map_err(|e| OpError::Damaged(e.to_string())),

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use orrery_doc::{Doc, Epk, boundaries};
 use orrery_store::limits::{SHARED_THROUGHPUT_CONTAINERS_MAX, THROUGHPUT_DEFAULT};
-use orrery_store::{Action, Etag, ItemHeader, Op, OpError, Outcome, Precondition, Target, Txn};
+use orrery_store::{Action, Etag, ItemHeader, ItemId, Op, OpError, Outcome, Precondition, Target, Txn};
 
 use super::indexes::IndexChange;
 use super::load::{Builder, make_offer, make_resource};
@@ -333,8 +333,13 @@ impl Db {
     }
 }
 
+/// The item of the catalog that keeps a record.
+pub(super) fn record_target(id: String) -> Target {
+    Target::Id(ItemId::new(id).expect("the ids of records are short"))
+}
+
 fn op(id: String, action: Action) -> Op {
-    Op { target: Target::Id(id), action, precondition: Precondition::None, indexed: false }
+    Op { target: record_target(id), action, precondition: Precondition::None, indexed: false }
 }
 
 fn take(counter: &mut u32) -> u32 {

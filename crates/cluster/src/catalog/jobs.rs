@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use orrery_doc::{Epk, PartitionKeyDef};
 use orrery_store::limits::JOBS_MAX;
-use orrery_store::{Lifetimes, Schema, Target, View};
+use orrery_store::{Lifetimes, Schema, View};
 
-use super::changes::{dropped, new_container, new_index, removed_ids};
+use super::changes::{dropped, new_container, new_index, record_target, removed_ids};
 use super::load::{Builder, make_offer};
 use super::record::{ChildRecord, Counters, OfferRecord, Record, ThroughputRecord, to_doc, to_json};
 use super::{Catalog, ChildKind, Container, ContainerDefinition, children};
@@ -265,7 +265,7 @@ impl Db {
         let lsn = range.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
         let view = View::new(&range.partition, &snapshot, lsn, Lifetimes::ENDLESS);
-        let item = view.item(&Epk::MIN, &Target::Id(format!("offer:{}", offer.rid)));
+        let item = view.item(&Epk::MIN, &record_target(format!("offer:{}", offer.rid)));
         match item.map_err(ErrorKind::from)?.map(|item| Record::from_doc(&item.doc)) {
             Some(Ok(Record::Offer(record))) => Ok(Some(record)),
             _ => Err(Error::invalid("The offer of the container could not be read.")),

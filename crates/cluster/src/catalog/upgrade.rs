@@ -6,8 +6,9 @@
 
 use orrery_doc::Epk;
 use orrery_store::engine::Engine;
-use orrery_store::{Action, Group, Op, Precondition, Target, Txn};
+use orrery_store::{Action, Group, Op, Precondition, Txn};
 
+use super::changes::record_target;
 use super::load::Loaded;
 use super::record::{FORMAT, Record};
 use crate::db::now;
@@ -50,7 +51,7 @@ fn write(engine: &Engine, range: &Range, records: [Record; 2], options: &DbOptio
     let (snapshot, schema) = (engine.snapshot(), range.schema.load_full());
     let mut group = Group::new(&range.partition, &snapshot, &schema, options.limits);
     let put = |record: Record| Op {
-        target: Target::Id(record.id()),
+        target: record_target(record.id()),
         action: Action::Upsert(record.to_doc()),
         precondition: Precondition::None,
         indexed: false,

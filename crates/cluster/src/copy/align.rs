@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use orrery_doc::{Doc, Epk, PartitionKey, epk};
 use orrery_store::engine::Snapshot;
 use orrery_store::{
-    Action, ChangeKind, FLAG_UNINDEXED, HistoryEntry, Item, ItemKey, Op, OpError, Precondition, Target, Txn,
-    View,
+    Action, ChangeKind, FLAG_UNINDEXED, HistoryEntry, Item, ItemId, ItemKey, Op, OpError, Precondition,
+    Target, Txn, View,
 };
 use tokio::task::JoinSet;
 
@@ -71,19 +71,18 @@ impl Pair {
     }
 
     /// Where the target would have an item; none when its key is too long for it.
-    fn place(&self, doc: &Doc, id: &str) -> Option<ItemKey> {
+    fn place(&self, doc: &Doc, id: &ItemId) -> Option<ItemKey> {
         let def = &self.target.definition.key;
         let key = PartitionKey::extract(def, doc.as_ref());
         key.check_length().ok()?;
-        Some(ItemKey { epk: epk(def, &key), id: id.to_owned() })
+        Some(ItemKey { epk: epk(def, &key), id: id.clone() })
     }
 
-    /// Which item of the source a copy is of: its properties tell.
-    fn origin(&self, copy: &Item) -> ItemKey {
+    /// Which item of the source a copy is of: its properties tell the key, and the id is the same.
+    fn origin(&self, copy: &Item, id: &ItemId) -> ItemKey {
         let def = &self.source.definition.key;
         let key = PartitionKey::extract(def, copy.doc.as_ref());
-        let id = copy.doc.root().get("id").as_str().unwrap_or_default().to_owned();
-        ItemKey { epk: epk(def, &key), id }
+        ItemKey { epk: epk(def, &key), id: id.clone() }
     }
 
     fn read(&self, container: &Container, snapshot: &Snapshot, key: &ItemKey) -> Result<Option<Item>> {
@@ -120,7 +119,7 @@ impl Pair {
 
     /// What a page of changes invites to look at, as it is now.
     pub fn wishes_of_changes(&self, changes: Vec<HistoryEntry>, parked: &[Place]) -> Result<Wishes> {
-        let mut stale: BTreeMap<(Epk, String), Vec<ItemKey>> = BTreeMap::new();
+        let mut stale: BTreeMap<(Epk, ItemId), Vec<ItemKey>> = BTreeMap::new();
         for place in parked {
             stale.entry((place.epk.clone(), place.id.clone())).or_default();
         }
@@ -128,10 +127,7 @@ impl Pair {
             let epk = change.key.epk.clone();
             let (gone, id) = match (change.kind, change.replaced) {
                 (ChangeKind::Deleted | ChangeKind::Expired, _) => (Some(change.item), change.key.id.clone()),
-                (_, Some(replaced)) => {
-                    let id = replaced.doc.root().get("id").as_str().unwrap_or_default().to_owned();
-                    (Some(replaced), id)
-                }
+                (_, Some(replaced)) => (Some(replaced.item), replaced.id),
                 (_, None) => (None, change.key.id.clone()),
             };
             stale.entry((epk.clone(), change.key.id)).or_default();
@@ -177,7 +173,7 @@ impl Pair {
             let stale = wish.stale.iter().filter(|place| Some(*place) != wanted);
             for place in stale.chain(wanted.filter(|_| wish.afresh)) {
                 let Some(copy) = self.read(&self.target, &snapshot, place)? else { continue };
-                if self.origin(&copy) != wish.source {
+                if self.origin(&copy, &place.id) != wish.source {
                     continue;
                 }
                 let op = Op {
@@ -194,7 +190,7 @@ impl Pair {
 
     fn plan_upserts(&self, wishes: Vec<Wish>, done: &mut Aligned) -> Result<Plan> {
         let snapshot = self.db.inner.committer.snapshot_owned();
-        let mut taken: HashMap<(Epk, String), ItemKey> = HashMap::new();
+        let mut taken: HashMap<(Epk, ItemId), ItemKey> = HashMap::new();
         let mut plan = Plan::new();
         for Wish { source, wanted, .. } in wishes {
             let Some(Wanted { place, doc, indexed, time }) = wanted else { continue };
@@ -202,7 +198,7 @@ impl Pair {
             let mut other = taken.get(&slot).cloned();
             let is_taken = other.is_some();
             if !is_taken && let Some(copy) = self.read(&self.target, &snapshot, &place)? {
-                let origin = self.origin(&copy);
+                let origin = self.origin(&copy, &place.id);
                 if origin != source {
                     other = Some(origin);
                 } else if copy.doc.bytes() == doc.bytes() && copy.header.time >= time.min(now()) {
@@ -258,12 +254,12 @@ impl Pair {
         })
     }
 
-    fn collision(&self, cause: CollisionCause, doc: &Doc, id: &str, other: Option<String>) -> Collision {
+    fn collision(&self, cause: CollisionCause, doc: &Doc, id: &ItemId, other: Option<String>) -> Collision {
         let key =
             |container: &Container| PartitionKey::extract(&container.definition.key, doc.as_ref()).to_json();
         Collision {
             cause,
-            id: id.to_owned(),
+            id: id.to_string(),
             source_key: key(&self.source),
             target_key: key(&self.target),
             other_source_key: other,

@@ -1,7 +1,7 @@
 //! What is known of a job: what was asked for, how far it has come, how it ended. All of it is one record of the catalog.
 
 use orrery_doc::{Epk, EpkRange};
-use orrery_store::{FeedCursor, ItemKey, Lsn};
+use orrery_store::{FeedCursor, ItemId, ItemKey, Lsn};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::rid_text;
@@ -119,7 +119,8 @@ pub struct Interval {
 pub struct Place {
     #[serde(with = "epk_text")]
     pub epk: Epk,
-    pub id: String,
+    #[serde(with = "id_text")]
+    pub id: ItemId,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -258,12 +259,52 @@ mod epk_text {
     }
 }
 
+/// Ids that are text as text, all others by their bytes.
+mod id_text {
+    use orrery_store::ItemId;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Text(String),
+        Bytes { bytes: Vec<u8> },
+    }
+
+    pub fn serialize<S: Serializer>(id: &ItemId, serializer: S) -> Result<S::Ok, S::Error> {
+        let form = match id.as_str() {
+            Some(text) => Form::Text(text.to_owned()),
+            None => Form::Bytes { bytes: id.as_bytes().to_vec() },
+        };
+        form.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ItemId, D::Error> {
+        let bytes = match Form::deserialize(deserializer)? {
+            Form::Text(text) => text.into_bytes(),
+            Form::Bytes { bytes } => bytes,
+        };
+        ItemId::new(bytes).map_err(D::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn epk(text: &str) -> Epk {
         Epk::from_hex(text).expect("hexadecimal")
+    }
+
+    #[test]
+    fn places_keep_ids_of_any_bytes_and_read_the_texts_of_before() {
+        let old: Place = serde_json::from_str(r#"{"epk":"05","id":"é"}"#).expect("a place of an older build");
+        assert_eq!(old, Place { epk: epk("05"), id: "é".into() });
+        for id in [ItemId::default(), "é".into(), ItemId::new([0xFF, 0]).expect("a short id")] {
+            let place = Place { epk: epk("05"), id };
+            let text = serde_json::to_string(&place).expect("plain data");
+            assert_eq!(serde_json::from_str::<Place>(&text).expect("its own text"), place);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use orrery_doc::{Doc, PartitionKey, json as text};
-use orrery_store::{Action, Op, OpError, Precondition, Target};
+use orrery_store::{Action, ItemId, Op, OpError, Precondition, Target};
 use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 
@@ -66,7 +66,12 @@ fn name(id: &str) -> ContainerName {
 }
 
 fn op(id: &str, action: Action) -> Op {
-    Op { target: Target::Id(id.to_owned()), action, precondition: Precondition::None, indexed: true }
+    Op {
+        target: Target::Id(ItemId::new(id).expect("a short id")),
+        action,
+        precondition: Precondition::None,
+        indexed: true,
+    }
 }
 
 /// Writes to the container of a name, whatever key it has by then.
@@ -223,7 +228,8 @@ impl Writer {
         let other = format!("{}-{n}r", self.number);
         let mut new = old.clone();
         new["id"] = json!(other);
-        let rename = || op(&id, Action::Rename { id: other.clone(), doc: doc(&new) });
+        let rename =
+            || op(&id, Action::Rename { id: ItemId::new(&other).expect("a short id"), doc: doc(&new) });
         write(&self.db, "c", &old, rename).await.expect("it was there");
         self.model.remove(&id);
         self.model.insert(other, new);

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_store::engine::Keyspace;
 use orrery_store::limits::PartitionLimits;
-use orrery_store::{Action, ChangeKind, FeedCursor, Op, Precondition, Target};
+use orrery_store::{Action, ChangeKind, FeedCursor, ItemId, Op, Precondition, Target};
 use orrery_testkit::{PATIENCE, wait_for_async};
 use serde_json::{Value, json};
 
@@ -58,8 +58,12 @@ async fn start_with(limits: PartitionLimits, retention: Option<u64>) -> (Db, Arc
 
 async fn write(db: &Db, container: &Arc<Container>, id: &str, action: Action) {
     let key = PartitionKey::from_header("[\"a\"]").expect("a plain key");
-    let op =
-        Op { target: Target::Id(id.to_owned()), action, precondition: Precondition::None, indexed: true };
+    let op = Op {
+        target: Target::Id(ItemId::new(id).expect("a short id")),
+        action,
+        precondition: Precondition::None,
+        indexed: true,
+    };
     db.write(container, &key, vec![op], &WriteOptions::default()).await.expect("a write succeeds");
 }
 

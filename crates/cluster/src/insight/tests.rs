@@ -2,7 +2,7 @@
 
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_query::{Parameters, compile};
-use orrery_store::{Action, Op, Precondition, Target};
+use orrery_store::{Action, ItemId, Op, Precondition, Target};
 use serde_json::{Value, json};
 
 use super::*;
@@ -54,14 +54,14 @@ impl World {
 
     async fn create(&self, pk: &str, id: &str) {
         let body = doc(&json!({"id": id, "pk": pk, "fill": "x".repeat(100)}));
-        let target = Target::Id(id.to_owned());
+        let target = Target::Id(ItemId::new(id).expect("a short id"));
         let op = Op { target, action: Action::Create(body), precondition: Precondition::None, indexed: true };
         let written = self.db.write(&self.container(), &key(pk), vec![op], &WriteOptions::default()).await;
         written.expect("a new item");
     }
 
     async fn read(&self, pk: &str, id: &str) {
-        let target = Target::Id(id.to_owned());
+        let target = Target::Id(ItemId::new(id).expect("a short id"));
         let options = ReadOptions {
             consistency: Consistency::Session,
             session: None,

@@ -147,7 +147,7 @@ impl Db {
         walk: &Walk,
         carry: &mut Option<Carry>,
     ) -> Result<Option<(ItemKey, Item)>> {
-        let Some(key) = walk.after.as_ref().filter(|_| walk.again) else { return Ok(None) };
+        let Some(key) = walk.after().filter(|_| walk.again) else { return Ok(None) };
         let found = match walk.epk.contains(&key.epk) {
             true => {
                 let range = container.range_of(&key.epk);

@@ -93,7 +93,7 @@ impl ScriptQuery<'_> {
         walk: &Walk,
         own: &BTreeMap<ItemKey, Option<&Item>>,
     ) -> Result<Option<(ItemKey, Item)>> {
-        let Some(key) = walk.after.as_ref().filter(|key| walk.again && walk.epk.contains(&key.epk)) else {
+        let Some(key) = walk.after().filter(|key| walk.again && walk.epk.contains(&key.epk)) else {
             return Ok(None);
         };
         let item = match own.get(key) {
@@ -150,12 +150,12 @@ impl<'a> Reader<'a> {
         {
             return Ok(());
         }
-        let after = walk.after.clone();
-        let mut own = self.own.iter().filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after));
+        let after = walk.after();
+        let mut own = self.own.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
         let mut waiting = own.next();
         let mut failure = None;
-        let epk = walk.epk.intersection(range.epk());
-        let scanned = moment.view(range).scan(&epk, walk.after.as_ref(), |key, item| {
+        let epk = walk.rest_of(range);
+        let scanned = moment.view(range).scan(&epk, walk.after(), |key, item| {
             let mut step = || -> Result<Scan> {
                 while let Some((own_key, own_item)) = waiting.filter(|(own_key, _)| **own_key <= key) {
                     waiting = own.next();

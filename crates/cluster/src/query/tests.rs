@@ -6,7 +6,7 @@ use std::time::Duration;
 use orrery_doc::{Doc, PartitionKey, json};
 use orrery_query::{Documents, Parameters, SystemField, SystemValue, compile};
 use orrery_store::limits::PartitionLimits;
-use orrery_store::{Action, ItemHeader, Op, Precondition, Target};
+use orrery_store::{Action, ItemHeader, ItemId, Op, Precondition, Target};
 
 use crate::{
     AccessChoice, Account, Consistency, Consumer, Container, ContainerDefinition, Db, DbOptions, Durability,
@@ -88,7 +88,7 @@ impl World {
     async fn put(&self, pk: &str, id: &str, rest: &str, indexed: bool) {
         let body = doc(&format!(r#"{{"id":"{id}","pk":"{pk}"{rest}}}"#));
         let op = Op {
-            target: Target::Id(id.into()),
+            target: Target::Id(ItemId::new(id).expect("a short id")),
             action: Action::Upsert(body),
             precondition: Precondition::None,
             indexed,
@@ -100,7 +100,7 @@ impl World {
     /// Deletes an item of the first logical partition.
     async fn delete(&self, id: &str) {
         let op = Op {
-            target: Target::Id(id.into()),
+            target: Target::Id(ItemId::new(id).expect("a short id")),
             action: Action::Delete,
             precondition: Precondition::None,
             indexed: true,

@@ -124,8 +124,8 @@ impl<'a> Visit<'a> {
         let view = moment.view(range);
         let state = view.state().map_err(stored)?;
         let partition_items = state.items;
-        let epk = walk.epk.intersection(range.epk());
-        let extent = Extent::new(&view, request, epk, walk.after.clone(), partition_items)?;
+        let epk = walk.rest_of(range);
+        let extent = Extent::new(&view, request, epk, walk.after().cloned(), partition_items)?;
         let mut visit = Visit {
             request,
             view,
@@ -152,8 +152,8 @@ impl<'a> Visit<'a> {
         if self.request.page.access == AccessChoice::ScanOnly || !program.needs_items() {
             return Ok(());
         }
-        // An item that its owner kept out of the index would be missed. Every item in it has an `id`.
-        if self.counts.get(path_hash(&["id"])) == Some(self.partition_items) {
+        // An item that its owner kept out of the index would be missed. Every item in it has a time.
+        if self.counts.get(path_hash(&["_ts"])) == Some(self.partition_items) {
             self.note.access = Some(plan_access(program, &indexes));
         }
         Ok(())

@@ -10,7 +10,9 @@ use orrery_store::limits::{
     PAGE_BYTES_MAX, SCRIPT_PAGE_ITEMS_DEFAULT, SCRIPT_PAGE_ITEMS_MAX, SCRIPT_WRITE_BYTES_MAX,
     SCRIPT_WRITES_MAX,
 };
-use orrery_store::{Action, Effect, Etag, Item, Op, OpError, Outcome, Precondition, Target, Workbench};
+use orrery_store::{
+    Action, Effect, Etag, Item, ItemId, Op, OpError, Outcome, Precondition, Target, Workbench,
+};
 
 use super::{Forms, Link, Outside};
 use crate::catalog::Container;
@@ -72,7 +74,7 @@ impl ScriptHost {
     }
 
     /// Replaces an item, which may get another id.
-    pub fn replacement(&mut self, target: &Target, id: String, doc: Doc) -> Result<Action, OpError> {
+    pub fn replacement(&mut self, target: &Target, id: ItemId, doc: Doc) -> Result<Action, OpError> {
         let old_id = match target {
             Target::Id(id) => id.clone(),
             Target::Rid(_) => {
@@ -169,7 +171,7 @@ impl ScriptHost {
         Ok(Op { target, action, precondition, indexed: self.is_indexed(&write.options) })
     }
 
-    fn item_of(&self, write: &Write<'_>) -> Result<(String, Doc), Refusal> {
+    fn item_of(&self, write: &Write<'_>) -> Result<(ItemId, Doc), Refusal> {
         let may_name = write.kind != WriteKind::Replace && !write.options.disable_automatic_id;
         let (id, doc) = self.forms.read_item(write.body.as_bytes(), may_name)?;
         match self.is_at_home(&doc) {

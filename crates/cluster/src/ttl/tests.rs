@@ -5,7 +5,7 @@ use std::ops::Bound;
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_query::{Parameters, compile};
 use orrery_store::engine::Keyspace;
-use orrery_store::{Action, FeedCursor, Lsn, Op, OpError, Precondition, Target, Txn, keys};
+use orrery_store::{Action, FeedCursor, ItemId, Lsn, Op, OpError, Precondition, Target, Txn, keys};
 use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 
@@ -75,7 +75,12 @@ fn options(storage: Storage, throttle: bool) -> DbOptions {
 }
 
 fn op(id: &str, action: Action) -> Op {
-    Op { target: Target::Id(id.to_owned()), action, precondition: Precondition::None, indexed: true }
+    Op {
+        target: Target::Id(ItemId::new(id).expect("a short id")),
+        action,
+        precondition: Precondition::None,
+        indexed: true,
+    }
 }
 
 impl World {
@@ -160,7 +165,12 @@ impl World {
             session: None,
             precondition: Precondition::None,
         };
-        let read = self.db.read(&self.container, &key(pk), &Target::Id(id.to_owned()), &options);
+        let read = self.db.read(
+            &self.container,
+            &key(pk),
+            &Target::Id(ItemId::new(id).expect("a short id")),
+            &options,
+        );
         match read {
             Ok(_) => true,
             Err(error) => {

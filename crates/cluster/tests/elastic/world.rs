@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_cluster::limits::PartitionLimits;
-use orrery_cluster::store::{Action, Op, Precondition, Target};
+use orrery_cluster::store::{Action, ItemId, Op, Precondition, Target};
 use orrery_cluster::{
     AccessChoice, Account, Consistency, Container, ContainerDefinition, Db, DbOptions, Durability,
     PageOptions, RangeInfo, Scope, Storage, Throughput, WriteOptions,
@@ -30,7 +30,12 @@ pub fn key(text: &str) -> PartitionKey {
 }
 
 pub fn op(id: &str, action: Action) -> Op {
-    Op { target: Target::Id(id.to_owned()), action, precondition: Precondition::None, indexed: true }
+    Op {
+        target: Target::Id(ItemId::new(id).expect("a short id")),
+        action,
+        precondition: Precondition::None,
+        indexed: true,
+    }
 }
 
 pub fn page() -> PageOptions {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use orrery_cluster::store::{Action, OpError, Precondition, Target};
+use orrery_cluster::store::{Action, ItemId, OpError, Precondition, Target};
 use orrery_cluster::{Consistency, ErrorKind, RangeToken, ReadOptions, SessionToken, WriteOptions};
 use orrery_testkit::Random;
 use serde_json::json;
@@ -102,7 +102,8 @@ impl Writer {
             session: Some(self.session.clone()),
             precondition: Precondition::None,
         };
-        let (pk, target) = (self.pk(place.0), Target::Id(format!("i{}", place.1)));
+        let (pk, target) =
+            (self.pk(place.0), Target::Id(ItemId::new(format!("i{}", place.1)).expect("a short id")));
         let container = self.world.now();
         let found = match self.world.db.read(&container, &key(&pk), &target, &options) {
             Ok(reply) => reply.item.doc.root().get("n").as_i64(),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use orrery_cluster::limits::PartitionLimits;
-use orrery_cluster::store::{Action, Item, ItemHeader, Op, Outcome, Precondition, Target};
+use orrery_cluster::store::{Action, Item, ItemHeader, ItemId, Op, Outcome, Precondition, Target};
 use orrery_cluster::{
     AccessChoice, Account, Child, ChildKind, Consistency, Container, ContainerDefinition, Cursor, Db,
     DbOptions, Durability, ErrorKind, Forms, ItemProperties, Outside, PageOptions, Scope, ScriptCollection,
@@ -49,7 +49,12 @@ pub fn from_item(item: &Item) -> Value {
 }
 
 pub fn op(id: &str, action: Action) -> Op {
-    Op { target: Target::Id(id.to_owned()), action, precondition: Precondition::None, indexed: true }
+    Op {
+        target: Target::Id(ItemId::new(id).expect("a short id")),
+        action,
+        precondition: Precondition::None,
+        indexed: true,
+    }
 }
 
 pub fn create(item: &Value) -> Op {
@@ -256,11 +261,11 @@ fn link_of(container: &Container) -> String {
 }
 
 impl Forms for PlainForms {
-    fn read_item(&self, text: &[u8], _: bool) -> Result<(String, Doc), ScriptRefusal> {
+    fn read_item(&self, text: &[u8], _: bool) -> Result<(ItemId, Doc), ScriptRefusal> {
         let mut item: Value = serde_json::from_slice(text).expect("scripts write JSON");
         let object = item.as_object_mut().expect("scripts write objects");
         object.retain(|name, _| !name.starts_with('_'));
-        let id = object["id"].as_str().expect("items have ids").to_owned();
+        let id = ItemId::new(object["id"].as_str().expect("items have ids")).expect("a short id");
         Ok((id, to_doc(&item)))
     }
 
@@ -286,7 +291,7 @@ impl Forms for PlainForms {
             "" => Some(ScriptLink::Container),
             rest => Some(ScriptLink::Item(match rest.strip_prefix("/rids/") {
                 Some(rid) => Target::Rid(rid.parse().ok()?),
-                None => Target::Id(rest.strip_prefix("/docs/")?.into()),
+                None => Target::Id(ItemId::new(rest.strip_prefix("/docs/")?).ok()?),
             })),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use orrery_cluster::store::{Action, ItemHeader, Op, Precondition, Target};
+use orrery_cluster::store::{Action, ItemHeader, ItemId, Op, Precondition, Target};
 use orrery_cluster::{
     AccessChoice, Account, Consistency, Container, ContainerDefinition, Db, DbOptions, Durability, ErrorKind,
     ItemProperties, PageOptions, Scope, Storage, Throughput, WriteOptions,
@@ -176,7 +176,7 @@ impl World {
 
     async fn write(&self, key: &PartitionKey, number: usize, action: Action) {
         for container in &self.containers {
-            let target = Target::Id(format!("d{number}"));
+            let target = Target::Id(ItemId::new(format!("d{number}")).expect("a short id"));
             let op = Op { target, action: action.clone(), precondition: Precondition::None, indexed: true };
             let written = self.db.write(container, key, vec![op], &WriteOptions::default()).await;
             written.expect("a generated document can be written");

@@ -186,7 +186,7 @@ mod tests {
             origin: None,
         };
         let doc = json::parse(br#"{"id":"a"}"#, 2).expect("a document");
-        Outcome { effect, item: Item { header, doc }, id: "a".to_owned(), meter: Meter::default() }
+        Outcome { effect, item: Item { header, doc }, id: "a".into(), meter: Meter::default() }
     }
 
     fn done(effect: Effect, is_minimal: bool) -> OpResult {

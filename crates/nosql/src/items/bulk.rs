@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use orrery_cluster::store::{Action, Effect, Op, Outcome, Target};
+use orrery_cluster::store::{Action, Effect, ItemId, Op, Outcome, Target};
 use orrery_cluster::{Charge, Container, Db, ErrorKind, ReadOptions, Receipt, Served, WriteOptions};
 use orrery_doc::{PartitionKey, epk};
 use tokio::task::JoinSet;
@@ -194,7 +194,7 @@ fn read(shared: &Shared, key: &PartitionKey, op: Op) -> Result<(Outcome, Receipt
     let options = ReadOptions { precondition: op.precondition, ..shared.read.clone() };
     let reply = shared.db.read(&shared.container, key, &op.target, &options)?;
     let effect = if reply.not_modified { Effect::NotModified } else { Effect::Read };
-    let outcome = Outcome { effect, item: reply.item, id: String::new(), meter: Default::default() };
+    let outcome = Outcome { effect, item: reply.item, id: ItemId::default(), meter: Default::default() };
     Ok((outcome, reply.receipt))
 }
 

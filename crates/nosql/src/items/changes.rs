@@ -145,7 +145,7 @@ fn write_entry(renderer: &Renderer, key: &PartitionKeyDef, entry: &HistoryEntry,
     }
     if let Some(expired) = expired {
         write!(out, ",\"timeToLiveExpired\":{expired},\"id\":").expect(MEMORY);
-        json::write(Value::Str(&entry.key.id), out);
+        json::write(Value::Str(&entry.key.id.to_string()), out);
         out.extend_from_slice(b",\"partitionKey\":");
         write_key(key, &entry.item, out);
     }
@@ -247,7 +247,7 @@ mod tests {
             kind,
             time: time + 3 * TICKS_PER_SECOND,
             previous: previous.map(Lsn),
-            key: ItemKey { epk: Epk::from_hex("0A").expect("hex"), id: "a\"b".to_owned() },
+            key: ItemKey { epk: Epk::from_hex("0A").expect("hex"), id: "a\"b".into() },
             item: Item { header, doc },
             replaced: None,
         }

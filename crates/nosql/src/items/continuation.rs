@@ -7,7 +7,7 @@
 //! to go on in the whole key space, so that the range is for the clients alone; only when there is no token yet it
 //! says where the query begins.
 
-use orrery_cluster::store::ItemKey;
+use orrery_cluster::store::ItemId;
 use orrery_cluster::{Container, Cursor, CursorPlace, RangeInfo};
 use orrery_doc::{Epk, Value, json};
 use orrery_query::Carry;
@@ -32,9 +32,10 @@ pub(crate) fn write(cursor: &Cursor) -> String {
     let mut text = String::with_capacity(128);
     if let Some(place) = &cursor.place {
         text.push_str(PLACE);
-        text.push_str(&place.position.epk.to_hex());
+        text.push_str(&place.epk.to_hex());
         text.push('#');
-        push_hex(place.position.id.as_bytes(), &mut text);
+        // No item of this API has an empty id, so no digits say that there is none.
+        push_hex(place.id.as_ref().map_or(&[], ItemId::as_bytes), &mut text);
         text.push_str(if place.again { AGAIN } else { "" });
     }
     if let Some(state) = &cursor.state {
@@ -61,8 +62,11 @@ pub(crate) fn read(text: &str) -> Result<Cursor, Refusal> {
 fn read_place(text: &str) -> Option<CursorPlace> {
     let (epk, id) = text.strip_prefix(PLACE)?.split_once('#')?;
     let (id, again) = id.strip_suffix(AGAIN).map_or((id, false), |id| (id, true));
-    let id = String::from_utf8(from_hex(id)?).ok()?;
-    Some(CursorPlace { position: ItemKey { epk: Epk::from_hex(epk)?, id }, again })
+    let id = match id {
+        "" => None,
+        id => Some(ItemId::new(String::from_utf8(from_hex(id)?).ok()?).ok()?),
+    };
+    Some(CursorPlace { epk: Epk::from_hex(epk)?, id, again })
 }
 
 /// The same in a token of so many bytes, if it is long because the query orders by long strings.
@@ -83,7 +87,7 @@ pub(crate) fn wrap(
 ) -> String {
     let ranges = container.ranges();
     let is_there = |range: &&RangeInfo| match place {
-        Some(place) => range.range.contains(&place.position.epk),
+        Some(place) => range.range.contains(&place.epk),
         None => answered == Some(range.id),
     };
     let Some(range) = ranges.iter().find(is_there) else { return token };
@@ -145,10 +149,11 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn cursor(place: Option<(&str, &str, bool)>, state: Option<Carry>) -> Cursor {
+    fn cursor(place: Option<(&str, &'static str, bool)>, state: Option<Carry>) -> Cursor {
         let place = place.map(|(epk, id, again)| {
             let epk = Epk::from_hex(epk).expect("an EPK");
-            CursorPlace { position: ItemKey { epk, id: id.into() }, again }
+            let id = Some(id).filter(|id| !id.is_empty()).map(ItemId::from);
+            CursorPlace { epk, id, again }
         });
         Cursor { place, state }
     }

@@ -1,16 +1,19 @@
 //! Items as clients send them: JSON text or its binary form, checked and freed of what the server adds.
 
-use orrery_cluster::limits::{ID_BYTES_MAX, ITEM_BYTES_MAX, JSON_DEPTH_MAX};
+use orrery_cluster::limits::{ID_BYTES_MAX, ITEM_BYTES_MAX, ITEM_ID_BYTES_MAX, JSON_DEPTH_MAX};
+use orrery_cluster::store::{Item, ItemId, Target};
 use orrery_doc::{Doc, DocBuilder, ObjectRef, Value, json};
 
 use crate::binary_json::{self, BinaryJsonErrorKind};
 use crate::errors::{Own, Refusal};
 use crate::items::render::SYSTEM_PROPERTIES;
 
+const _: () = assert!(ID_BYTES_MAX <= ITEM_ID_BYTES_MAX);
+
 /// A document that may be stored.
 #[derive(Debug)]
 pub(crate) struct ItemBody {
-    pub id: String,
+    pub id: ItemId,
     pub doc: Doc,
 }
 
@@ -19,7 +22,7 @@ impl ItemBody {
     pub fn parse(body: &[u8]) -> Result<ItemBody, Refusal> {
         let doc = parse_any(body)?;
         let object = doc.root().as_object().ok_or_else(not_an_object)?;
-        let id = check_id(object.get("id"))?.to_owned();
+        let id = check_id(object.get("id"))?;
         let has_system = SYSTEM_PROPERTIES.iter().any(|name| object.contains(name));
         let doc = if has_system { without_system(object, doc.bytes().len()) } else { doc };
         // The text is at least as long as the document that it stands for, but for exotic numbers,
@@ -33,7 +36,7 @@ impl ItemBody {
     /// Takes a document out of a larger one, as batches carry them.
     pub fn from_value(value: Value<'_>) -> Result<ItemBody, Refusal> {
         let object = value.as_object().ok_or_else(not_an_object)?;
-        let id = check_id(object.get("id"))?.to_owned();
+        let id = check_id(object.get("id"))?;
         let doc = without_system(object, 256);
         check_size(&doc)?;
         Ok(ItemBody { id, doc })
@@ -54,7 +57,7 @@ pub(crate) fn parse_any(body: &[u8]) -> Result<Doc, Refusal> {
 
 /// An id may be any text without the two characters that the documentation forbids. Not all of them can be named in a path;
 /// the router knows which.
-fn check_id(id: Value<'_>) -> Result<&str, Refusal> {
+fn check_id(id: Value<'_>) -> Result<ItemId, Refusal> {
     let id = match id {
         Value::Undefined => {
             return Err(Refusal::bad_request(
@@ -79,7 +82,17 @@ fn check_id(id: Value<'_>) -> Result<&str, Refusal> {
     if id.contains(['/', '\\']) {
         return Err(Refusal::bad_request("The input id contains one of the characters '/', '\\'."));
     }
-    Ok(id)
+    Ok(ItemId::new(id).expect("the limit of the service is below that of the store"))
+}
+
+/// The item that a client names by its id. No item has a longer one than the store keeps.
+pub(crate) fn target(id: &str) -> Result<Target, Refusal> {
+    ItemId::new(id).map(Target::Id).map_err(|_| Own::NotFound.into())
+}
+
+/// The id of a stored item, which its document tells.
+pub(crate) fn stored_id(item: &Item) -> ItemId {
+    ItemId::new(item.doc.root().get("id").as_str().unwrap_or_default()).unwrap_or_default()
 }
 
 fn without_system(object: ObjectRef<'_>, capacity: usize) -> Doc {
@@ -114,7 +127,7 @@ mod tests {
     fn system_properties_are_not_stored() {
         let body = br#"{"id":"a","_rid":"x","_self":"x","n":1,"_etag":"x","_attachments":"x","_ts":1,"_lsn":2,"_own":3}"#;
         let item = ItemBody::parse(body).expect("an item");
-        assert_eq!(item.id, "a");
+        assert_eq!(item.id, "a".into());
         assert_eq!(format!("{:?}", item.doc), r#"{"id":"a","n":1,"_own":3}"#);
     }
 

@@ -11,7 +11,7 @@ use crate::address::ContainerAddress;
 use crate::call::Call;
 use crate::errors::Refusal;
 use crate::headers::names;
-use crate::items::{check_intended, key, options};
+use crate::items::{check_intended, document, key, options};
 use crate::respond::Reply;
 
 /// Deletes page after page. When the budget ends, the client is told to wait and asks again, which goes on
@@ -61,7 +61,7 @@ fn done(container: &Arc<Container>, total: Receipt) -> Reply {
 }
 
 fn delete(item: &Item) -> Op {
-    let id = item.doc.root().get("id").as_str().unwrap_or_default().to_owned();
+    let id = document::stored_id(item);
     Op { target: Target::Id(id), action: Action::Delete, precondition: Precondition::None, indexed: true }
 }
 

@@ -99,7 +99,7 @@ pub(crate) async fn write_one(
 /// A path made of RIDs names its item by RID too.
 fn target(address: &ContainerAddress, item: &str) -> Result<Target, Refusal> {
     if !address.by_rid {
-        return Ok(Target::Id(item.to_owned()));
+        return document::target(item);
     }
     let Some(number) = Rid::parse(item).and_then(|rid| {
         let is_inside = rid.container_part() == Some(address.container.resource.rid);

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use orrery_cluster::store::{Action, Op, Target};
+use orrery_cluster::store::{Action, ItemId, Op, Target};
 use orrery_doc::{Doc, PartitionKey, PartitionKeyDef, Value, json};
 
 use crate::access::ItemAct;
 use crate::errors::{Own, Refusal};
 use crate::headers::IndexingDirective;
-use crate::items::document::{ItemBody, parse_any};
+use crate::items::document::{self, ItemBody, parse_any};
 use crate::items::patch::Patch;
 use crate::items::shape::Shape;
 use crate::items::{key, options};
@@ -122,7 +122,7 @@ impl<'a> Operation<'a> {
         let is_misplaced = matches!(refusal, Refusal::Own(Own::KeyMismatch));
         let needs_item = self.kind == Kind::Replace && is_misplaced && self.id.is_some();
         Op {
-            target: Target::Id(self.id.unwrap_or_default().to_owned()),
+            target: Target::Id(ItemId::new(self.id.unwrap_or_default()).unwrap_or_default()),
             action: Action::Wrong { needs_item },
             precondition: Default::default(),
             indexed: true,
@@ -147,11 +147,11 @@ impl<'a> Operation<'a> {
             Content::Bytes(bytes) => ItemBody::parse(bytes)?,
         };
         key::check_document(def, key, &item.doc)?;
-        let other_id = self.id.filter(|id| *id != item.id);
+        let other_id = self.id.filter(|id| id.as_bytes() != item.id.as_bytes());
         let action = match (self.kind, other_id) {
             (Kind::Replace, Some(id)) => {
                 let action = Action::Rename { id: item.id, doc: item.doc };
-                return Ok((Target::Id(id.to_owned()), action));
+                return Ok((document::target(id)?, action));
             }
             (_, Some(_)) => {
                 return Err(Refusal::bad_request(
@@ -168,7 +168,7 @@ impl<'a> Operation<'a> {
     fn target(self) -> Result<Target, Refusal> {
         let id =
             self.id.ok_or_else(|| Refusal::bad_request("This batch operation needs the property 'id'."))?;
-        Ok(Target::Id(id.to_owned()))
+        document::target(id)
     }
 }
 

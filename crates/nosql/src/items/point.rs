@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use orrery_cluster::store::{Action, Effect, Op, Precondition, Target};
+use orrery_cluster::store::{Action, Effect, ItemId, Op, Precondition, Target};
 use orrery_cluster::{Container, Error, ErrorKind, WriteReply};
 use orrery_doc::PartitionKey;
 
 use crate::access::ItemAct;
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
-use crate::items::document::ItemBody;
+use crate::items::document::{self, ItemBody};
 use crate::items::render::Renderer;
 use crate::items::{key, options, shape};
 use crate::respond::Reply;
@@ -162,9 +162,9 @@ fn stored_id(
     container: &Arc<Container>,
     key: &PartitionKey,
     target: &Target,
-) -> Result<String, Refusal> {
+) -> Result<ItemId, Refusal> {
     let options = options::read(call.headers, call.db.account().consistency)?;
     let options = orrery_cluster::ReadOptions { precondition: Precondition::None, ..options };
     let reply = call.db.read(container, key, target, &options)?;
-    Ok(reply.item.doc.root().get("id").as_str().unwrap_or_default().to_owned())
+    Ok(document::stored_id(&reply.item))
 }

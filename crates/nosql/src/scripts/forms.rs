@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use orrery_cluster::limits::JSON_DEPTH_MAX;
-use orrery_cluster::store::Item;
+use orrery_cluster::store::{Item, ItemId};
 use orrery_cluster::{
     Container, Cursor, Error, ErrorKind, Forms, ItemProperties, Outside, ScriptCollection, ScriptLink,
     ScriptRefusal,
@@ -53,7 +53,7 @@ impl Forms for ItemForms {
         }))
     }
 
-    fn read_item(&self, text: &[u8], may_name: bool) -> Result<(String, Doc), ScriptRefusal> {
+    fn read_item(&self, text: &[u8], may_name: bool) -> Result<(ItemId, Doc), ScriptRefusal> {
         let parsed = match may_name {
             true => named(text),
             false => ItemBody::parse(text),

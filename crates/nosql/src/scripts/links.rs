@@ -1,6 +1,6 @@
 //! The links that scripts use: of their container, and of items in it.
 
-use orrery_cluster::store::Target;
+use orrery_cluster::store::{ItemId, Target};
 use orrery_cluster::{Container, Rid, ScriptCollection, ScriptLink as Link};
 
 pub(super) fn collection(container: &Container) -> ScriptCollection {
@@ -18,7 +18,7 @@ pub(super) fn resolve(container: &Container, link: &str) -> Option<Link> {
         return match rest {
             "" => Some(Link::Container),
             // An id has no slash, but for the one that links may end with.
-            rest => rest.strip_prefix("/docs/").map(|id| Link::Item(Target::Id(id.to_owned()))),
+            rest => ItemId::new(rest.strip_prefix("/docs/")?).ok().map(|id| Link::Item(Target::Id(id))),
         };
     }
     let (database, rid) = (container.database.to_string(), container.resource.rid.to_string());

@@ -11,7 +11,7 @@ use crate::engine::Keyspace;
 use crate::net_effect::Version;
 use crate::unique::{Claim, Holders, decode_holders};
 use crate::view::damaged;
-use crate::{Item, ItemKey, Lsn, Meter, OpError, Outcome, keys};
+use crate::{Item, ItemId, ItemKey, Lsn, Meter, OpError, Outcome, keys};
 
 impl Group<'_> {
     /// Deletes those of the items that are expired at this moment; others were written again or are gone.
@@ -95,7 +95,7 @@ impl Group<'_> {
         &mut self,
         key: &ItemKey,
         claim: &Claim,
-        id: String,
+        id: ItemId,
         now: u64,
         draft: &mut Draft,
     ) -> Result<(), OpError> {

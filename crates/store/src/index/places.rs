@@ -2,8 +2,8 @@
 
 use orrery_doc::{Epk, EpkRange};
 
-use crate::ItemKey;
 use crate::limits::{INDEX_COLLECTED_BYTES_MAX, INDEX_COLLECTED_MAX};
+use crate::{ItemId, ItemKey};
 
 /// The encoded place of an item.
 pub fn place_of(key: &ItemKey) -> Vec<u8> {
@@ -16,8 +16,7 @@ pub fn place_of(key: &ItemKey) -> Vec<u8> {
 /// The item that a place names.
 pub fn key_at(place: &[u8]) -> Option<ItemKey> {
     let (epk, id) = Epk::decode_key(place)?;
-    let id = std::str::from_utf8(id).ok()?.to_owned();
-    Some(ItemKey { epk, id })
+    Some(ItemKey { epk, id: ItemId::new(id).ok()? })
 }
 
 /// A half-open range of places.

@@ -10,7 +10,7 @@ use super::reader::IndexReader;
 use super::{Candidates, EntryList, ItemLoader, TermRange};
 use crate::engine::{Batch, Engine, Keyspace};
 use crate::limits::INDEX_COLLECTED_MAX;
-use crate::{Etag, Item, ItemHeader, ItemKey, Lsn, keys};
+use crate::{Etag, Item, ItemHeader, ItemId, ItemKey, Lsn, keys};
 
 const GENERATION: u32 = 7;
 const RIDS: u32 = 3;
@@ -25,7 +25,7 @@ type Entries = BTreeSet<(u64, u8, u8)>;
 fn item_key(item: u8) -> ItemKey {
     // Several items in each logical partition, and zeros in some of the keys.
     let epk = Epk::from_bytes(&[item / 5 * 16, 0, item / 5]);
-    ItemKey { epk, id: format!("item{:02}", item % 5) }
+    ItemKey { epk, id: ItemId::new(format!("item{:02}", item % 5)).expect("a short id") }
 }
 
 /// Values of several types, in their order.

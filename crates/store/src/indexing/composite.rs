@@ -63,19 +63,12 @@ impl Composite {
     }
 
     /// Appends the entry of an item without computed values.
-    pub fn encode(&self, root: Value<'_>, id: &str, ts: u64, out: &mut Vec<u8>) {
-        self.encode_with(root, id, ts, &[], out);
+    pub fn encode(&self, root: Value<'_>, ts: u64, out: &mut Vec<u8>) {
+        self.encode_with(root, ts, &[], out);
     }
 
     /// Appends the entry of an item.
-    pub(crate) fn encode_with(
-        &self,
-        root: Value<'_>,
-        id: &str,
-        ts: u64,
-        values: &[(&str, Doc)],
-        out: &mut Vec<u8>,
-    ) {
+    pub(crate) fn encode_with(&self, root: Value<'_>, ts: u64, values: &[(&str, Doc)], out: &mut Vec<u8>) {
         for ((names, descending), computed) in self.parts.iter().zip(&self.computed) {
             let value = match names.as_slice() {
                 [first, rest @ ..] if computed.is_some() => {
@@ -83,7 +76,6 @@ impl Composite {
                     let value = value.map_or(Value::Undefined, |(_, value)| value.root());
                     rest.iter().fold(value, |value, name| value.get(name))
                 }
-                [name] if name == "id" => Value::Str(id),
                 [name] if name == "_ts" => Value::Int(ts as i64),
                 names => names.iter().fold(root, |value, name| value.get(name)),
             };

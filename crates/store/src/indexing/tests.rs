@@ -284,7 +284,7 @@ fn computed_values_are_indexed_where_they_are_named() {
     assert_eq!(found, [(hash.value(), term(Value::Int(3)), true)]);
     assert_ne!(hash, PathHash::ROOT.name("length"));
     let mut entry = Vec::new();
-    policy.composites()[0].encode_with(item.root(), "id", 0, &values, &mut entry);
+    policy.composites()[0].encode_with(item.root(), 0, &values, &mut entry);
     let turned: Vec<u8> = term(Value::Int(3)).iter().map(|byte| !byte).collect();
     assert_eq!(entry, [term(Value::Undefined), turned].concat());
     assert!(policy.compute(doc("{}").as_ref()).is_empty());

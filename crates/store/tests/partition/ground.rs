@@ -4,7 +4,7 @@ use orrery_doc::{
     Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk,
 };
 use orrery_store::engine::Engine;
-use orrery_store::{Action, Group, Op, Partition, PartitionSpec, Precondition, Target};
+use orrery_store::{Action, Group, ItemId, Op, Partition, PartitionSpec, Precondition, Target};
 
 pub fn spec() -> PartitionSpec {
     PartitionSpec {
@@ -34,7 +34,12 @@ pub fn scope(key: impl std::fmt::Display) -> Epk {
 }
 
 pub fn op(id: &str, action: Action) -> Op {
-    Op { target: Target::Id(id.into()), action, precondition: Precondition::None, indexed: true }
+    Op {
+        target: Target::Id(ItemId::new(id).expect("a short id")),
+        action,
+        precondition: Precondition::None,
+        indexed: true,
+    }
 }
 
 /// Commits what a group has gathered and makes it visible.

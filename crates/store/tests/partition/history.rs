@@ -5,7 +5,7 @@ use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{
-    Action, ChangeKind, DefaultTtl, FIRST_LSN, FeedCursor, Group, HistoryEntry, Lifetimes, Lsn, Op,
+    Action, ChangeKind, DefaultTtl, FIRST_LSN, FeedCursor, Group, HistoryEntry, ItemId, Lifetimes, Lsn, Op,
     Partition, Scan, Schema, TICKS_PER_SECOND, Txn, View,
 };
 use proptest::prelude::*;
@@ -76,7 +76,13 @@ impl World {
     fn shown(&self) -> Vec<(u64, ChangeKind, String, i64, u64)> {
         let show = |entry: HistoryEntry| {
             let number = entry.item.doc.root().get("n").as_i64().expect("each test item has a number");
-            (write(entry.at.lsn), entry.kind, entry.key.id, number, entry.previous.map_or(0, write))
+            (
+                write(entry.at.lsn),
+                entry.kind,
+                entry.key.id.to_string(),
+                number,
+                entry.previous.map_or(0, write),
+            )
         };
         self.read(&EpkRange::full(), FeedCursor::after(Lsn(0))).into_iter().map(show).collect()
     }
@@ -173,11 +179,12 @@ fn who_copies_the_items_learns_what_was_replaced() {
     let rename = Action::Rename { id: "2".into(), doc: doc("2", 4) };
     world.write(20, vec![upsert(3), vec![op("1", rename)], vec![op("2", Action::Delete)], upsert(5)]);
     let show = |entry: HistoryEntry| {
-        let replaced = entry.replaced.map(|item| {
-            let root = item.doc.root();
-            (root.get("id").as_str().map(str::to_owned), root.get("n").as_i64())
+        let replaced = entry.replaced.map(|replaced| {
+            let root = replaced.item.doc.root();
+            assert_eq!(root.get("id").as_str(), replaced.id.as_str());
+            (replaced.id.as_str().map(str::to_owned), root.get("n").as_i64())
         });
-        (entry.key.id, entry.item.doc.root().get("n").as_i64(), replaced)
+        (entry.key.id.to_string(), entry.item.doc.root().get("n").as_i64(), replaced)
     };
     let entries = world.read(&EpkRange::full(), FeedCursor::after(Lsn(0)));
     let shown: Vec<_> = entries.into_iter().map(show).collect();
@@ -258,7 +265,7 @@ proptest! {
                 vec![op(&id, match action {
                     0 => Action::Delete,
                     1 => Action::Create(doc(&id, n)),
-                    2 if other != id => Action::Rename { doc: doc(&other, n), id: other },
+                    2 if other != id => Action::Rename { doc: doc(&other, n), id: ItemId::new(other).expect("a short id") },
                     _ => Action::Upsert(doc(&id, n)),
                 })]
             };
@@ -270,7 +277,7 @@ proptest! {
             prop_assert!(entry.at > last);
             last = entry.at;
             let rid = entry.item.header.rid;
-            let before: Option<(Lsn, String, i64)> = items.remove(&rid);
+            let before: Option<(Lsn, ItemId, i64)> = items.remove(&rid);
             prop_assert_eq!(before.as_ref().map(|(lsn, ..)| *lsn), entry.previous);
             if entry.kind != ChangeKind::Deleted {
                 let n = entry.item.doc.root().get("n").as_i64().expect("each item has a number");

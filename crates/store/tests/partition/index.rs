@@ -10,8 +10,8 @@ use orrery_store::engine::{Engine, Keyspace};
 use orrery_store::indexing::{Composite, IndexingPolicy, PathHash, Step};
 use orrery_store::limits::{PATHS_COUNTED_MAX, PartitionLimits};
 use orrery_store::{
-    Action, FLAG_UNINDEXED, Group, IndexGeneration, Item, ItemKey, Lifetimes, Op, Partition, PathCounts,
-    Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View, keys,
+    Action, FLAG_UNINDEXED, Group, IndexGeneration, Item, ItemId, ItemKey, Lifetimes, Op, Partition,
+    PathCounts, Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View, keys,
 };
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ impl World {
                 Some(text) => Action::Upsert(doc(text)),
                 None => Action::Delete,
             };
-            let target = Target::Id(format!("i{}", write.id));
+            let target = Target::Id(ItemId::new(format!("i{}", write.id)).expect("a short id"));
             let op = Op { target, action, precondition: Precondition::None, indexed: write.indexed };
             let txn = Txn {
                 scope: scope(write.key),
@@ -140,7 +140,7 @@ impl World {
     fn check(&self, generation: u32, policy: &IndexingPolicy) {
         let (mut entries, mut counts) = (BTreeSet::new(), BTreeMap::<u64, u64>::new());
         for (key, item) in self.items() {
-            for (hash, counted, term) in expected_terms(&key, &item, policy) {
+            for (hash, counted, term) in expected_terms(&item, policy) {
                 *counts.entry(hash).or_default() += u64::from(counted);
                 entries.insert(keys::index(generation, hash, &term, &key));
             }
@@ -156,7 +156,7 @@ impl World {
 }
 
 /// The terms of an item, worked out by asking the policy for every place of the document.
-fn expected_terms(key: &ItemKey, item: &Item, policy: &IndexingPolicy) -> BTreeSet<(u64, bool, Vec<u8>)> {
+fn expected_terms(item: &Item, policy: &IndexingPolicy) -> BTreeSet<(u64, bool, Vec<u8>)> {
     let mut out = BTreeSet::new();
     let indexes_nothing = !policy.covers(&[Step::Name("id")]);
     if item.header.flags & FLAG_UNINDEXED != 0 || indexes_nothing {
@@ -171,7 +171,7 @@ fn expected_terms(key: &ItemKey, item: &Item, policy: &IndexingPolicy) -> BTreeS
     let ts = Value::Int(item.header.ts() as i64);
     out.insert((PathHash::ROOT.name("_ts").value(), true, term(ts)));
     for composite in policy.composites() {
-        out.insert((composite.hash, false, composite_entry(composite, &key.id, item)));
+        out.insert((composite.hash, false, composite_entry(composite, item)));
     }
     for tuple in policy.tuples() {
         for element in item.root().root().get("b").as_array().into_iter().flat_map(|array| array.iter()) {
@@ -214,12 +214,11 @@ fn term(value: Value<'_>) -> Vec<u8> {
     out
 }
 
-fn composite_entry(composite: &Composite, id: &str, item: &Item) -> Vec<u8> {
+fn composite_entry(composite: &Composite, item: &Item) -> Vec<u8> {
     let mut out = Vec::new();
     for (names, descending) in &composite.parts {
         let found = names.iter().fold(item.root().root(), |value, name| value.get(name));
         let value = match names[0].as_str() {
-            "id" => Value::Str(id),
             "_ts" => Value::Int(item.header.ts() as i64),
             _ => found,
         };
@@ -397,7 +396,7 @@ fn composite_entries_sort_as_their_values() {
     let entry = |a: &str, b: &str| {
         let doc = doc(&format!(r#"{{"a":{a},"b":{b}}}"#));
         let mut out = Vec::new();
-        composite.encode(doc.root(), "id", 0, &mut out);
+        composite.encode(doc.root(), 0, &mut out);
         let key = [out.as_slice(), b"\x05the key goes on"].concat();
         assert_eq!(composite.entry_len(&key), Some(out.len()), "{a} {b}");
         out
@@ -418,7 +417,7 @@ fn composite_entries_sort_as_their_values() {
     assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
     assert_eq!(entry(&long('a'), "1"), entry(&long('b'), "2"), "a cut part ends the entry");
     let mut missing = Vec::new();
-    composite.encode(doc("{}").root(), "id", 0, &mut missing);
+    composite.encode(doc("{}").root(), 0, &mut missing);
     assert_eq!((missing.as_slice(), composite.entry_len(&missing)), (&[0x10, !0x10][..], Some(2)));
     assert_eq!(composite.entry_len(&[0x50, 1]), None);
 }

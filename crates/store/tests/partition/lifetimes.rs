@@ -129,7 +129,7 @@ impl World {
             .expect(READABLE);
             assert_eq!(fed.len(), scanned.len());
             assert_eq!(view.count_items(&EpkRange::full()).expect(READABLE), scanned.len() as u64);
-            let mut ids: Vec<String> = scanned.into_iter().map(|(_, id)| id).collect();
+            let mut ids: Vec<String> = scanned.into_iter().map(|(_, id)| id.to_string()).collect();
             ids.sort();
             ids
         })

@@ -8,7 +8,7 @@ use orrery_store::engine::{Engine, Keyspace};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{PartitionLimits, TXN_READ_BYTES_MAX};
 use orrery_store::{
-    Action, Effect, Etag, FIRST_LSN, FeedCursor, Group, Item, Lifetimes, Lsn, Op, OpError, Outcome,
+    Action, Effect, Etag, FIRST_LSN, FeedCursor, Group, Item, ItemId, Lifetimes, Lsn, Op, OpError, Outcome,
     Partition, Precondition, Scan, Schema, TICKS_PER_SECOND, Target, Txn, View,
 };
 use proptest::prelude::*;
@@ -134,7 +134,8 @@ fn a_failing_operation_undoes_its_transaction_and_no_other() {
     assert!(answers[0].is_ok());
     assert!(matches!(answers[1], Err(OpError::Conflict)));
     assert_eq!(answers[2].as_ref().unwrap().len(), 3);
-    let found = ["1", "2", "3"].map(|id| world.read("a", Target::Id(id.into())).is_some());
+    let found =
+        ["1", "2", "3"].map(|id| world.read("a", Target::Id(ItemId::new(id).expect("a short id"))).is_some());
     assert_eq!(found, [true, false, true]);
     assert_eq!(world.partition.lsn(), Lsn(FIRST_LSN.0 + 2), "a refused transaction takes no LSN");
     world.check();
@@ -178,7 +179,7 @@ fn a_replace_with_another_id_moves_the_item() {
     let body = |id: &str| doc(&format!(r#"{{"id":"{id}","pk":"a"}}"#));
     let rid = world.run("a", vec![op("1", Action::Create(body("1")))]).unwrap()[0].item.header.rid;
     world.run("a", vec![op("2", Action::Create(body("2")))]).unwrap();
-    let rename = |id: &str| Action::Rename { id: id.into(), doc: body(id) };
+    let rename = |id: &str| Action::Rename { id: ItemId::new(id).expect("a short id"), doc: body(id) };
     assert!(matches!(world.run("a", vec![op("1", rename("2"))]), Err(OpError::Conflict)));
     let moved = world.run("a", vec![op("1", rename("3"))]).unwrap();
     assert_eq!((moved[0].effect, moved[0].item.header.rid), (Effect::Replaced, rid));
@@ -193,7 +194,7 @@ fn a_transaction_may_rename_an_item_again_and_again_by_its_rid() {
     let body = |id: &str| doc(&format!(r#"{{"id":"{id}","pk":"a"}}"#));
     let rid = world.run("a", vec![op("1", Action::Create(body("1")))]).unwrap()[0].item.header.rid;
     let rename = |id: &str| {
-        let action = Action::Rename { id: id.into(), doc: body(id) };
+        let action = Action::Rename { id: ItemId::new(id).expect("a short id"), doc: body(id) };
         Op { target: Target::Rid(rid), ..op("", action) }
     };
     world.run("a", vec![rename("2"), rename("3"), rename("4")]).unwrap();
@@ -371,7 +372,7 @@ proptest! {
             }
             world.check();
             for ((key, id), body) in &model {
-                let stored = world.read(key, Target::Id(id.clone()));
+                let stored = world.read(key, Target::Id(ItemId::new(id).expect("a short id")));
                 prop_assert_eq!(stored.as_ref(), Some(body));
             }
         }

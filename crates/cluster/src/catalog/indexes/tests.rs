@@ -8,7 +8,7 @@ use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_store::engine::Keyspace;
 use orrery_store::indexing::Step;
 use orrery_store::limits::INDEX_BUILDS_MAX;
-use orrery_store::{Action, Op, Precondition, Target};
+use orrery_store::{Action, ItemId, Op, Precondition, Target};
 use orrery_testkit::{eventually_async, wait_for_async};
 use serde_json::{Value, json};
 
@@ -75,7 +75,12 @@ async fn write(db: &Db, container: &Arc<Container>, numbers: impl Iterator<Item 
         let body =
             json!({"id": id, "pk": key.to_string(), "a": number / 3, "n": turn, "t": tags, "o": {"x": turn}});
         let action = Action::Upsert(doc(&body));
-        let op = Op { target: Target::Id(id), action, precondition: Precondition::None, indexed: true };
+        let op = Op {
+            target: Target::Id(ItemId::new(id).expect("a short id")),
+            action,
+            precondition: Precondition::None,
+            indexed: true,
+        };
         by_key.entry(key).or_default().push(op);
     }
     for (key, ops) in by_key {
@@ -86,7 +91,7 @@ async fn write(db: &Db, container: &Arc<Container>, numbers: impl Iterator<Item 
 
 async fn delete(db: &Db, container: &Arc<Container>, number: usize) {
     let key = PartitionKey::from_header(&format!("[\"{}\"]", number % 17)).expect("a plain key");
-    let target = Target::Id(format!("i{number}"));
+    let target = Target::Id(ItemId::new(format!("i{number}")).expect("a short id"));
     let op = Op { target, action: Action::Delete, precondition: Precondition::None, indexed: true };
     // It may be gone already.
     let _ = db.write(container, &key, vec![op], &WriteOptions::default()).await;
@@ -352,7 +357,7 @@ async fn stored(options: &DbOptions, id: &str) -> Value {
     let inspect = || orrery_store::engine::Engine::inspect(&disk).engine.map_err(|error| error.to_string());
     let engine = wait_for_async(inspect).await;
     let snapshot = engine.snapshot();
-    let key = orrery_store::ItemKey { epk: orrery_doc::Epk::MIN, id: id.to_owned() };
+    let key = orrery_store::ItemKey { epk: orrery_doc::Epk::MIN, id: ItemId::new(id).expect("a short id") };
     let item = snapshot.get(Keyspace::Item, &orrery_store::keys::item(0, &key)).expect("it reads back");
     let item = orrery_store::Item::decode(&item.expect("a record")).expect("an item");
     serde_json::to_value(Record::from_doc(&item.doc).expect("a record")).expect("plain data")

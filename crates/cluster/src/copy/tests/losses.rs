@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use orrery_store::{Item, Lsn, View};
+use orrery_store::{Item, ItemId, Lsn, View};
 use orrery_testkit::PATIENCE;
 
 use super::super::align::Pair;
@@ -22,7 +22,7 @@ fn runner_with_parked(db: &Db, parked: &Value) -> Runner {
     let key = PartitionKey::extract(&source.definition.key, doc(parked).as_ref());
     let epk = orrery_doc::epk(&source.definition.key, &key);
     let mut runner = Runner::new(Arc::downgrade(&db.inner), "job".to_owned(), Arc::new(Live::default()));
-    let id = parked["id"].as_str().expect("an id").to_owned();
+    let id = ItemId::new(parked["id"].as_str().expect("an id")).expect("a short id");
     runner.progress.parked.push(Place { epk, id });
     runner
 }
@@ -46,7 +46,7 @@ fn stored(db: &Db, id: &str, value: &Value) -> Item {
     let range = container.range_of(&epk);
     let snapshot = db.inner.committer.snapshot_owned();
     let view = View::new(&range.partition, &snapshot, range.partition.lsn(), range.lifetimes());
-    let target = Target::Id(value["id"].as_str().expect("an id").to_owned());
+    let target = Target::Id(ItemId::new(value["id"].as_str().expect("an id")).expect("a short id"));
     view.item(&epk, &target).expect("it can be read").expect("it is there")
 }
 

@@ -2,7 +2,7 @@
 
 use orrery_doc::{Doc, PartitionKey, json as text};
 use orrery_store::limits::{INDEX_BUILDS_MAX, PartitionLimits};
-use orrery_store::{Action, Op, Precondition, Target};
+use orrery_store::{Action, ItemId, Op, Precondition, Target};
 use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 
@@ -40,7 +40,12 @@ async fn start() -> (Db, Arc<Container>) {
         let id = format!("{number}");
         let action = Action::Create(doc(&json!({"id": id, "pk": id})));
         let key = PartitionKey::from_header(&json!([id]).to_string()).expect("a plain key");
-        let op = Op { target: Target::Id(id), action, precondition: Precondition::None, indexed: true };
+        let op = Op {
+            target: Target::Id(ItemId::new(id).expect("a short id")),
+            action,
+            precondition: Precondition::None,
+            indexed: true,
+        };
         db.write(&container, &key, vec![op], &WriteOptions::default()).await.expect("a write succeeds");
     }
     db.split(&container, container.ranges[0].id, 4).await.expect("it can be split");
@@ -109,7 +114,7 @@ async fn what_a_container_holds_is_the_sum_of_its_partitions_after_every_change(
     check(40);
     let delete = async |id: &str| {
         let op = Op {
-            target: Target::Id(id.to_owned()),
+            target: Target::Id(ItemId::new(id).expect("a short id")),
             action: Action::Delete,
             precondition: Precondition::None,
             indexed: true,

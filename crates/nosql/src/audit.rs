@@ -10,9 +10,9 @@ use crate::access::Act;
 use crate::auth::Identity;
 use crate::call::Trace;
 use crate::errors::Refusal;
-use crate::gateway::Peer;
 use crate::respond::Reply;
 use crate::router::RouteKind;
+use orrery_gateway::Peer;
 
 /// A request that changes what is not an item.
 pub(crate) struct Entry {

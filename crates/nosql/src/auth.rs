@@ -7,7 +7,6 @@
 //! Comparing takes constant time, and the line that is signed is never put together: its pieces go
 //! straight into the hash.
 
-mod entra;
 mod resource_token;
 
 use std::borrow::Cow;
@@ -16,9 +15,11 @@ use std::time::{Duration, SystemTime};
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::Mac;
 use http::Method;
-use sha2::Sha256;
+use orrery_gateway::entra::not_configured;
+use orrery_gateway::keys::prepare;
+use orrery_gateway::{Entra, KeyKind, KeysError, Signature};
 
 use crate::address::rid_of_length;
 use crate::errors::{Own, Refusal};
@@ -33,10 +34,7 @@ const DATE_BYTES_MAX: usize = 64;
 const TOKEN_BYTES_MAX: usize = 512;
 const LONG_TOKEN_BYTES_MAX: usize = 32 * 1024;
 
-type Signature = Hmac<Sha256>;
-
-pub(crate) use entra::Principal;
-pub use entra::{Entra, EntraError, EntraOptions};
+pub(crate) use orrery_gateway::Principal;
 pub(crate) use resource_token::{Bound, Claim};
 
 /// Who a request comes from. What that one may do is for [`crate::access`] to say.
@@ -62,55 +60,26 @@ impl Identity {
     }
 }
 
-/// The account's keys, ready to verify with.
-#[derive(Clone)]
-pub struct Keys {
-    read_write: Vec<Signature>,
-    read_only: Vec<Signature>,
-    /// Keys that resource tokens are signed with, one for each read-write key and made from it.
+/// The account's keys, and those that tokens are signed with.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    account: orrery_gateway::Keys,
+    /// One for each read-write key, made from it.
     tokens: Vec<Signature>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum KeysError {
-    #[error("an account key is not base64")]
-    NotBase64,
-    #[error("an account needs at least one read-write key")]
-    NoKey,
-}
-
 impl Keys {
-    /// Takes keys in the base64 form of connection strings: one or two of each kind.
-    pub fn new<'k>(
-        read_write: impl IntoIterator<Item = &'k str>,
-        read_only: impl IntoIterator<Item = &'k str>,
-    ) -> Result<Keys, KeysError> {
-        let (read_write, read_only) = (prepare(read_write)?, prepare(read_only)?);
-        if read_write.is_empty() {
-            return Err(KeysError::NoKey);
-        }
-        let tokens = read_write.iter().map(resource_token::key).collect();
-        Ok(Keys { read_write, read_only, tokens })
-    }
-
     /// The token of a permission for so many seconds from now.
     pub(crate) fn issue(&self, claim: Claim, now: SystemTime, seconds: u64) -> String {
         resource_token::issue(&self.tokens[0], claim, now, seconds)
     }
 }
 
-impl std::fmt::Debug for Keys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keys(hidden)")
+impl From<orrery_gateway::Keys> for Keys {
+    fn from(account: orrery_gateway::Keys) -> Keys {
+        let tokens = account.read_write().iter().map(resource_token::key).collect();
+        Keys { account, tokens }
     }
-}
-
-fn prepare<'k>(keys: impl IntoIterator<Item = &'k str>) -> Result<Vec<Signature>, KeysError> {
-    let prepare_one = |key: &str| {
-        let bytes = STANDARD.decode(key).map_err(|_| KeysError::NotBase64)?;
-        Ok(Signature::new_from_slice(&bytes).expect("a key of any length is allowed"))
-    };
-    keys.into_iter().map(prepare_one).collect()
 }
 
 /// The header with which one of the account's keys signs a link, as a client of the server does.
@@ -121,8 +90,7 @@ pub(crate) fn sign(
     link: &str,
     date: &str,
 ) -> Result<String, KeysError> {
-    let mut prepared = prepare([key])?;
-    let mut mac = prepared.pop().ok_or(KeysError::NoKey)?;
+    let mut mac = prepare(key)?;
     update_lower(&mut mac, method.as_str());
     mac.update(b"\n");
     update_lower(&mut mac, resource_type);
@@ -155,20 +123,17 @@ pub(crate) fn authenticate(
             return resource_token::read(&keys.tokens, token.signature, now).map(Identity::Permission);
         }
         TokenKind::Entra => {
-            let entra = entra.ok_or_else(entra::not_configured)?;
-            return entra.verify(token.signature, now).map(Identity::Principal);
+            let entra = entra.ok_or_else(not_configured)?;
+            return Ok(Identity::Principal(entra.verify(token.signature, now)?));
         }
     };
     let dates = Dates::read(headers)?;
     dates.check_window(now)?;
     let line = Line { method, signed, dates };
-    if keys.read_write.iter().any(|key| line.is_signed_by(key, &signature)) {
-        return Ok(Identity::Account { read_only: false });
+    match keys.account.kind_of(|key| line.is_signed_by(key, &signature)) {
+        Some(kind) => Ok(Identity::Account { read_only: kind == KeyKind::ReadOnly }),
+        None => Err(Own::Unauthorized(WRONG_SIGNATURE.into()).into()),
     }
-    if keys.read_only.iter().any(|key| line.is_signed_by(key, &signature)) {
-        return Ok(Identity::Account { read_only: true });
-    }
-    Err(Own::Unauthorized(WRONG_SIGNATURE.into()).into())
 }
 
 const MISSING_HEADER: &str =

@@ -13,11 +13,11 @@ use hyper::body::Body;
 use orrery_cluster::Error;
 
 use crate::auth::{self, Identity};
-use crate::body;
 use crate::errors::{Own, Refusal, Voice, Wire};
 use crate::gateway::Gateway;
 use crate::headers::RequestHeaders;
 use crate::router::Signed;
+use orrery_gateway::body;
 
 /// A refusal in the terms of the wire, for answers that are written elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ where
     B::Error: std::fmt::Display,
 {
     let limits = body::Limits { bytes: bytes_max, time: time_max };
-    body::read(body, limits, None).await.map_err(Denial::from)
+    body::read(body, limits, None).await.map_err(|error| Refusal::from(error).into())
 }
 
 /// Reads a body that nobody wants; false if it was given up, and the connection with it.
@@ -99,6 +99,6 @@ pub fn sign_beside(
     resource_type: &str,
     path: &str,
     date: &str,
-) -> Result<String, auth::KeysError> {
+) -> Result<String, orrery_gateway::KeysError> {
     auth::sign(key, method, resource_type, path.trim_start_matches('/'), date)
 }

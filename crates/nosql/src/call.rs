@@ -7,11 +7,11 @@ use http::Method;
 use orrery_cluster::{Catalog, Db};
 
 use crate::access::Grant;
-use crate::activity::ActivityId;
 use crate::auth::Keys;
-use crate::gateway::Scheme;
 use crate::headers::RequestHeaders;
 use crate::items::told::Told;
+use orrery_gateway::ActivityId;
+use orrery_gateway::Scheme;
 
 /// A request that has been parsed and authenticated; its body is handed over beside it.
 pub(crate) struct Call<'a> {

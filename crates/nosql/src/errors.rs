@@ -11,6 +11,7 @@ use http::StatusCode;
 use orrery_cluster::limits::TTL_SECONDS_MAX;
 use orrery_cluster::store::OpError;
 use orrery_cluster::{Error, ErrorKind, HistoryError, Receipt, ScriptError, ThrottleCause};
+use orrery_gateway::{BodyError, TokenError};
 use orrery_query::QueryError;
 
 use crate::items::PatchError;
@@ -115,6 +116,23 @@ impl From<ErrorKind> for Refusal {
 impl From<Own> for Refusal {
     fn from(own: Own) -> Refusal {
         Refusal::Own(own)
+    }
+}
+
+impl From<BodyError> for Refusal {
+    fn from(error: BodyError) -> Refusal {
+        match error {
+            BodyError::TooLarge => Own::TooLarge.into(),
+            BodyError::TimedOut => Own::BodyTimeout.into(),
+            BodyError::Broken(why) => Own::BodyBroken(why).into(),
+            BodyError::Db(error) => error.into(),
+        }
+    }
+}
+
+impl From<TokenError> for Refusal {
+    fn from(TokenError { substatus, message }: TokenError) -> Refusal {
+        Own::Denied { status: StatusCode::UNAUTHORIZED, substatus, message: message.into() }.into()
     }
 }
 

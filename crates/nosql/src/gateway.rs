@@ -1,6 +1,5 @@
 //! The gateway: one request in, one answer out, whatever the request holds.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -12,13 +11,13 @@ use http::{HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Body;
 use orrery_cluster::{Catalog, Db, ErrorKind, Lane, limits};
+use orrery_gateway::body::{self, Limits as BodyLimits};
+use orrery_gateway::{ActivityId, Carrier, Entra, Held, Page, Peer, Room};
 
 use crate::access::{self, Act, Asked, Grant};
-use crate::activity::ActivityId;
 use crate::address::ContainerAddress;
 use crate::audit::Entry;
-use crate::auth::{self, Entra, Identity, Keys};
-use crate::body::Limits as BodyLimits;
+use crate::auth::{self, Identity, Keys};
 use crate::call::{Call, Trace};
 use crate::children::{self, Branch};
 use crate::errors::{Own, Refusal};
@@ -26,9 +25,8 @@ use crate::headers::RequestHeaders;
 use crate::items::told::Told;
 use crate::respond::{Reply, Responder};
 use crate::rntbd::addresses;
-use crate::room::{Carrier, Held, Page, Room};
 use crate::router::{self, Endpoint, Route, Signed};
-use crate::{account, address, body, conflicts, containers, databases, items, offers, ranges, scripts};
+use crate::{account, address, conflicts, containers, databases, items, offers, ranges, scripts};
 
 /// Speaks the NoSQL REST protocol for one [`Db`]. Cheap to clone.
 #[derive(Clone)]
@@ -92,32 +90,9 @@ pub(crate) struct Aside {
     pub held: Held,
 }
 
-/// How the client reached the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    Http,
-    Https,
-}
-
-/// Who sent a request.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    pub scheme: Scheme,
-    pub remote: SocketAddr,
-}
-
-impl Scheme {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-        }
-    }
-}
-
 impl Gateway {
-    pub fn new(db: Db, keys: Keys, options: Options) -> Gateway {
-        let keys = ArcSwap::from_pointee(keys);
+    pub fn new(db: Db, keys: orrery_gateway::Keys, options: Options) -> Gateway {
+        let keys = ArcSwap::from_pointee(keys.into());
         let entra = ArcSwapOption::new(options.entra.clone());
         Gateway(Arc::new(Inner {
             room: Room::new(db.memory().clone()),
@@ -131,8 +106,8 @@ impl Gateway {
     }
 
     /// From the next request on, these are the account's keys.
-    pub fn set_keys(&self, keys: Keys) {
-        self.0.keys.store(Arc::new(keys));
+    pub fn set_keys(&self, keys: orrery_gateway::Keys) {
+        self.0.keys.store(Arc::new(keys.into()));
     }
 
     /// From the next request on, this one checks tokens of Entra ID.

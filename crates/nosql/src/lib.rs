@@ -1,19 +1,17 @@
 //! The NoSQL REST protocol: parse, authenticate, call `Db`, map the error, answer.
 //!
 //! A request passes through these modules in this order: [`headers`] reads all headers once, [`router`]
-//! turns the path into an [`router::Endpoint`], [`auth`] finds out who asks, [`access`] whether they may, [`body`] reads the
-//! body under its limits, one handler calls `Db`, and [`respond`] writes the answer. Whatever goes wrong
+//! turns the path into an [`router::Endpoint`], [`auth`] finds out who asks, [`access`] whether they may, the
+//! body is read under its limits, one handler calls `Db`, and [`respond`] writes the answer. Whatever goes wrong
 //! on the way becomes a [`errors::Refusal`], which is mapped to the wire in one place.
 
 mod access;
 mod account;
-mod activity;
 mod address;
 mod audit;
 mod auth;
 mod beside;
 mod binary_json;
-mod body;
 mod call;
 mod children;
 mod conflicts;
@@ -33,13 +31,10 @@ mod ranges;
 mod resource_query;
 mod respond;
 mod rntbd;
-mod room;
 mod router;
 mod scripts;
 mod throughput;
 
-pub use auth::{Entra, EntraError, EntraOptions, Keys, KeysError};
 pub use beside::{Denial, discard_body, read_body, sign_beside};
-pub use gateway::{Direct, Gateway, Options, Peer, Scheme};
+pub use gateway::{Direct, Gateway, Options};
 pub use rntbd::{Ended, Observer, RequestTime, begins_as_direct};
-pub use room::Unsent;

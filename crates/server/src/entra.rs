@@ -1,7 +1,7 @@
 //! Tokens of Entra ID: whose are accepted.
 
 use anyhow::{Context, bail};
-use orrery_nosql::{Entra, EntraOptions};
+use orrery_gateway::{Entra, EntraOptions};
 
 use crate::config::{self, Config};
 use crate::modes;

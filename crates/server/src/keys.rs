@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use orrery_nosql::{Keys, KeysError};
+use orrery_gateway::{Keys, KeysError};
 
 use crate::{config, limits, modes};
 

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use orrery_gateway::{Peer, Scheme};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -27,19 +28,6 @@ mod stop;
 mod stream;
 #[cfg(test)]
 mod tests;
-
-/// The other end of a connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    pub scheme: Scheme,
-    pub remote: SocketAddr,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    Http,
-    Https,
-}
 
 /// How long a peer may take over each step of a connection.
 #[derive(Clone, Copy, Debug)]

@@ -30,9 +30,16 @@ const ROOMS: &[Room] = &[
         may_import: &["orrery-doc", "orrery-prices", "orrery-query", "orrery-store", "orrery-script"],
         never: &["hyper"],
     },
+    // What gateways share knows no protocol, and gateways do not know each other.
+    Room { package: "orrery-gateway", may_import: &["orrery-cluster"], never: &["clap"] },
     Room {
         package: "orrery-nosql",
-        may_import: &["orrery-doc", "orrery-query", "orrery-cluster"],
+        may_import: &["orrery-doc", "orrery-query", "orrery-cluster", "orrery-gateway"],
+        never: &["clap"],
+    },
+    Room {
+        package: "orrery-table",
+        may_import: &["orrery-doc", "orrery-query", "orrery-cluster", "orrery-gateway"],
         never: &["clap"],
     },
     // The advisor plans with prices and limits; of what serves requests it knows nothing.
@@ -49,7 +56,9 @@ const ROOMS: &[Room] = &[
             "orrery-store",
             "orrery-script",
             "orrery-cluster",
+            "orrery-gateway",
             "orrery-nosql",
+            "orrery-table",
             "orrery-advisor",
         ],
         never: &[],

@@ -10,13 +10,13 @@ const READER: &str = "HxwdHhobGBkWFxQVEhMQEQ4PDA0KCwgJBgcEBQIDAAE=";
 const DATE: &str = "Thu, 27 Apr 2017 00:51:12 GMT";
 
 fn keys() -> Keys {
-    Keys::new([PRIMARY, SECONDARY], [READER]).expect("the keys are base64")
+    orrery_gateway::Keys::new([PRIMARY, SECONDARY], [READER]).expect("the keys are base64").into()
 }
 
 /// Signs as a client does: one text, put together, hashed, base64.
 fn sign(key: &str, lines: [&str; 5]) -> String {
     let text = lines.join("\n") + "\n";
-    let mut mac = Signature::new_from_slice(&STANDARD.decode(key).expect("base64")).expect("any length");
+    let mut mac = prepare(key).expect("base64");
     mac.update(text.as_bytes());
     STANDARD.encode(mac.finalize().into_bytes())
 }
@@ -174,13 +174,6 @@ fn a_missing_header_is_named() {
     let body = String::from_utf8(refused.wire().body("id", "/")).expect("UTF-8");
     assert!(body.contains("Required Header authorization is missing"), "{body}");
     assert!(body.starts_with("{\"code\":\"Unauthorized\""), "{body}");
-}
-
-#[test]
-fn broken_keys_are_refused() {
-    assert!(matches!(Keys::new(["not base64!"], []), Err(KeysError::NotBase64)));
-    assert!(matches!(Keys::new([], [READER]), Err(KeysError::NoKey)));
-    assert_eq!(format!("{:?}", keys()), "Keys(hidden)");
 }
 
 proptest! {

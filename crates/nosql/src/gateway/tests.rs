@@ -1,3 +1,5 @@
+use std::net::SocketAddr;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
@@ -6,6 +8,7 @@ use http_body_util::BodyExt;
 use orrery_cluster::copy::{ContainerName, JobState, RekeyRequest};
 use orrery_cluster::limits::PartitionLimits;
 use orrery_cluster::{Account, Consistency, DbOptions, Durability, Storage};
+use orrery_gateway::Scheme;
 use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -54,7 +57,7 @@ impl Server {
             },
         };
         let db = Db::open(change(options)).expect("an empty database opens");
-        Server(Gateway::new(db, Keys::new([KEY], []).expect("a key"), Options::default()))
+        Server(Gateway::new(db, orrery_gateway::Keys::new([KEY], []).expect("a key"), Options::default()))
     }
 
     async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {

@@ -25,15 +25,15 @@ use orrery_doc::{Doc, json};
 use proptest::prelude::*;
 
 use super::*;
-use crate::Keys;
 use crate::access::Grant;
-use crate::activity::ActivityId;
 use crate::address;
+use crate::auth::Keys;
 use crate::call::Trace;
-use crate::gateway::Scheme;
 use crate::headers::RequestHeaders;
 use crate::hybrid_row::is_hybrid_row;
 use crate::items::told::Told;
+use orrery_gateway::ActivityId;
+use orrery_gateway::Scheme;
 
 /// A database with one container.
 struct World {
@@ -126,7 +126,7 @@ impl World {
             catalog: &catalog,
             headers: &headers,
             trace: &trace,
-            keys: &ArcSwap::from_pointee(Keys::new(["AAAA"], []).expect("a key")),
+            keys: &ArcSwap::from_pointee(Keys::from(orrery_gateway::Keys::new(["AAAA"], []).expect("a key"))),
             grant: &Grant::Everything,
             told: &Told::default(),
             advertised_host,

@@ -3,8 +3,8 @@ use std::time::Instant;
 use orrery_cluster::store::Lsn;
 
 use super::*;
-use crate::activity::ActivityId;
-use crate::gateway::Scheme;
+use orrery_gateway::ActivityId;
+use orrery_gateway::Scheme;
 
 fn respond(method: Method, explain_charge: bool, result: Result<Reply, Refusal>) -> Response<Full<Bytes>> {
     let trace = Trace {

@@ -13,9 +13,10 @@ use crate::address::rid_of_length;
 use crate::call::Call;
 use crate::envelope::push_text;
 use crate::errors::{Own, Refusal};
-use crate::gateway::{Direct, Scheme};
+use crate::gateway::Direct;
 use crate::respond::Reply;
 use crate::router::{Endpoint, Route, Signed};
+use orrery_gateway::Scheme;
 
 /// What a client wants to find.
 pub(crate) struct Asked {

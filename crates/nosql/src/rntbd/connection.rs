@@ -34,12 +34,13 @@ use tokio::time::timeout;
 use super::frame::{HEAD_BYTES, Head, LENGTH_BYTES, Malformed};
 use super::request::{Greeting, Outline, is_item_read};
 use super::{Answer, Envelope, Link, reply};
-use crate::activity::ActivityId;
-use crate::body::{self, Limits as BodyLimits};
 use crate::errors::Refusal;
-use crate::gateway::{Gateway, Peer};
+use crate::gateway::Gateway;
 use crate::headers;
-use crate::room::{Carrier, Unsent};
+use orrery_gateway::ActivityId;
+use orrery_gateway::Peer;
+use orrery_gateway::body::{self, Limits as BodyLimits};
+use orrery_gateway::{Carrier, Unsent};
 
 /// What the server wants to know of requests.
 pub trait Observer: Clone + Send + Sync + 'static {
@@ -328,7 +329,7 @@ impl<O: Observer> Session<'_, O> {
         let mut payload = Payload { reader, left: length };
         let body =
             body::read(Pin::new(&mut payload), limits, Some((self.gateway.room(), Carrier::Stream))).await;
-        Ok((body, payload.left))
+        Ok((body.map_err(Refusal::from), payload.left))
     }
 }
 

@@ -9,9 +9,9 @@ use orrery_cluster::{Consistency, Priority, Rid};
 use super::frame::{Head, Malformed, Token, Tokens};
 use super::place::Place;
 use super::token::{Asked, Hello, Numbered};
-use crate::activity::ActivityId;
 use crate::errors::{Own, Refusal};
 use crate::headers::{self, IndexMetrics, IndexingDirective, MaxItemCount, ReadStrategy, RequestHeaders};
+use orrery_gateway::ActivityId;
 
 /// What must be known of a frame before anything else: whether something follows it, and how it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

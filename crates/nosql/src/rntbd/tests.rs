@@ -16,9 +16,9 @@ use tokio::time::timeout;
 use super::frame::{HEAD_BYTES, LENGTH_BYTES, Tokens};
 use super::token::{Asked, Hello, Kind, Numbered, Told};
 use super::*;
-use crate::auth::{Keys, sign};
+use crate::auth::sign;
 use crate::gateway::{Direct, Options};
-use crate::room::Unsent;
+use orrery_gateway::Unsent;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const LONG: Duration = Duration::from_secs(20);
@@ -56,7 +56,7 @@ fn gateway(direct: Direct) -> Gateway {
         },
     };
     let db = Db::open(options).expect("an empty database opens");
-    Gateway::new(db, Keys::new([KEY], []).expect("a key"), Options { direct, ..Options::default() })
+    Gateway::new(db, orrery_gateway::Keys::new([KEY], []).expect("a key"), Options { direct, ..Options::default() })
 }
 
 /// A request over HTTP, signed for a link.

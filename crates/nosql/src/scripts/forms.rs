@@ -9,9 +9,9 @@ use orrery_cluster::{
     ScriptRefusal,
 };
 use orrery_doc::{Doc, DocBuilder, Value, json};
+use orrery_gateway::ActivityId;
 use orrery_query::Parameters;
 
-use crate::activity::ActivityId;
 use crate::errors::{Refusal, Voice, push_json_string};
 use crate::items::document::{ItemBody, parse_any};
 use crate::items::render::Renderer;

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use http::StatusCode;
-use orrery_nosql::{Gateway, Observer, RequestTime, Unsent, begins_as_direct};
+use orrery_gateway::Unsent;
+use orrery_nosql::{Gateway, Observer, RequestTime, begins_as_direct};
 
 use super::protocol::{Connection, Protocol, Serving, Verdict};
 use super::pulse::{Beat, Pulse};

@@ -18,7 +18,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use orrery_nosql::Unsent;
+use orrery_gateway::Unsent;
 use tokio::time::timeout;
 
 use super::Peer;

@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use orrery_nosql::Unsent;
+use orrery_gateway::Unsent;
 use tokio::time::MissedTickBehavior;
 
 use super::Timeouts;

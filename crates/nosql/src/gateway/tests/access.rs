@@ -14,7 +14,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 
 use super::*;
-use crate::auth::EntraOptions;
+use orrery_gateway::EntraOptions;
 
 const ISSUER: &str = "https://issuer.example/tenant";
 const AUDIENCE: &str = "https://orrery.example";
@@ -41,7 +41,7 @@ impl Server {
             development,
         };
         let entra = Entra::new(&options).expect("a key set");
-        let keys = Keys::new([KEY, SECOND], [READ_ONLY]).expect("keys");
+        let keys = orrery_gateway::Keys::new([KEY, SECOND], [READ_ONLY]).expect("keys");
         let options = Options { entra: Some(Arc::new(entra)), ..Options::default() };
         let Server(open) = Server::start(false);
         Server(Gateway::new(open.0.db.clone(), keys, options))

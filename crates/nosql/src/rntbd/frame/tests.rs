@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::super::token::{Asked, Hello, Told, Welcome};
 use super::*;
-use crate::activity::ActivityId;
+use orrery_gateway::ActivityId;
 
 fn hex(text: &str) -> Vec<u8> {
     text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("hex")).collect()

@@ -309,7 +309,7 @@ async fn what_is_no_token_opens_no_route() {
         key => key,
     };
     let past = SystemTime::now() - Duration::from_secs(100);
-    let keys = Keys::new([KEY], []).expect("a key");
+    let keys = Keys::from(orrery_gateway::Keys::new([KEY], []).expect("a key"));
     let whole = world.server.get("/dbs/d/users/u/permissions/whole").await.expect(200);
     let permission = orrery_cluster::Rid::parse(whole.body["_rid"].as_str().expect("a rid")).expect("a rid");
     let claim = Claim { permission, resource: Bound::to(None) };

@@ -149,7 +149,8 @@ async fn tokens_outlive_a_change_of_the_other_key() {
     let server = server().await;
     let token = server.token("p", json!({"permissionMode": "Read", "resource": "dbs/d/colls/c"})).await;
     let path = "/dbs/d/colls/c";
-    let rotate = |keys: [&'static str; 2]| server.0.set_keys(Keys::new(keys, []).expect("keys"));
+    let rotate =
+        |keys: [&'static str; 2]| server.0.set_keys(orrery_gateway::Keys::new(keys, []).expect("keys"));
     rotate([SECOND, KEY]);
     server.send_as(&token, "GET", path, &[], &Value::Null).await.expect(200);
     server.send_as(&Token::Key(KEY), "GET", path, &[], &Value::Null).await.expect(200);

@@ -12,13 +12,10 @@ use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use http::StatusCode;
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::jwk::{AlgorithmParameters, JwkSet};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::{Deserialize, Deserializer};
-
-use crate::errors::{Own, Refusal};
 
 mod provider;
 
@@ -49,6 +46,14 @@ pub enum EntraError {
     NobodyToTrust,
 }
 
+/// Why a token is not accepted, with the service's number for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TokenError {
+    pub substatus: u32,
+    pub message: &'static str,
+}
+
 /// Checks tokens of Entra ID.
 pub struct Entra {
     keys: Vec<(Option<String>, DecodingKey)>,
@@ -58,7 +63,7 @@ pub struct Entra {
 
 /// Who a token was issued to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Principal {
+pub struct Principal {
     /// The object id.
     pub id: String,
     pub groups: Vec<String>,
@@ -122,7 +127,7 @@ impl Entra {
         }
     }
 
-    pub(super) fn verify(&self, token: &str, now: SystemTime) -> Result<Principal, Refusal> {
+    pub fn verify(&self, token: &str, now: SystemTime) -> Result<Principal, TokenError> {
         let claims = if self.development { believe(token, now)? } else { self.check(token)? };
         let id = claims.oid.filter(|id| !id.is_empty());
         let id = id.ok_or_else(|| refusal(5011, "The token names no object identifier (oid)."))?;
@@ -130,7 +135,7 @@ impl Entra {
         Ok(Principal { id, groups, is_development: self.development })
     }
 
-    fn check(&self, token: &str) -> Result<Claims, Refusal> {
+    fn check(&self, token: &str) -> Result<Claims, TokenError> {
         let header = decode_header(token).map_err(|error| wrong(&error))?;
         if header.crit.is_some() {
             return Err(critical());
@@ -152,7 +157,7 @@ impl Entra {
 }
 
 /// Development mode: the claims of a token as they stand.
-fn believe(token: &str, now: SystemTime) -> Result<Claims, Refusal> {
+fn believe(token: &str, now: SystemTime) -> Result<Claims, TokenError> {
     let malformed = || refusal(5003, "The token is not a JSON Web Token.");
     let mut parts = token.split('.');
     let (Some(header), Some(claims), Some(_), None) =
@@ -188,18 +193,18 @@ const URL_SAFE: GeneralPurpose = GeneralPurpose::new(
 const EXPIRED: &str = "The token is expired. Get another one and try again.";
 const TOO_EARLY: &str = "The token is not valid yet.";
 
-fn critical() -> Refusal {
+fn critical() -> TokenError {
     refusal(
         5003,
         "The header of the token has critical parameters (crit) that this account does not understand.",
     )
 }
 
-pub(super) fn not_configured() -> Refusal {
+pub fn not_configured() -> TokenError {
     refusal(5002, "Tokens of Microsoft Entra ID are not accepted by this account: no issuer is configured.")
 }
 
-fn wrong(error: &Error) -> Refusal {
+fn wrong(error: &Error) -> TokenError {
     let (substatus, message) = match error.kind() {
         ErrorKind::InvalidSignature => (5004, "The signature of the token is not valid."),
         ErrorKind::ImmatureSignature => (5005, TOO_EARLY),
@@ -216,6 +221,6 @@ fn wrong(error: &Error) -> Refusal {
     refusal(substatus, message)
 }
 
-fn refusal(substatus: u32, message: &'static str) -> Refusal {
-    Own::Denied { status: StatusCode::UNAUTHORIZED, substatus, message: message.into() }.into()
+fn refusal(substatus: u32, message: &'static str) -> TokenError {
+    TokenError { substatus, message }
 }

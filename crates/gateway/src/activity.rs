@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A UUID, the client's own if it sent one. Unique within the process, not secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ActivityId([u8; 36]);
+pub struct ActivityId([u8; 36]);
 
 impl ActivityId {
     /// The client's id when it has the form of a UUID, else a new one.

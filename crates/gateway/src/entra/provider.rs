@@ -28,7 +28,7 @@ struct Rs256 {
 }
 
 /// Makes this the provider of the process; once is enough, and more often does no harm.
-pub(super) fn install() {
+pub fn install() {
     let _ = PROVIDER.install_default();
 }
 

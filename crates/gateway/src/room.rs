@@ -26,11 +26,9 @@ use orrery_cluster::limits::{
     BODY_LARGE_BYTES, BODY_PATIENCE, BODY_UNCOUNTED_BYTES, HELD_GRACE, ITEM_ANSWER_BYTES_MAX, PAGE_BYTES_MAX,
     STREAM_UNCOUNTED_BYTES,
 };
-use orrery_cluster::{Consumer, ErrorKind, Hold, Memory};
+use orrery_cluster::{Consumer, Error, ErrorKind, Hold, Memory};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
-
-use crate::errors::Refusal;
 
 /// Places for large bodies are counted in these.
 const PLACE_BYTES: u64 = 1024;
@@ -44,7 +42,7 @@ const PAGE_PART: u64 = 8;
 const UNPLACED_PART: u64 = 4;
 const UNPLACED_PAUSE: Duration = Duration::from_millis(50);
 
-pub(crate) struct Room {
+pub struct Room {
     memory: Memory,
     /// Places of [`PLACE_BYTES`] for large bodies.
     large: Arc<Semaphore>,
@@ -57,7 +55,7 @@ pub(crate) struct Room {
 
 /// How many requests a connection may carry at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carrier {
+pub enum Carrier {
     /// One after the other.
     Connection,
     /// Many.
@@ -101,7 +99,7 @@ impl Room {
     }
 
     /// Memory for a body of so many bytes, none of which has been read.
-    pub async fn body(&self, bytes: u64, carrier: Carrier) -> Result<Option<BodyHold>, Refusal> {
+    pub async fn body(&self, bytes: u64, carrier: Carrier) -> Result<Option<BodyHold>, Error> {
         if bytes <= carrier.body_uncounted() {
             return Ok(None);
         }
@@ -115,7 +113,7 @@ impl Room {
 
     /// Memory for what is made of a body of so many bytes, which has arrived. Bodies that wait for it hold their own; those
     /// who have it never wait for a body. The largest has all of it for itself.
-    pub async fn write(&self, bytes: u64, carrier: Carrier) -> Result<Option<Hold>, Refusal> {
+    pub async fn write(&self, bytes: u64, carrier: Carrier) -> Result<Option<Hold>, Error> {
         if bytes <= carrier.body_uncounted() {
             return Ok(None);
         }
@@ -124,7 +122,7 @@ impl Room {
         hold.map(Some).ok_or_else(overloaded)
     }
 
-    async fn place(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Refusal> {
+    async fn place(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Error> {
         let places = u32::try_from(bytes.div_ceil(PLACE_BYTES)).unwrap_or(u32::MAX);
         if let Ok(place) = Arc::clone(&self.large).try_acquire_many_owned(places) {
             return Ok(place);
@@ -142,7 +140,7 @@ impl Room {
     }
 
     /// How large a page may be, and the memory for it.
-    pub async fn page(&self, carrier: Carrier) -> Result<Page, Refusal> {
+    pub async fn page(&self, carrier: Carrier) -> Result<Page, Error> {
         let least = carrier.answer_uncounted();
         let most = PAGE_BYTES_MAX as u64 * PAGE_COPIES;
         let part = (self.memory.free(Consumer::Answers) / PAGE_PART).min(most);
@@ -163,7 +161,7 @@ impl Room {
     }
 
     /// Memory for an answer that may be as large as an item, taken beforehand where it is short.
-    pub async fn item(&self) -> Result<Option<Hold>, Refusal> {
+    pub async fn item(&self) -> Result<Option<Hold>, Error> {
         if !self.is_short() {
             return Ok(None);
         }
@@ -177,7 +175,7 @@ impl Room {
 
     /// Waits until few answers are without memory. To be asked before something is carried out whose answer may be large
     /// and cannot be refused any more.
-    pub async fn written(&self) -> Result<(), Refusal> {
+    pub async fn written(&self) -> Result<(), Error> {
         let most = self.memory.shares().answers / UNPLACED_PART;
         let began = Instant::now();
         while self.unplaced.load(Ordering::Relaxed) > most {
@@ -212,7 +210,7 @@ impl Room {
     }
 
     /// Waits for the memory of an answer that is not made yet, and gives back what was taken meanwhile.
-    pub async fn wait(&self, bytes: usize, taken: Option<Hold>) -> Result<Hold, Refusal> {
+    pub async fn wait(&self, bytes: usize, taken: Option<Hold>) -> Result<Hold, Error> {
         drop(taken);
         let hold = self.memory.take(Consumer::Answers, bytes as u64, self.patience.1).await;
         hold.ok_or_else(overloaded)
@@ -226,7 +224,7 @@ impl Room {
         carrier: Carrier,
         taken: Option<Hold>,
         can_refuse: bool,
-    ) -> Result<Held, Refusal> {
+    ) -> Result<Held, Error> {
         let bytes = answer.len() as u64;
         if answer.len() <= carrier.answer_uncounted() {
             return Ok(Held(None));
@@ -250,7 +248,7 @@ impl Room {
     }
 }
 
-fn overloaded() -> Refusal {
+fn overloaded() -> Error {
     ErrorKind::Overloaded.into()
 }
 
@@ -260,7 +258,7 @@ fn allowed(bytes: u64, bytes_per_second: u64) -> Duration {
 }
 
 /// Memory for a body.
-pub(crate) struct BodyHold {
+pub struct BodyHold {
     _hold: Hold,
     _place: Option<OwnedSemaphorePermit>,
     is_large: bool,
@@ -280,14 +278,14 @@ impl BodyHold {
 }
 
 /// How large a page may be.
-pub(crate) struct Page {
+pub struct Page {
     pub bytes: usize,
     pub hold: Option<Hold>,
 }
 
 /// What the sender of an answer may look at; nothing if it is small.
 #[derive(Default)]
-pub(crate) struct Held(pub Option<Weak<Unsent>>);
+pub struct Held(pub Option<Weak<Unsent>>);
 
 /// An answer of which something is not sent yet.
 pub struct Unsent {
@@ -392,7 +390,7 @@ mod tests {
                 Err(refusal) => break refusal,
             }
         };
-        assert!(matches!(refused, Refusal::Db(error) if matches!(error.kind, ErrorKind::Overloaded)));
+        assert!(matches!(refused, Error { kind: ErrorKind::Overloaded, .. }));
         assert!(!held.is_empty() && held.len() < 5, "{} bodies of 2 MiB", held.len());
         for _ in 0..8 {
             held.push(room.body(BODY_LARGE_BYTES, Carrier::Connection).await.expect("there is room"));

@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
+use orrery_cluster::Error;
 use orrery_cluster::limits::{BODY_LARGE_BYTES, BODY_UNCOUNTED_BYTES};
 
-use crate::errors::{Own, Refusal};
 use crate::room::{BodyHold, Carrier, Room};
 
 /// A body over the limit is read to its end and thrown away up to this size, because many clients only
@@ -20,15 +20,35 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long the body of a request that is refused for want of memory is read, so that its client looks at the answer.
 const REFUSED_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// Why there is no body.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BodyError {
+    #[error("the body is too large")]
+    TooLarge,
+    #[error("the body did not arrive in time")]
+    TimedOut,
+    #[error("the body could not be read: {0}")]
+    Broken(String),
+    /// There is no memory for it.
+    #[error("{}", .0.kind)]
+    Db(Error),
+}
+
+impl From<Error> for BodyError {
+    fn from(error: Error) -> BodyError {
+        BodyError::Db(error)
+    }
+}
+
 /// What a body may take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     pub bytes: usize,
     pub time: Duration,
 }
 
 /// Reads the whole body, or refuses it. What it holds is taken from a room beforehand, unless it is small.
-pub(crate) async fn read<B>(body: B, limits: Limits, room: Option<(&Room, Carrier)>) -> Result<Bytes, Refusal>
+pub async fn read<B>(body: B, limits: Limits, room: Option<(&Room, Carrier)>) -> Result<Bytes, BodyError>
 where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
@@ -39,12 +59,12 @@ where
     let mut body = std::pin::pin!(body);
     let counted = Counted { room, hold: None };
     match tokio::time::timeout(limits.time, collect(body.as_mut(), limits.bytes, counted)).await {
-        Ok(Err(Refusal::Db(error))) => {
+        Ok(Err(BodyError::Db(error))) => {
             discard(body, REFUSED_TIME_MAX).await;
-            Err(Refusal::Db(error))
+            Err(BodyError::Db(error))
         }
         Ok(result) => result,
-        Err(_) => Err(Own::BodyTimeout.into()),
+        Err(_) => Err(BodyError::TimedOut),
     }
 }
 
@@ -56,7 +76,7 @@ struct Counted<'a> {
 
 impl Counted<'_> {
     /// Takes memory for so many bytes in place of what was taken.
-    async fn take(&mut self, bytes: u64) -> Result<(), Refusal> {
+    async fn take(&mut self, bytes: u64) -> Result<(), BodyError> {
         if let Some((room, carrier)) = self.room {
             self.hold = room.body(bytes, carrier).await?;
         }
@@ -64,7 +84,7 @@ impl Counted<'_> {
     }
 
     /// Takes what a body of unknown length needs that has come so far: a little, and then all that it may have.
-    async fn grow(&mut self, total: u64, bytes_max: u64) -> Result<(), Refusal> {
+    async fn grow(&mut self, total: u64, bytes_max: u64) -> Result<(), BodyError> {
         let has = self.hold.as_ref().map_or(0, BodyHold::bytes);
         match total {
             total if total <= has.max(BODY_UNCOUNTED_BYTES) => Ok(()),
@@ -74,13 +94,13 @@ impl Counted<'_> {
     }
 
     /// The next piece, unless the body is given up because others wait for its memory.
-    async fn next<B>(&self, body: &mut Pin<&mut B>) -> Option<Result<Frame<Bytes>, Refusal>>
+    async fn next<B>(&self, body: &mut Pin<&mut B>) -> Option<Result<Frame<Bytes>, BodyError>>
     where
         B: Body<Data = Bytes>,
         B::Error: std::fmt::Display,
     {
         let told = |frame: Result<Frame<Bytes>, B::Error>| {
-            frame.map_err(|error| Refusal::from(Own::BodyBroken(error.to_string())))
+            frame.map_err(|error| BodyError::Broken(error.to_string()))
         };
         let (Some((room, _)), Some(hold)) = (self.room, &self.hold) else {
             return body.frame().await.map(told);
@@ -88,7 +108,7 @@ impl Counted<'_> {
         loop {
             let frame = tokio::time::timeout(LOOK_EVERY, body.frame()).await;
             if !matches!(frame, Ok(None)) && room.is_overdue(hold) {
-                return Some(Err(Own::BodyTimeout.into()));
+                return Some(Err(BodyError::TimedOut));
             }
             if let Ok(frame) = frame {
                 return frame.map(told);
@@ -107,7 +127,7 @@ impl Counted<'_> {
 /// Reads a body that nobody wants, because its request is refused by its headers. A client that has sent its
 /// head and is about to send the body would otherwise find the connection closed, and blame its next request
 /// for it. False if it was given up: then the connection must not be used again.
-pub(crate) async fn discard<B>(body: B, time_max: Duration) -> bool
+pub async fn discard<B>(body: B, time_max: Duration) -> bool
 where
     B: Body<Data = Bytes>,
 {
@@ -136,14 +156,14 @@ async fn collect<B>(
     mut body: Pin<&mut B>,
     bytes_max: usize,
     mut counted: Counted<'_>,
-) -> Result<Bytes, Refusal>
+) -> Result<Bytes, BodyError>
 where
     B: Body<Data = Bytes>,
     B::Error: std::fmt::Display,
 {
     let declared = body.size_hint().lower();
     if declared > DISCARD_BYTES_MAX {
-        return Err(Own::TooLarge.into());
+        return Err(BodyError::TooLarge);
     }
     if declared <= bytes_max as u64 {
         counted.take(declared).await?;
@@ -159,7 +179,7 @@ where
             first = None;
             joined = BytesMut::new();
             if total > DISCARD_BYTES_MAX {
-                return Err(Own::TooLarge.into());
+                return Err(BodyError::TooLarge);
             }
             continue;
         }
@@ -179,7 +199,7 @@ where
         }
     }
     if total > bytes_max as u64 {
-        return Err(Own::TooLarge.into());
+        return Err(BodyError::TooLarge);
     }
     Ok(counted.keep(first.unwrap_or_else(|| joined.freeze())))
 }
@@ -237,16 +257,16 @@ mod tests {
     async fn bodies_over_the_limit_are_refused_however_they_come() {
         for sizes in [vec![11], vec![5, 6], vec![10, 1, 10_000_000, 30_000_000]] {
             let refused = read(pieces(&sizes), limits(10), None).await;
-            assert!(matches!(refused, Err(Refusal::Own(Own::TooLarge))), "{sizes:?}");
+            assert!(matches!(refused, Err(BodyError::TooLarge)), "{sizes:?}");
         }
         let declared = read(Full::new(Bytes::from(vec![0; 11])), limits(10), None).await;
-        assert!(matches!(declared, Err(Refusal::Own(Own::TooLarge))));
+        assert!(matches!(declared, Err(BodyError::TooLarge)));
     }
 
     #[tokio::test]
     async fn a_body_that_does_not_come_is_given_up() {
         let never = Pieces { sizes: VecDeque::from([3]), ends: false };
         let refused = read(never, Limits { time: Duration::from_millis(20), ..limits(10) }, None).await;
-        assert!(matches!(refused, Err(Refusal::Own(Own::BodyTimeout))));
+        assert!(matches!(refused, Err(BodyError::TimedOut)));
     }
 }

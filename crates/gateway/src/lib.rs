@@ -1,0 +1,41 @@
+//! What all gateways share, whatever they speak: who asks ([`keys`], [`entra`]), how a body is read within its limits
+//! ([`body`]), the memory that bodies and answers take ([`room`]), and the names of requests ([`activity`]).
+//!
+//! Nothing here knows a protocol. What goes wrong is told as it is, and each gateway maps it to its wire.
+
+pub mod activity;
+pub mod body;
+pub mod entra;
+pub mod keys;
+pub mod room;
+
+use std::net::SocketAddr;
+
+pub use activity::ActivityId;
+pub use body::BodyError;
+pub use entra::{Entra, EntraError, EntraOptions, Principal, TokenError};
+pub use keys::{KeyKind, Keys, KeysError, Signature};
+pub use room::{Carrier, Held, Page, Room, Unsent};
+
+/// How the client reached the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    Http,
+    Https,
+}
+
+/// Who sent a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub scheme: Scheme,
+    pub remote: SocketAddr,
+}
+
+impl Scheme {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+}

@@ -229,7 +229,7 @@ impl Db {
                 self.pay_key(container, range, KeyMark::of(&epk), &charge);
                 range.insight.keyed(&epk, key, charge.total());
                 self.record_read(container, item.header.json_bytes);
-                let not_modified = !options.precondition.admits(Some(item.header.etag));
+                let not_modified = !options.precondition.admits(Some(&item.header));
                 let receipt = Receipt { charge, served: served(Some(item.header.lsn)) };
                 Ok(ReadReply { item, not_modified, receipt })
             }

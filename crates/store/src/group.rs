@@ -617,15 +617,15 @@ fn existing(stored: Option<Version>, precondition: Precondition) -> Result<Versi
 }
 
 fn check(precondition: Precondition, stored: Option<&Version>) -> Result<(), OpError> {
-    let etag = stored.map(|version| version.item().header.etag);
-    if precondition.admits(etag) { Ok(()) } else { Err(OpError::PreconditionFailed) }
+    let header = stored.map(|version| &version.item().header);
+    if precondition.admits(header) { Ok(()) } else { Err(OpError::PreconditionFailed) }
 }
 
 fn read(key: ItemKey, version: &Version, precondition: Precondition, meter: &mut Meter) -> Outcome {
     let mut item = version.item().clone();
     meter.items_read += 1;
     meter.bytes_read += u64::from(item.header.json_bytes);
-    let effect = match precondition.admits(Some(item.header.etag)) {
+    let effect = match precondition.admits(Some(&item.header)) {
         true => Effect::Read,
         false => {
             // Nobody is shown what they have already, so it need not be held until the group is written.

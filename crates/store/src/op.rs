@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orrery_doc::{Doc, Epk};
 
 use crate::edit::{Edit, EditRefusal};
-use crate::item::Item;
+use crate::item::{Item, ItemHeader};
 use crate::whole_key::WholeKey;
 use crate::{Etag, ItemId};
 
@@ -101,16 +101,20 @@ pub enum Precondition {
     IfMatchAny,
     IfNoneMatch(Option<Etag>),
     IfNoneMatchAny,
+    /// The version that was written at this time, in units of 100 ns since 1970. A partition gives each time once.
+    IfWrittenAt(u64),
 }
 
 impl Precondition {
     /// Whether a write may go on, given the stored version if there is one.
-    pub fn admits(self, stored: Option<Etag>) -> bool {
+    pub fn admits(self, stored: Option<&ItemHeader>) -> bool {
+        let version = stored.map(|header| header.etag);
         match self {
             Precondition::None | Precondition::IfMatchAny => true,
-            Precondition::IfMatch(wanted) => stored.is_none() || stored == wanted,
-            Precondition::IfNoneMatch(unwanted) => stored.is_none() || stored != unwanted,
+            Precondition::IfMatch(wanted) => version.is_none() || version == wanted,
+            Precondition::IfNoneMatch(unwanted) => version.is_none() || version != unwanted,
             Precondition::IfNoneMatchAny => stored.is_none(),
+            Precondition::IfWrittenAt(time) => stored.is_none_or(|header| header.time == time),
         }
     }
 }

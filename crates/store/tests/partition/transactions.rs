@@ -341,6 +341,20 @@ fn any_op() -> impl Strategy<Value = (u8, u8, u8, u8)> {
     (0..5u8, 0..4u8, 0..6u8, any::<u8>())
 }
 
+#[test]
+fn a_write_may_insist_on_the_time_of_the_version_before() {
+    let world = World::new();
+    let put = |precondition, text: &str| Op { precondition, ..op("a", Action::Upsert(doc(text))) };
+    let written = |outcomes: Vec<Outcome>| outcomes[0].item.header.time;
+    let first = written(world.run("k", vec![put(Precondition::None, r#"{"id":"a"}"#)]).expect("created"));
+    let second =
+        written(world.run("k", vec![put(Precondition::IfWrittenAt(first), r#"{"id":"a"}"#)]).expect("it is"));
+    // The clock stands still; times of a partition do not.
+    assert!(second > first);
+    let late = world.run("k", vec![put(Precondition::IfWrittenAt(first), r#"{"id":"a"}"#)]);
+    assert!(matches!(late, Err(OpError::PreconditionFailed)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

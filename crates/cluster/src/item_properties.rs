@@ -43,6 +43,10 @@ impl SystemProperties for PropertiesOf<'_> {
         self.api.read(self.container, self.header, field)
     }
 
+    fn written_at(&self) -> Option<u64> {
+        Some(self.header.time)
+    }
+
     fn write_json(&self, out: &mut Vec<u8>) {
         self.api.write_json(self.container, self.header, out);
     }

@@ -51,6 +51,11 @@ impl SystemField {
 pub trait SystemProperties: Sync {
     fn read(&self, field: SystemField) -> SystemValue;
 
+    /// When the item was written, in units of 100 ns since 1970, if the store knows.
+    fn written_at(&self) -> Option<u64> {
+        None
+    }
+
     /// Appends all of them as the inside of a JSON object. Whoever shows many whole items has a faster way.
     fn write_json(&self, out: &mut Vec<u8>) {
         let mut first = true;

@@ -1,11 +1,16 @@
-//! DOCUMENTID: the number of an item in its partition.
+//! DOCUMENTID, the number of an item in its partition, and WRITTENAT, the time of its last write: a function of ours, by
+//! which other protocols ask for what `_ts` tells in seconds only.
 
 use super::{Function, function};
-use crate::value::Val;
+use crate::value::{Fields, Val};
 
-pub(super) static FUNCTIONS: [Function; 1] = [function("DOCUMENTID", 1, 1, |args| {
-    Some(Val::Int(document_number(args.get(0).get("_rid").as_str()?)?))
-})];
+pub(super) static FUNCTIONS: [Function; 2] = [
+    function("DOCUMENTID", 1, 1, |args| Some(Val::Int(document_number(args.get(0).get("_rid").as_str()?)?))),
+    function("WRITTENAT", 1, 1, |args| match args.get(0) {
+        Val::Object(Fields::Row(row)) => Some(Val::Int(i64::try_from(row.system?.written_at()?).ok()?)),
+        _ => None,
+    }),
+];
 
 /// A resource id is base64 with `-` for `/`: four bytes for the database, four for the container, and
 /// eight for the document, low byte first.
@@ -36,6 +41,33 @@ fn sextet(digit: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Context, Parameters, Row, SystemField, SystemProperties, SystemValue};
+
+    struct Written(u64);
+
+    impl SystemProperties for Written {
+        fn read(&self, _: SystemField) -> SystemValue {
+            SystemValue::Absent
+        }
+
+        fn written_at(&self) -> Option<u64> {
+            Some(self.0)
+        }
+    }
+
+    #[test]
+    fn the_time_of_the_last_write_is_that_of_an_item_and_of_nothing_else() {
+        let passes = |condition: &str| {
+            let program =
+                crate::compile(&format!("SELECT VALUE c FROM c WHERE {condition}"), &Parameters::default());
+            let doc = orrery_doc::json::parse(br#"{"a":{}}"#, 8).expect("JSON");
+            let row = Row { doc: doc.as_ref(), system: Some(&Written(16_517_980_679_267_336)), place: &[] };
+            program.expect(condition).accepts(&row, &Context::at(0, 0)).expect("it tells")
+        };
+        assert!(passes("WRITTENAT(c) = 16517980679267336"));
+        assert!(!passes("WRITTENAT(c) < 16517980679267336"));
+        assert!(passes("NOT IS_DEFINED(WRITTENAT(c.a))") && passes("NOT IS_DEFINED(WRITTENAT(5))"));
+    }
 
     #[test]
     fn the_last_eight_bytes_are_the_document() {

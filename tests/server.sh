@@ -21,7 +21,7 @@ start_server() {
     log=$1
     shift
     : >"$log"
-    "$binary" serve --in-memory --nosql-port 0 "$@" >"$log" 2>"$log.err" &
+    ORRERY_TABLE_PORT=none "$binary" serve --in-memory --nosql-port 0 "$@" >"$log" 2>"$log.err" &
     server=$!
     port=
     waited=0

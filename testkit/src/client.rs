@@ -73,6 +73,21 @@ impl Client {
         self.send_raw(verb, path, &all, body)
     }
 
+    /// The same to the port of the Table API.
+    pub fn send_table(
+        &mut self,
+        verb: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<Reply> {
+        let authorization = self.signer.table_authorization(path);
+        let date = self.signer.date().to_owned();
+        let mut all = vec![("authorization", authorization.as_str()), ("x-ms-date", &date)];
+        all.extend_from_slice(headers);
+        self.send_raw(verb, path, &all, body)
+    }
+
     /// Sends exactly these headers, besides `host` and `content-length`.
     pub fn send_raw(
         &mut self,

@@ -13,6 +13,7 @@ const SAID_BYTES_MAX: u64 = 64 << 10;
 pub struct Server {
     child: Child,
     port: u16,
+    table_port: Option<u16>,
     started: Duration,
 }
 
@@ -61,6 +62,8 @@ impl Server {
         let begin = Instant::now();
         let mut child = command
             .args(["serve", "--nosql-port", "0"])
+            // A test that wants another API names its port.
+            .env("ORRERY_TABLE_PORT", "none")
             .args(args)
             .stdout(Stdio::piped())
             .stderr(errors)
@@ -70,7 +73,7 @@ impl Server {
         let errors = child.stderr.take().map(|pipe| std::thread::spawn(move || first_words(pipe)));
         let output = child.stdout.take().expect("stdout is piped");
         let mut lines = BufReader::new(output).lines();
-        let port = loop {
+        let (port, table_port) = loop {
             let Some(line) = lines.next() else {
                 let said = errors.map(|reader| reader.join().expect("the reader does not panic"));
                 let status = child.wait().expect("the process is ours");
@@ -78,11 +81,11 @@ impl Server {
             };
             let line = line.expect("stdout is text");
             if let Some(port) = ready_port(&line) {
-                break port;
+                break (port, table_port(&line));
             }
         };
         std::thread::spawn(move || lines.for_each(drop));
-        Ok(Server { child, port, started: begin.elapsed() })
+        Ok(Server { child, port, table_port, started: begin.elapsed() })
     }
 
     /// Starts on a data directory that outlives the process.
@@ -93,6 +96,11 @@ impl Server {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The port of the Table API, if it was asked for.
+    pub fn table_port(&self) -> Option<u16> {
+        self.table_port
     }
 
     pub fn id(&self) -> u32 {
@@ -152,6 +160,12 @@ fn first_words(mut pipe: impl Read) -> String {
     let _ = pipe.by_ref().take(SAID_BYTES_MAX).read_to_end(&mut said);
     let _ = std::io::copy(&mut pipe, &mut std::io::sink());
     String::from_utf8_lossy(&said).into_owned()
+}
+
+fn table_port(line: &str) -> Option<u16> {
+    let rest = line.split_once(" table=http://")?.1;
+    let address = rest.split_whitespace().next()?;
+    address.trim_end_matches('/').rsplit_once(':')?.1.parse().ok()
 }
 
 fn ready_port(line: &str) -> Option<u16> {

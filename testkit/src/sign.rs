@@ -46,6 +46,16 @@ impl Signer {
     }
 }
 
+impl Signer {
+    /// The same for a request to the Table API: SharedKeyLite.
+    pub fn table_authorization(&self, path: &str) -> String {
+        let path = path.split('?').next().unwrap_or_default();
+        let mut mac = self.key.clone();
+        mac.update(format!("{}\n/orrery{path}", self.date).as_bytes());
+        format!("SharedKeyLite orrery:{}", STANDARD.encode(mac.finalize().into_bytes()))
+    }
+}
+
 /// The type and the link that are signed: a feed is signed with its parent's link.
 fn resource(path: &str) -> (&str, String) {
     let path = path.split('?').next().unwrap_or_default().trim_matches('/');

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs one real scenario with each official SDK, unmodified, against a server of ours.
-# Usage: tests/sdk/run.sh [python] [javascript] [rust] [go] [java] [dotnet] [elastic] [guides] [documents] [requests]
+# Usage: tests/sdk/run.sh [python] [tables] [javascript] [rust] [go] [java] [dotnet] [elastic] [guides] [documents] [requests]
 # Without names it runs all. `requests` counts how many requests the SDKs send for their reads and writes.
 # `dotnet` needs a client that is not part of this project; where it is missing the step says so and is left out.
 # `guides` runs the examples of docs/guides, against a server whose logical partitions are soon full.
@@ -45,6 +45,7 @@ judge() {
 }
 
 count_python() { tail -n 1 "$logs/python.log" | tr -d '='; }
+count_tables() { tail -n 1 "$logs/tables.log" | tr -d '='; }
 count_guides() { tail -n 1 "$logs/guides.log" | tr -d '='; }
 count_documents() { tail -n 1 "$logs/documents.log" | tr -d '='; }
 count_javascript() { sed -n 's/^# \(tests\|pass\|fail\|skipped\) /\1 /p' "$logs/javascript.log" | tr '\n' ' '; }
@@ -62,6 +63,7 @@ count_rust() {
 
 # Which tests failed and why, in a few lines: often the end of an output is all that is seen of it.
 why_python() { grep -E '^(FAILED|ERROR) ' "$1" || tail -n 3 "$1"; }
+why_tables() { why_python "$1"; }
 why_guides() { why_python "$1"; }
 why_documents() { why_python "$1"; }
 why_javascript() { awk -f "$root/tests/tap-failures.awk" "$1" | grep . || tail -n 3 "$1"; }
@@ -90,6 +92,17 @@ run_python() {
     say "python: azure-cosmos over https on port $port"
     judge python env COLUMNS=300 ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" PYTHONDONTWRITEBYTECODE=1 \
         "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider -W ignore "$here/python"
+    stop_server
+}
+
+# The Table API, beside the NoSQL API that reads the same items.
+run_tables() {
+    install_python
+    start tables --table-port 0
+    table_port=$(sed -n 's/^ORRERY READY.* table=[^ ]*:\([0-9][0-9]*\)\/ .*/\1/p' "$logs/tables.server.log" | head -n 1)
+    say "tables: azure-data-tables for Python on port $table_port"
+    judge tables env COLUMNS=300 ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_TABLE_PORT="$table_port" ORRERY_KEY="$key" \
+        PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider -W ignore "$here/tables"
     stop_server
 }
 
@@ -319,7 +332,7 @@ if [ ! -x "$binary" ]; then
     say "no server at $binary: build it (cargo build --release) or set ORRERY_BIN"
     exit 2
 fi
-[ $# -gt 0 ] || set -- python javascript elastic guides documents dotnet go java rust requests
+[ $# -gt 0 ] || set -- python tables javascript elastic guides documents dotnet go java rust requests
 export CARGO_TARGET_DIR="$root/.cache/rust-target" CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 for language in go java rust; do
     case " $* " in *" $language "* | *" requests "*) "build_$language" ;; esac

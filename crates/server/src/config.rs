@@ -19,10 +19,12 @@ mod alerts;
 mod database;
 mod file;
 mod memory;
+mod ports;
 mod units;
 
 pub use alerts::AlertOptions;
 pub use file::{load, read_text};
+pub use ports::PortChoice;
 
 #[derive(Args, Clone, Debug)]
 pub struct Config {
@@ -52,6 +54,11 @@ pub struct Config {
     #[arg(long, env = "ORRERY_DIRECT_PORT", value_name = "same|PORT|none", default_value = "same",
           value_parser = units::direct_port)]
     pub direct_port: DirectPort,
+
+    /// The port of the Table API, for HTTP and HTTPS alike; 0 takes any free port and prints it, `none` leaves the API out.
+    /// Without this it is 8902, and if that is taken the server does without and says so.
+    #[arg(long, env = "ORRERY_TABLE_PORT", value_name = "PORT")]
+    pub table_port: Option<PortChoice>,
 
     /// A file with the account's keys: lines of `primary = "<base64>"`, and optionally `secondary`,
     /// `primary-readonly` and `secondary-readonly`. Without it the well-known emulator key is used.

@@ -10,8 +10,8 @@ use orrery_nosql::Gateway;
 
 use crate::admin::{Admin, Page};
 use crate::explorer;
+use crate::listener::Peer;
 use crate::listener::http::Handler;
-use crate::listener::{Peer, Scheme};
 use crate::manage::Manage;
 
 #[derive(Clone)]
@@ -30,7 +30,7 @@ impl Front {
 impl Handler for Front {
     /// The gateway answers only reads of items here, and no page of the server has such a path.
     fn answer_now(&self, request: &Request<Incoming>, peer: Peer) -> Option<Response<Full<Bytes>>> {
-        self.gateway.answer_now(request, gateway_peer(peer))
+        self.gateway.answer_now(request, peer)
     }
 
     async fn handle(&self, request: Request<Incoming>, peer: Peer) -> Response<Full<Bytes>> {
@@ -43,7 +43,7 @@ impl Handler for Front {
         if Manage::serves(request.uri().path()) {
             return Box::pin(self.manage.handle(request)).await;
         }
-        self.gateway.handle(request, gateway_peer(peer)).await
+        self.gateway.handle(request, peer).await
     }
 
     fn wants_memory(&self) -> bool {
@@ -55,15 +55,8 @@ impl Handler for Front {
     }
 }
 
-pub fn gateway_peer(peer: Peer) -> orrery_nosql::Peer {
-    let scheme = match peer.scheme {
-        Scheme::Http => orrery_nosql::Scheme::Http,
-        Scheme::Https => orrery_nosql::Scheme::Https,
-    };
-    orrery_nosql::Peer { scheme, remote: peer.remote }
-}
-
-fn plain(status: StatusCode) -> Response<Full<Bytes>> {
+/// An answer without a body.
+pub fn plain(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     response

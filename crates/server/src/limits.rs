@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
-/// Connections served at once; one more is closed on arrival.
+/// The port of the Table API unless an operator names one.
+pub const TABLE_PORT: u16 = 8902;
+
+/// Connections of a port served at once; one more is closed on arrival.
 pub const MAX_CONNECTIONS: usize = 4096;
 
 /// The largest request line plus headers that HTTP/1.1 and HTTP/2 accept. Session tokens of wide

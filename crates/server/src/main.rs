@@ -16,6 +16,7 @@ mod config;
 mod entra;
 mod explorer;
 mod front;
+mod gateways;
 mod hosts;
 mod job;
 mod keys;

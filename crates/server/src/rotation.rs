@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use orrery_nosql::Gateway;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::Config;
 use crate::entra;
+use crate::gateways::Gateways;
 use crate::hosts::Hosts;
 use crate::keys::AccountKeys;
 
@@ -45,8 +45,8 @@ pub fn hangups() -> std::io::Result<Signal> {
 }
 
 /// Watches the files from now on; does nothing when there are none.
-pub fn watch(config: &Config, gateway: &Gateway, hosts: Arc<Hosts>, mut seen: Seen, mut hangup: Signal) {
-    let (config, gateway) = (config.clone(), gateway.clone());
+pub fn watch(config: &Config, gateways: &Gateways, hosts: Arc<Hosts>, mut seen: Seen, mut hangup: Signal) {
+    let (config, gateways) = (config.clone(), gateways.clone());
     tokio::spawn(async move {
         loop {
             let asked = tokio::select! {
@@ -55,10 +55,10 @@ pub fn watch(config: &Config, gateway: &Gateway, hosts: Arc<Hosts>, mut seen: Se
             };
             let changed = seen.changes(&config);
             if asked || changed[0] {
-                read_keys(&config, &gateway, &hosts);
+                read_keys(&config, &gateways, &hosts);
             }
             if asked || changed[1] {
-                read_entra(&config, &gateway);
+                read_entra(&config, &gateways);
             }
         }
     });
@@ -69,7 +69,7 @@ fn version(path: &Path) -> Version {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-fn read_keys(config: &Config, gateway: &Gateway, hosts: &Hosts) {
+fn read_keys(config: &Config, gateways: &Gateways, hosts: &Hosts) {
     if config.key_file.is_none() {
         return;
     }
@@ -79,7 +79,7 @@ fn read_keys(config: &Config, gateway: &Gateway, hosts: &Hosts) {
         Ok((is_open, keys)) => {
             // The guard is there before the key that needs it, and goes after it.
             hosts.guard(true);
-            gateway.set_keys(keys);
+            gateways.set_keys(keys);
             hosts.guard(is_open);
             tracing::info!(target: "audit", who = "operator", what = "account keys", "keys were read again");
         }
@@ -90,13 +90,13 @@ fn read_keys(config: &Config, gateway: &Gateway, hosts: &Hosts) {
     }
 }
 
-fn read_entra(config: &Config, gateway: &Gateway) {
+fn read_entra(config: &Config, gateways: &Gateways) {
     if config.entra_keys.is_none() {
         return;
     }
     match entra::choose(config) {
         Ok(entra) => {
-            gateway.set_entra(entra.map(Arc::new));
+            gateways.nosql.set_entra(entra.map(Arc::new));
             tracing::info!(target: "audit", who = "operator", what = "issuer keys", "keys were read again");
         }
         Err(error) => {

@@ -7,17 +7,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use orrery_cluster::Db;
-use orrery_nosql::{Entra, Gateway};
+use orrery_gateway::Entra;
+use orrery_nosql::Gateway;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::admin::Admin;
-use crate::config::{Config, DirectPort, Durability};
+use crate::config::{Config, DirectPort, Durability, PortChoice};
 use crate::front::Front;
+use crate::gateways::{Gateways, TableFront};
 use crate::hosts::Hosts;
 use crate::keys::AccountKeys;
 use crate::listener::direct::Direct;
-use crate::listener::http::{Http, Shared};
+use crate::listener::http::{Handler, Http, Shared};
 use crate::listener::protocol::Protocols;
 use crate::listener::{self, Port, Timeouts};
 use crate::manage::Manage;
@@ -50,6 +52,8 @@ async fn serve(
     // The port comes first: when it is taken, the data directory has not been touched.
     let socket = bind(&config)?;
     let address = socket.local_addr()?;
+    let table_socket = bind_table(&config)?;
+    let table_port = table_socket.as_ref().map(|socket| socket.local_addr()).transpose()?.map(|at| at.port());
     if !config.in_memory {
         modes::keep_folder(&config.data_dir)?;
     }
@@ -62,39 +66,39 @@ async fn serve(
     let direct_socket = direct_socket(&config)?;
     let direct_port =
         direct_socket.as_ref().map(TcpListener::local_addr).transpose()?.map(|address| address.port());
-    let options = gateway_options(&config, entra, direct_port);
-    let gateway = Gateway::new(db.clone(), keys.for_gateway()?, options);
+    let gateways = Gateways {
+        nosql: Gateway::new(db.clone(), keys.for_gateway()?, gateway_options(&config, entra, direct_port)),
+        table: match &table_socket {
+            Some(_) => {
+                let options = orrery_table::Options {
+                    body_time_max: config.body_timeout_seconds,
+                    ..orrery_table::Options::default()
+                };
+                Some(orrery_table::Gateway::new(db.clone(), keys.for_gateway()?, options))
+            }
+            None => None,
+        },
+    };
     let hosts = Arc::new(Hosts::new(config.names(), keys.uses_emulator_key() || config.entra_development));
-    rotation::watch(&config, &gateway, Arc::clone(&hosts), seen, hangups);
+    rotation::watch(&config, &gateways, Arc::clone(&hosts), seen, hangups);
     let admin = Arc::new(Admin::new(
         db.clone(),
         Arc::clone(&metrics),
         Arc::clone(&tls),
         address.ip().is_loopback() || config.metrics_names,
     ));
-    let manage = Manage::new(db.clone(), gateway.clone(), config.body_timeout_seconds);
-    announce(&config, &keys, address, started);
+    let manage = Manage::new(db.clone(), gateways.nosql.clone(), config.body_timeout_seconds);
+    announce(&config, &keys, address, table_port, started);
     keep_tls(Arc::clone(&tls));
 
-    let timeouts = Timeouts::of(&config);
-    let direct = Direct::new(gateway.clone(), Arc::clone(&metrics), timeouts, config.request_timeout_seconds);
-    let http = Http::new(Shared {
-        handler: Front::new(Arc::clone(&admin), manage, gateway),
-        hosts,
-        metrics: Arc::clone(&metrics),
-        request_time_max: config.request_timeout_seconds,
-        http2_window_bytes: limits::http2_window_bytes(db.memory().shares().bodies),
-    });
-    let port = |protocols| Port {
-        protocols,
-        tls: Arc::clone(&tls),
-        metrics: Arc::clone(&metrics),
-        timeouts,
-        max_connections: config.max_connections,
-    };
-    let stop_all = async {
-        stop.clone().made().await;
-        admin.stop();
+    let window = limits::http2_window_bytes(db.memory().shares().bodies);
+    let ports = Ports { config: &config, hosts, metrics, tls, window };
+    let direct = ports.direct(gateways.nosql.clone());
+    let http = ports.http(Front::new(Arc::clone(&admin), manage, gateways.nosql.clone()));
+    let (nosql, direct) = match config.direct_port {
+        DirectPort::Same => (Protocols::one(direct).and(http), None),
+        DirectPort::Own(_) => (Protocols::one(http), direct_socket.zip(Some(direct))),
+        DirectPort::None => (Protocols::one(http), None),
     };
     let patience = || async {
         tokio::select! {
@@ -102,20 +106,66 @@ async fn serve(
             () = hurry.clone().made() => {}
         }
     };
-    match (config.direct_port, direct_socket) {
-        (DirectPort::Own(_), Some(own)) => {
-            let direct = listener::run(own, port(Protocols::one(direct)), stop.clone().made(), patience());
-            let others = listener::run(socket, port(Protocols::one(http)), stop_all, patience());
-            tokio::join!(direct, others);
+    let on_nosql = async {
+        let stop_all = async {
+            stop.clone().made().await;
+            admin.stop();
+        };
+        listener::run(socket, ports.speaking(nosql), stop_all, patience()).await;
+    };
+    let on_direct = async {
+        if let Some((socket, direct)) = direct {
+            let port = ports.speaking(Protocols::one(direct));
+            listener::run(socket, port, stop.clone().made(), patience()).await;
         }
-        (DirectPort::Same, _) => {
-            listener::run(socket, port(Protocols::one(direct).and(http)), stop_all, patience()).await;
+    };
+    let on_table = async {
+        if let Some((socket, table)) = table_socket.zip(gateways.table) {
+            let http = ports.http(TableFront { table, nosql: gateways.nosql });
+            let port = ports.speaking(Protocols::one(http));
+            listener::run(socket, port, stop.clone().made(), patience()).await;
         }
-        _ => listener::run(socket, port(Protocols::one(http)), stop_all, patience()).await,
-    }
+    };
+    tokio::join!(on_nosql, on_direct, on_table);
     db.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// What all ports have in common.
+struct Ports<'c> {
+    config: &'c Config,
+    hosts: Arc<Hosts>,
+    metrics: Arc<Metrics>,
+    tls: Arc<Tls>,
+    window: u32,
+}
+
+impl Ports<'_> {
+    fn http(&self, handler: impl Handler) -> Http<impl Handler> {
+        Http::new(Shared {
+            handler,
+            hosts: Arc::clone(&self.hosts),
+            metrics: Arc::clone(&self.metrics),
+            request_time_max: self.config.request_timeout_seconds,
+            http2_window_bytes: self.window,
+        })
+    }
+
+    fn direct(&self, gateway: Gateway) -> Direct {
+        let timeouts = Timeouts::of(self.config);
+        Direct::new(gateway, Arc::clone(&self.metrics), timeouts, self.config.request_timeout_seconds)
+    }
+
+    fn speaking(&self, protocols: Protocols) -> Port {
+        Port {
+            protocols,
+            tls: Arc::clone(&self.tls),
+            metrics: Arc::clone(&self.metrics),
+            timeouts: Timeouts::of(self.config),
+            max_connections: self.config.max_connections,
+        }
+    }
 }
 
 async fn open_database(config: &Config) -> anyhow::Result<Db> {
@@ -169,6 +219,27 @@ fn bind(config: &Config) -> anyhow::Result<TcpListener> {
     })
 }
 
+/// The port of the Table API. The default one may be taken: then the server does without.
+fn bind_table(config: &Config) -> anyhow::Result<Option<TcpListener>> {
+    let (port, is_named) = match config.table_port {
+        Some(PortChoice::Off) => return Ok(None),
+        Some(PortChoice::Number(port)) => (port, true),
+        None => (limits::TABLE_PORT, false),
+    };
+    let address = SocketAddr::new(config.bind, port);
+    let send_buffer = limits::send_buffer_bytes(config.database().memory.budget);
+    match listen(address, send_buffer) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error) if is_named => {
+            Err(anyhow::Error::new(error).context(format!("cannot listen on {address} (--table-port)")))
+        }
+        Err(error) => {
+            tracing::warn!(%address, %error, "the Table API is left out; choose a port with --table-port");
+            Ok(None)
+        }
+    }
+}
+
 /// Connections inherit what the socket is told that they come from.
 fn listen(address: SocketAddr, send_buffer: Option<u32>) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
@@ -194,14 +265,21 @@ fn keep_tls(tls: Arc<Tls>) {
 }
 
 /// Says on standard output, in one line that programs can rely on, where the server is.
-fn announce(config: &Config, keys: &AccountKeys, address: SocketAddr, started: Instant) {
+fn announce(
+    config: &Config,
+    keys: &AccountKeys,
+    address: SocketAddr,
+    table_port: Option<u16>,
+    started: Instant,
+) {
     let port = address.port();
     let host = if address.ip().is_loopback() { "localhost".to_owned() } else { address.ip().to_string() };
     let key = if keys.uses_emulator_key() { "emulator" } else { "key-file" };
     let data = if config.in_memory { "memory".to_owned() } else { config.data_dir.display().to_string() };
+    let table = table_port.map_or_else(|| "none".to_owned(), |port| format!("http://{host}:{port}/"));
     let line = format!(
         "ORRERY READY nosql={address} port={port} endpoint=http://{host}:{port}/ \
-         secure=https://{host}:{port}/ key={key} data={data}\n"
+         secure=https://{host}:{port}/ table={table} key={key} data={data}\n"
     );
     let mut stdout = std::io::stdout().lock();
     // Whoever closed our standard output does not want the line.
@@ -209,6 +287,15 @@ fn announce(config: &Config, keys: &AccountKeys, address: SocketAddr, started: I
     drop(stdout);
     if config.durability == Durability::Relaxed {
         tracing::warn!("durability is relaxed: writes are acknowledged before they are on disk");
+    }
+    if table_port.is_some() {
+        // The well-known key is no secret; another one is not written to a log.
+        let shown = if keys.uses_emulator_key() { keys.primary.as_str() } else { "<key>" };
+        let account = &config.account_name;
+        tracing::info!(
+            "table connection string: DefaultEndpointsProtocol=http;AccountName={account};AccountKey={shown};\
+             TableEndpoint={table}{account};"
+        );
     }
     tracing::info!(%address, key, data, ready_after_ms = started.elapsed().as_millis() as u64, "ready");
 }

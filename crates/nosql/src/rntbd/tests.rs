@@ -56,7 +56,11 @@ fn gateway(direct: Direct) -> Gateway {
         },
     };
     let db = Db::open(options).expect("an empty database opens");
-    Gateway::new(db, orrery_gateway::Keys::new([KEY], []).expect("a key"), Options { direct, ..Options::default() })
+    Gateway::new(
+        db,
+        orrery_gateway::Keys::new([KEY], []).expect("a key"),
+        Options { direct, ..Options::default() },
+    )
 }
 
 /// A request over HTTP, signed for a link.

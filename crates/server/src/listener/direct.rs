@@ -9,7 +9,6 @@ use orrery_nosql::{Gateway, Observer, RequestTime, begins_as_direct};
 use super::protocol::{Connection, Protocol, Serving, Verdict};
 use super::pulse::{Beat, Pulse};
 use super::{Scheme, Timeouts};
-use crate::front::gateway_peer;
 use crate::metrics::{Metrics, Speech};
 
 pub struct Direct {
@@ -54,8 +53,7 @@ async fn serve(direct: &Direct, Connection { stream, peer, pulse, stopping }: Co
         return;
     }
     let watcher = Watcher { pulse, metrics: Arc::clone(&direct.metrics) };
-    let served =
-        direct.gateway.serve_direct(stream, gateway_peer(peer), watcher, direct.times, stopping).await;
+    let served = direct.gateway.serve_direct(stream, peer, watcher, direct.times, stopping).await;
     if let Err(error) = served {
         tracing::debug!(remote = %peer.remote, %error, "the connection in direct mode ended badly");
     }

@@ -154,6 +154,8 @@ pub fn command() -> Command {
             command.env_remove(name);
         }
     }
+    // A test that wants another API names its port.
+    command.env("ORRERY_TABLE_PORT", "none");
     command
 }
 

@@ -1,0 +1,140 @@
+//! Entity group transactions: up to a hundred writes of one partition, which happen together or not at all.
+//!
+//! The body is a multipart message ([`multipart`]) with one changeset, or with a single read. What is wrong with one of
+//! the operations is told in an answer of one part, with the place of that operation in front of the text.
+
+mod multipart;
+mod reply;
+
+use std::collections::HashSet;
+
+use orrery_cluster::ErrorKind;
+
+use crate::auth::Act;
+use crate::entity::{self, Change};
+use crate::errors::{Own, Refusal};
+use crate::gateway::Call;
+use crate::headers::{Headers, Verb};
+use crate::limits::BATCH_OPERATIONS_MAX;
+use crate::parameters::Parameters;
+use crate::respond::Reply;
+use crate::router::{self, Endpoint};
+use multipart::{Batch, Part};
+
+pub(crate) async fn run(call: &Call<'_>, body: &[u8]) -> Result<Reply, Refusal> {
+    let content_type = call.headers.content_type.unwrap_or_default();
+    match multipart::parse(content_type, body)? {
+        Batch::Read(part) => Ok(match read(call, &part) {
+            Ok(answer) => reply::of_read(&part, &answer),
+            Err(refusal) => reply::of_failure(call, &refusal, None, false),
+        }),
+        Batch::Changes(parts) => {
+            let (place, refusal) = match write(call, &parts).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            // What the client is to try again is no matter of one operation.
+            let is_of_an_operation = match &refusal {
+                Refusal::Own(_) => true,
+                Refusal::Db(error) => matches!(error.kind, ErrorKind::Op { .. }),
+            };
+            match is_of_an_operation {
+                true => Ok(reply::of_failure(call, &refusal, place, true)),
+                false => Err(refusal),
+            }
+        }
+    }
+}
+
+/// A read that is alone in its batch.
+fn read(call: &Call<'_>, part: &Part<'_>) -> Result<Reply, Refusal> {
+    let (endpoint, query) = endpoint_of(call, part)?;
+    let (Endpoint::Entity { table, partition_key, row_key }, Verb::Get) = (&endpoint, part.verb()?) else {
+        return Err(Own::MethodNotAllowed.into());
+    };
+    call.grant.check(Act::Read, Some(table))?;
+    let parameters = Parameters::read(query)?;
+    let metadata = crate::metadata::Metadata::of(part.header("accept").or(call.headers.accept), None);
+    let headers = Headers { if_none_match: None, ..*call.headers };
+    let call = Call { parameters: &parameters, headers: &headers, metadata, ..*call };
+    entity::get(&call, table, partition_key, row_key)
+}
+
+/// All writes of a changeset. A refusal comes with the place of the operation that it is about, if it is about one.
+async fn write(call: &Call<'_>, parts: &[Part<'_>]) -> Result<Reply, (Option<usize>, Refusal)> {
+    if parts.len() > BATCH_OPERATIONS_MAX {
+        let message = "The batch request operation exceeds the maximum 100 changes per change set.";
+        return Err((None, Refusal::invalid(message)));
+    }
+    let mut changes: Vec<Change> = Vec::with_capacity(parts.len());
+    for (place, part) in parts.iter().enumerate() {
+        changes.push(change_of(call, part).map_err(|refusal| (Some(place), refusal))?);
+    }
+    let Some(first) = changes.first() else { return Err((None, Refusal::invalid(crate::errors::ONE_INPUT))) };
+    let container = crate::tables::find(call.catalog, &first.table).map_err(|refusal| (None, refusal))?;
+    check_group(&changes)?;
+    let partition_key = first.partition_key.clone();
+    let ops = changes.iter_mut().map(|change| std::mem::replace(&mut change.op, nothing())).collect();
+    match entity::commit(call, &container, &partition_key, ops).await {
+        Ok((outcomes, receipt)) => Ok(reply::of_success(call, parts, &changes, &outcomes).receipt(receipt)),
+        Err(Refusal::Db(error)) => {
+            let place = match error.kind {
+                ErrorKind::Op { place, .. } => Some(place),
+                _ => None,
+            };
+            Err((place, Refusal::Db(error)))
+        }
+        Err(refusal) => Err((None, refusal)),
+    }
+}
+
+/// All operations are on one partition of one table, and no two on one entity.
+fn check_group(changes: &[Change]) -> Result<(), (Option<usize>, Refusal)> {
+    let mut seen = HashSet::new();
+    for (place, change) in changes.iter().enumerate() {
+        let first = &changes[0];
+        if change.table != first.table || change.partition_key != first.partition_key {
+            let refusal = Own::Changeset {
+                code: "CommandsInBatchActOnDifferentPartitions",
+                message: "All commands in a batch must operate on same entity group.",
+            };
+            return Err((Some(place), refusal.into()));
+        }
+        if !seen.insert(&change.row_key) {
+            let refusal = Own::Changeset {
+                code: "InvalidDuplicateRow",
+                message: "The batch request contains multiple changes with same row key. An entity can appear only once \
+                          in a batch request.",
+            };
+            return Err((Some(place), refusal.into()));
+        }
+    }
+    Ok(())
+}
+
+fn change_of(call: &Call<'_>, part: &Part<'_>) -> Result<Change, Refusal> {
+    let (endpoint, _) = endpoint_of(call, part)?;
+    entity::change_of(call, part.verb()?, &endpoint, part.header("if-match"), part.body)
+}
+
+/// What the address of a part names; it may be a whole one.
+fn endpoint_of<'p>(call: &Call<'_>, part: &Part<'p>) -> Result<(Endpoint, Option<&'p str>), Refusal> {
+    let address = match part.address.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("/", |start| &rest[start..]),
+        None => part.address,
+    };
+    let (path, query) = address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
+    let parameters = Parameters::read(None)?;
+    let endpoint = router::route(path, &parameters, |name| call.accounts.contains(&name))?;
+    Ok((endpoint, query))
+}
+
+/// What is left of an operation that has been handed over.
+fn nothing() -> orrery_cluster::store::Op {
+    orrery_cluster::store::Op {
+        target: orrery_cluster::store::Target::Id(String::new()),
+        action: orrery_cluster::store::Action::Read,
+        precondition: Default::default(),
+        indexed: true,
+    }
+}

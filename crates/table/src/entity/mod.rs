@@ -1,0 +1,84 @@
+//! Entities: what happens below a table.
+
+mod body;
+mod merge;
+mod query;
+mod render;
+mod write;
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use orrery_cluster::store::{Precondition, Target};
+use orrery_cluster::{Container, ReadOptions};
+use orrery_doc::PartitionKey;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::errors::{Own, Refusal};
+use crate::gateway::Call;
+use crate::moment;
+use crate::respond::Reply;
+
+pub(crate) use body::Body;
+pub(crate) use query::run as query;
+pub(crate) use render::Renderer;
+pub(crate) use write::{Change, Written, change_of, commit, run as write};
+
+/// Reads one entity.
+pub(crate) fn get(
+    call: &Call<'_>,
+    table: &str,
+    partition_key: &str,
+    row_key: &str,
+) -> Result<Reply, Refusal> {
+    call.grant.check_key(partition_key, row_key)?;
+    let container = crate::tables::find(call.catalog, table)?;
+    let selected = query::selected(call)?;
+    let (item, receipt) = read(call, &container, partition_key, row_key)?;
+    let renderer = Renderer::new(call, table, selected.as_deref());
+    let mut out = Vec::with_capacity(item.header.json_bytes as usize + 256);
+    renderer.single(&item.doc.root(), item.header.time, &mut out);
+    Ok(Reply::new(StatusCode::OK, call.metadata.content_type(), out)
+        .etag(&moment::etag_of_written(item.header.time))
+        .receipt(receipt))
+}
+
+/// The item of an entity, unless the client has it already or asks for another version.
+fn read(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    partition_key: &str,
+    row_key: &str,
+) -> Result<(orrery_cluster::store::Item, orrery_cluster::Receipt), Refusal> {
+    let options = ReadOptions {
+        consistency: call.db.account().consistency,
+        session: None,
+        precondition: Precondition::None,
+    };
+    let reply = call.db.read(container, &key_of(partition_key), &Target::Id(row_key.to_owned()), &options)?;
+    let has = |header: Option<&str>| {
+        header.is_some_and(|text| moment::written_of_etag(text) == Some(reply.item.header.time))
+    };
+    if has(call.headers.if_none_match) {
+        return Err(Own::NotModified.into());
+    }
+    Ok((reply.item, reply.receipt))
+}
+
+/// The key of a logical partition.
+pub(crate) fn key_of(partition_key: &str) -> PartitionKey {
+    let mut text = Vec::with_capacity(partition_key.len() + 4);
+    text.push(b'[');
+    orrery_doc::json::write_str(partition_key, &mut text);
+    text.push(b']');
+    let text = String::from_utf8(text).expect("JSON is UTF-8");
+    PartitionKey::from_header(&text).expect("an array of one text is a key")
+}
+
+/// What is left as it is in a key of an address.
+const IN_KEY: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// A key as it stands between quotes in an address.
+pub(crate) fn encode_key(key: &str) -> String {
+    utf8_percent_encode(&key.replace('\'', "''"), &IN_KEY).to_string()
+}

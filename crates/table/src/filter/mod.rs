@@ -1,0 +1,97 @@
+//! `$filter`: a small language of comparisons, joined by `and`, `or` and `not`.
+//!
+//! [`parse`] reads it into a [`Filter`] under limits of length and depth; [`compile`] makes of that the condition of a
+//! query, which the planner of SQL then treats as its own.
+
+mod compile;
+mod lexer;
+mod parse;
+
+pub(crate) use compile::{Names, condition};
+pub(crate) use parse::parse;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Filter {
+    And(Vec<Filter>),
+    Or(Vec<Filter>),
+    Not(Box<Filter>),
+    Compare {
+        property: String,
+        operator: Operator,
+        literal: Literal,
+    },
+    /// `true`, `false`
+    Constant(bool),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Literal {
+    String(String),
+    Int(i64),
+    Double(f64),
+    Bool(bool),
+    /// Ticks since the year 1.
+    DateTime(i64),
+    /// In lower case.
+    Guid(String),
+    /// As base64.
+    Binary(String),
+}
+
+impl Operator {
+    /// The operator when both sides change places.
+    fn turned(self) -> Operator {
+        match self {
+            Operator::Greater => Operator::Less,
+            Operator::GreaterOrEqual => Operator::LessOrEqual,
+            Operator::Less => Operator::Greater,
+            Operator::LessOrEqual => Operator::GreaterOrEqual,
+            same => same,
+        }
+    }
+}
+
+impl Filter {
+    /// The text that a property must be equal to, if every row that passes has it.
+    pub fn pinned(&self, property: &str) -> Option<&str> {
+        match self {
+            Filter::Compare { property: name, operator: Operator::Equal, literal: Literal::String(text) }
+                if name == property =>
+            {
+                Some(text)
+            }
+            Filter::And(list) => list.iter().find_map(|filter| filter.pinned(property)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_every_row_has_are_known() {
+        let pinned = |text: &str| {
+            let filter = parse(text).expect("well formed");
+            let of = |name: &str| filter.pinned(name).map(str::to_owned);
+            (of("PartitionKey"), of("RowKey"))
+        };
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(pinned("PartitionKey eq 'p' and RowKey eq 'r'"), (text("p"), text("r")));
+        assert_eq!(pinned("a eq 1 and (PartitionKey eq 'p' and b eq 2)"), (text("p"), None));
+        assert_eq!(pinned("PartitionKey eq 'p' or RowKey eq 'r'"), (None, None));
+        assert_eq!(pinned("not (PartitionKey eq 'p')"), (None, None));
+        assert_eq!(pinned("PartitionKey ge 'p'"), (None, None));
+    }
+}

@@ -1,0 +1,41 @@
+//! Every bound of the Table room, in one place.
+
+use std::time::Duration;
+
+/// Characters of a table's name.
+pub const TABLE_NAME_CHARS_MAX: usize = 254;
+/// Bytes of the two keys of an entity.
+pub const PARTITION_KEY_BYTES_MAX: usize = 2 * 1024;
+pub const ROW_KEY_BYTES_MAX: usize = 255;
+/// Properties of an entity besides its keys and its timestamp, and characters of their names.
+pub const PROPERTIES_MAX: usize = 252;
+pub const PROPERTY_NAME_CHARS_MAX: usize = 255;
+
+/// Bytes of a filter, and levels of parentheses and of `not` in it.
+pub const FILTER_BYTES_MAX: usize = 32 * 1024;
+pub const FILTER_DEPTH_MAX: usize = 32;
+/// Comparisons in a filter.
+pub const FILTER_COMPARISONS_MAX: usize = 1_000;
+/// Names in `$select`.
+pub const SELECTED_MAX: usize = 255;
+
+/// Operations of a batch.
+pub const BATCH_OPERATIONS_MAX: usize = 100;
+/// Bytes of the head of a part of a batch, and of a boundary.
+pub const PART_HEAD_BYTES_MAX: usize = 16 * 1024;
+pub const BOUNDARY_BYTES_MAX: usize = 128;
+
+/// Entities of a page when the client does not say, and the most.
+pub const PAGE_ENTITIES_DEFAULT: usize = 1_000;
+pub const PAGE_ENTITIES_MAX: usize = 5_000;
+/// How long one page may take; the client comes back for the rest.
+pub const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
+/// Tables of a page.
+pub const PAGE_TABLES_MAX: usize = 1_000;
+
+/// How far a client's clock may be off.
+pub const DATE_WINDOW: Duration = Duration::from_secs(15 * 60);
+/// Bytes of a header that is signed.
+pub const SIGNED_HEADER_BYTES_MAX: usize = 8 * 1024;
+/// Deepest nesting of a body.
+pub const BODY_DEPTH_MAX: usize = 8;

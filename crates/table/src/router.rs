@@ -1,0 +1,239 @@
+//! Turns an address into an [`Endpoint`].
+//!
+//! Addresses have one segment; in front of it there may be the name of the account, where the host does not tell it.
+//! Keys stand in parentheses, as OData has it: quotes are doubled, and then all is percent-encoded.
+
+use crate::errors::Refusal;
+use crate::limits;
+use crate::parameters::{Parameters, decode};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// `/?comp=properties`, `/?comp=stats`
+    Service {
+        what: ServicePart,
+    },
+    Tables,
+    Table {
+        table: String,
+    },
+    /// `/t?comp=acl`
+    Acl {
+        table: String,
+    },
+    Entities {
+        table: String,
+    },
+    Entity {
+        table: String,
+        partition_key: String,
+        row_key: String,
+    },
+    Batch,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServicePart {
+    Properties,
+    Stats,
+}
+
+impl Endpoint {
+    /// The table that it is about.
+    pub fn table(&self) -> Option<&str> {
+        match self {
+            Endpoint::Table { table }
+            | Endpoint::Acl { table }
+            | Endpoint::Entities { table }
+            | Endpoint::Entity { table, .. } => Some(table),
+            Endpoint::Service { .. } | Endpoint::Tables | Endpoint::Batch => None,
+        }
+    }
+}
+
+/// Reads a path as it was sent. `is_account` says whether a name may be that of an account.
+pub(crate) fn route(
+    path: &str,
+    parameters: &Parameters<'_>,
+    is_account: impl Fn(&str) -> bool,
+) -> Result<Endpoint, Refusal> {
+    let rest = path.strip_prefix('/').unwrap_or(path);
+    let comp = parameters.get("comp");
+    let segment = match rest.trim_end_matches('/').split_once('/') {
+        // With a slash behind it, or more, the first segment is the account.
+        Some((account, rest)) if is_account(account) && !rest.contains('/') => rest,
+        Some(_) => return Err(Refusal::bad_address()),
+        None if is_account(rest.trim_end_matches('/')) && matches!(comp, Some("properties" | "stats")) => "",
+        None => rest.trim_end_matches('/'),
+    };
+    match (segment, comp) {
+        ("", Some("properties")) => return Ok(Endpoint::Service { what: ServicePart::Properties }),
+        ("", Some("stats")) => return Ok(Endpoint::Service { what: ServicePart::Stats }),
+        ("", _) => return Err(Refusal::bad_address()),
+        _ => {}
+    }
+    let text = decode(segment)?;
+    let (name, keys) = match text.split_once('(') {
+        Some((name, keys)) => (name, Some(keys.strip_suffix(')').ok_or_else(Refusal::bad_address)?)),
+        None => (text.as_ref(), None),
+    };
+    let keys = keys.map(str::trim).filter(|keys| !keys.is_empty());
+    match (name, keys, comp) {
+        ("Tables", None, None) => Ok(Endpoint::Tables),
+        ("Tables", Some(keys), None) => {
+            let keys = keys.strip_prefix("TableName=").unwrap_or(keys);
+            let (table, rest) = quoted(keys)?;
+            if rest.is_empty() { Ok(Endpoint::Table { table }) } else { Err(Refusal::bad_address()) }
+        }
+        ("$batch", None, None) => Ok(Endpoint::Batch),
+        ("", ..) => Err(Refusal::bad_address()),
+        (name, None, Some("acl")) => Ok(Endpoint::Acl { table: name.to_owned() }),
+        (name, None, None) => Ok(Endpoint::Entities { table: name.to_owned() }),
+        (name, Some(keys), None) => {
+            let (partition_key, row_key) = entity_key(keys)?;
+            Ok(Endpoint::Entity { table: name.to_owned(), partition_key, row_key })
+        }
+        _ => Err(Refusal::bad_address()),
+    }
+}
+
+/// `PartitionKey='…',RowKey='…'`, in either order.
+fn entity_key(mut text: &str) -> Result<(String, String), Refusal> {
+    let (mut partition_key, mut row_key) = (None, None);
+    while !text.is_empty() {
+        let (name, rest) = text.split_once('=').ok_or_else(Refusal::bad_address)?;
+        let (value, rest) = quoted(rest.trim_start())?;
+        let slot = match name.trim() {
+            "PartitionKey" => &mut partition_key,
+            "RowKey" => &mut row_key,
+            _ => return Err(Refusal::bad_address()),
+        };
+        if slot.replace(value).is_some() {
+            return Err(Refusal::bad_address());
+        }
+        let rest = rest.trim_start();
+        text = match rest.strip_prefix(',') {
+            Some(rest) if !rest.is_empty() => rest,
+            None if rest.is_empty() => rest,
+            _ => return Err(Refusal::bad_address()),
+        };
+    }
+    partition_key.zip(row_key).ok_or_else(Refusal::bad_address)
+}
+
+/// A quoted text, and what follows it.
+fn quoted(text: &str) -> Result<(String, &str), Refusal> {
+    let mut rest = text.strip_prefix('\'').ok_or_else(Refusal::bad_address)?;
+    let mut value = String::new();
+    loop {
+        let (piece, after) = rest.split_once('\'').ok_or_else(Refusal::bad_address)?;
+        value.push_str(piece);
+        match after.strip_prefix('\'') {
+            Some(after) => {
+                value.push('\'');
+                rest = after;
+            }
+            None => return Ok((value, after)),
+        }
+    }
+}
+
+/// What is wrong with the name of a new table.
+pub(crate) fn check_table_name(name: &str) -> Result<(), Refusal> {
+    if name.is_empty() || name.chars().count() > limits::TABLE_NAME_CHARS_MAX {
+        return Err(Refusal::invalid(
+            "The input name is invalid. Ensure to provide a unique non-empty string less than '255' characters.",
+        ));
+    }
+    if let Some(wrong) =
+        name.chars().find(|letter| matches!(letter, '/' | '\\' | '#' | '?') || letter.is_control())
+    {
+        return Err(Refusal::invalid(format!("The table name contains an invalid character {wrong}.")));
+    }
+    if name.ends_with(' ') {
+        return Err(Refusal::invalid("Table name cannot end with a space."));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn routed(address: &str) -> Option<Endpoint> {
+        let (path, query) =
+            address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
+        let parameters = Parameters::read(query).expect("well formed");
+        route(path, &parameters, |name| name == "acct").ok()
+    }
+
+    fn entity(partition_key: &str, row_key: &str) -> Option<Endpoint> {
+        let (partition_key, row_key) = (partition_key.to_owned(), row_key.to_owned());
+        Some(Endpoint::Entity { table: "t".to_owned(), partition_key, row_key })
+    }
+
+    #[test]
+    fn addresses_of_both_styles_name_the_same() {
+        let entities = Some(Endpoint::Entities { table: "t".to_owned() });
+        for prefix in ["", "/acct"] {
+            let at = |rest: &str| routed(&format!("{prefix}{rest}"));
+            assert_eq!(at("/Tables"), Some(Endpoint::Tables));
+            assert_eq!(at("/Tables()"), Some(Endpoint::Tables));
+            assert_eq!(at("/Tables('t')"), Some(Endpoint::Table { table: "t".to_owned() }));
+            assert_eq!(at("/t"), entities);
+            assert_eq!(at("/t()?$top=1"), entities);
+            assert_eq!(at("/$batch"), Some(Endpoint::Batch));
+            assert_eq!(at("/t?comp=acl"), Some(Endpoint::Acl { table: "t".to_owned() }));
+            let what = ServicePart::Properties;
+            assert_eq!(at("/?restype=service&comp=properties"), Some(Endpoint::Service { what }));
+            assert_eq!(at("/t(PartitionKey='a',RowKey='b')"), entity("a", "b"));
+        }
+        assert_eq!(routed("/acct?comp=stats"), Some(Endpoint::Service { what: ServicePart::Stats }));
+    }
+
+    #[test]
+    fn keys_are_unquoted_and_decoded() {
+        for (keys, wanted) in [
+            ("PartitionKey='A%27%27aaa%22_bbbb2',RowKey='r'", entity("A'aaa\"_bbbb2", "r")),
+            ("RowKey='r', PartitionKey='p'", entity("p", "r")),
+            ("PartitionKey='a,RowKey=b',RowKey='c)'", entity("a,RowKey=b", "c)")),
+            ("PartitionKey='a%2Fb',RowKey='%C3%A9%28'", entity("a/b", "é(")),
+            ("PartitionKey='',RowKey=''", entity("", "")),
+        ] {
+            assert_eq!(routed(&format!("/t({keys})")), wanted, "{keys}");
+        }
+    }
+
+    #[test]
+    fn other_addresses_are_refused() {
+        for address in [
+            "/",
+            "//",
+            "/mytable/Tables",
+            "/acct/t/u",
+            "/Tables('t",
+            "/Tables('t'x)",
+            "/t(",
+            "/t(PartitionKey='a')",
+            "/t(PartitionKey='a',RowKey='b'",
+            "/t(PartitionKey='a',RowKey='b',RowKey='c')",
+            "/t(PartitionKey='a',RowKey='b',)",
+            "/t(PartitionKey=a,RowKey='b')",
+            "/t(x='a')",
+            "/%FF",
+            "/t?comp=else",
+        ] {
+            assert_eq!(routed(address), None, "{address}");
+        }
+    }
+
+    #[test]
+    fn names_of_tables_are_checked() {
+        for good in ["t", "My Table", "_x", "unicode-ä", &"x".repeat(254)] {
+            assert!(check_table_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", "a/b", "\\", "#", "?", "a ", "a\n", &"x".repeat(255)] {
+            assert!(check_table_name(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -157,7 +157,7 @@ fn tenants() -> Vec<serde_json::Value> {
             "id": id, "tenant": tenant, "user": format!("u{}", n * 7919 % 900), "status": format!("s{}", n % 23),
             "_ts": 20_468 * 86_400 + n,
         });
-        if n % 400 > 0 {
+        if !n.is_multiple_of(400) {
             item["region"] = format!("r{}", n % 31).into();
         }
         item

@@ -405,25 +405,28 @@ fn own_wire(own: &Own) -> Wire {
         Own::Unsupported(feature) => {
             gateway(StatusCode::BAD_REQUEST, 0, format!("{feature}: this feature is not supported yet."))
         }
-        // The default of two SDKs: the developer who reads this needs the line to write, not only the name of what is missing.
-        Own::DirectMode(why) => gateway(
-            StatusCode::BAD_REQUEST,
-            0,
-            format!(
-                "Direct mode {why} \
-                 .NET: new CosmosClientOptions {{ ConnectionMode = ConnectionMode.Gateway }}. \
-                 Java: new CosmosClientBuilder().gatewayMode()."
-            ),
-        ),
-        Own::Gone(gone) => {
-            let (substatus, message) = match gone {
-                Gone::Replica => (0, "The requested resource is no longer available at the server."),
-                Gone::Container => (1000, "The name of the container belongs to another container by now."),
-                Gone::Partition => (1007, "The partition key range was split or merged."),
-            };
-            partition(StatusCode::GONE, substatus, message)
-        }
+        Own::DirectMode(why) => gateway(StatusCode::BAD_REQUEST, 0, no_direct_mode(why)),
+        Own::Gone(gone) => gone_wire(*gone),
     }
+}
+
+/// Direct mode is the default of two SDKs: the developer who reads this needs the line to write, not only the name of
+/// what is missing.
+fn no_direct_mode(why: &str) -> String {
+    format!(
+        "Direct mode {why} \
+         .NET: new CosmosClientOptions {{ ConnectionMode = ConnectionMode.Gateway }}. \
+         Java: new CosmosClientBuilder().gatewayMode()."
+    )
+}
+
+fn gone_wire(gone: Gone) -> Wire {
+    let (substatus, message) = match gone {
+        Gone::Replica => (0, "The requested resource is no longer available at the server."),
+        Gone::Container => (1000, "The name of the container belongs to another container by now."),
+        Gone::Partition => (1007, "The partition key range was split or merged."),
+    };
+    partition(StatusCode::GONE, substatus, message)
 }
 
 fn throttle_words(cause: ThrottleCause) -> (u32, &'static str) {

@@ -148,23 +148,7 @@ fn sequence_forms() -> Vec<Form> {
             bytes: entry(ChangeKind::Replaced, Some((&"old".into(), &item(None)))),
             again: again_entry,
         },
-        Form {
-            name: "history.replaced.old",
-            bytes: {
-                let item = item(None).encode();
-                let mut bytes = entry(ChangeKind::Replaced, None);
-                bytes[1] |= 0x80;
-                bytes.truncate(bytes.len() - item.len());
-                bytes.extend_from_slice(&(item.len() as u32).to_be_bytes());
-                [bytes, item.clone(), item].concat()
-            },
-            again: |bytes| {
-                let stored =
-                    StoredEntry::parse(&keys::history(7, 1, 0), Bytes::copy_from_slice(bytes)).ok()?;
-                stored.decode().ok()?.replaced.filter(|replaced| replaced.id == key().id)?;
-                Some(bytes.to_vec())
-            },
-        },
+        old_replacement(entry(ChangeKind::Replaced, None)),
         Form { name: "history.deleted", bytes: entry(ChangeKind::Deleted, None), again: again_entry },
         Form { name: "history.expired", bytes: entry(ChangeKind::Expired, None), again: again_entry },
         Form {
@@ -188,6 +172,23 @@ fn sequence_forms() -> Vec<Form> {
             again: |bytes| decode_holders(bytes).map(|holders| encode_holders(&holders)),
         },
     ]
+}
+
+/// What builds wrote that took the replaced version to have the same id. It is read, and written no more.
+fn old_replacement(mut bytes: Vec<u8>) -> Form {
+    let item = item(None).encode();
+    bytes[1] |= 0x80;
+    bytes.truncate(bytes.len() - item.len());
+    bytes.extend_from_slice(&(item.len() as u32).to_be_bytes());
+    Form {
+        name: "history.replaced.old",
+        bytes: [bytes, item.clone(), item].concat(),
+        again: |bytes| {
+            let stored = StoredEntry::parse(&keys::history(7, 1, 0), Bytes::copy_from_slice(bytes)).ok()?;
+            stored.decode().ok()?.replaced.filter(|replaced| replaced.id == key().id)?;
+            Some(bytes.to_vec())
+        },
+    }
 }
 
 fn state(regions: Vec<RegionLsn>) -> PartitionState {

@@ -251,11 +251,12 @@ impl<O: Observer> Session<'_, O> {
         link: &Link,
         opened: Instant,
     ) -> Result<bool, Ended> {
-        while !link.is_known.load(Ordering::Relaxed) {
+        if !link.is_known.load(Ordering::Relaxed) {
             let left = DIRECT_SILENT_TIME_MAX.saturating_sub(opened.elapsed());
             match timeout(left, reader.fill(1)).await {
                 Ok(filled) => return filled,
-                Err(_) if link.is_known.load(Ordering::Relaxed) => break,
+                // A request that was under way has been admitted meanwhile.
+                Err(_) if link.is_known.load(Ordering::Relaxed) => {}
                 Err(_) => return Err(Ended::Unknown),
             }
         }

@@ -35,7 +35,7 @@ pub fn read(data: &Path) -> Value {
                 orrery_doc::json::write(entry.item.doc.root(), &mut text);
                 let item: Value = serde_json::from_slice(&text).expect("JSON");
                 let previous = entry.previous.map(|lsn| lsn.0);
-                let (kind, id) = (format!("{:?}", entry.kind), &entry.key.id);
+                let (kind, id) = (format!("{:?}", entry.kind), entry.key.id.as_str());
                 entries.push(json!([at.lsn.0, at.place, kind, id, previous, entry.time, item]));
             }
             Scan::Continue

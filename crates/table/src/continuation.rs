@@ -4,12 +4,12 @@
 //! base64, and the other one says that there is nothing more to say.
 //!
 //! ```text
-//! flags u8 | with PLACE: key place bytes u16, key place, id bytes u16, id | with STATE: the program's state
+//! flags u8 | with PLACE: key place bytes u16, key place | with ID: id bytes u16, id | with STATE: the program's state
 //! ```
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use orrery_cluster::store::ItemKey;
+use orrery_cluster::store::ItemId;
 use orrery_cluster::{Cursor, CursorPlace};
 use orrery_doc::Epk;
 use orrery_query::Carry;
@@ -22,6 +22,7 @@ pub(crate) const NO_ROW_KEY: &str = "NA";
 const PLACE: u8 = 1;
 const AGAIN: u8 = 2;
 const STATE: u8 = 4;
+const ID: u8 = 8;
 
 /// A text of any letters as one that a header may carry.
 pub(crate) fn wrap(text: &str) -> String {
@@ -37,11 +38,10 @@ fn bytes(text: &str) -> Result<Vec<u8>, Refusal> {
 }
 
 pub(crate) fn write(cursor: &Cursor) -> String {
-    let flags = cursor.place.as_ref().map_or(0, |place| PLACE | if place.again { AGAIN } else { 0 })
-        | cursor.state.as_ref().map_or(0, |_| STATE);
-    let mut out = vec![flags];
-    if let Some(CursorPlace { position, .. }) = &cursor.place {
-        for part in [position.epk.to_hex().as_bytes(), position.id.as_bytes()] {
+    let mut out = vec![flags(cursor)];
+    if let Some(CursorPlace { epk, id, .. }) = &cursor.place {
+        let hex = epk.to_hex();
+        for part in [Some(hex.as_bytes()), id.as_ref().map(ItemId::as_bytes)].into_iter().flatten() {
             let length = u16::try_from(part.len()).expect("places and ids are short");
             out.extend_from_slice(&length.to_be_bytes());
             out.extend_from_slice(part);
@@ -53,6 +53,14 @@ pub(crate) fn write(cursor: &Cursor) -> String {
     URL_SAFE_NO_PAD.encode(out)
 }
 
+/// What is there of a cursor.
+fn flags(cursor: &Cursor) -> u8 {
+    let place = cursor.place.as_ref().map_or(0, |place| {
+        PLACE | if place.again { AGAIN } else { 0 } | if place.id.is_some() { ID } else { 0 }
+    });
+    place | if cursor.state.is_some() { STATE } else { 0 }
+}
+
 /// Reads what [`write`] has written.
 pub(crate) fn read(text: &str) -> Result<Cursor, Refusal> {
     let bytes = bytes(text)?;
@@ -61,15 +69,18 @@ pub(crate) fn read(text: &str) -> Result<Cursor, Refusal> {
         let (length, after) = rest.split_first_chunk()?;
         let (part, after) = after.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
         rest = after;
-        std::str::from_utf8(part).ok()
+        Some(part)
     };
     let place = match flags & PLACE {
         0 => None,
         _ => {
-            let found = part().and_then(Epk::from_hex).zip(part());
-            let (epk, id) = found.ok_or_else(Refusal::bad_address)?;
-            let position = ItemKey { epk, id: id.to_owned() };
-            Some(CursorPlace { position, again: flags & AGAIN != 0 })
+            let epk = part().and_then(|hex| std::str::from_utf8(hex).ok()).and_then(Epk::from_hex);
+            let epk = epk.ok_or_else(Refusal::bad_address)?;
+            let id = match flags & ID {
+                0 => None,
+                _ => Some(part().and_then(|id| ItemId::new(id).ok()).ok_or_else(Refusal::bad_address)?),
+            };
+            Some(CursorPlace { epk, id, again: flags & AGAIN != 0 })
         }
     };
     let state = match flags & STATE {
@@ -85,13 +96,18 @@ mod tests {
 
     #[test]
     fn a_cursor_comes_back_as_it_went() {
-        let position = ItemKey { epk: Epk::from_hex("05C1").expect("hexadecimal"), id: "grün".to_owned() };
-        let place = |again| Some(CursorPlace { position: position.clone(), again });
+        let epk = || Epk::from_hex("05C1").expect("hexadecimal");
+        let place = |again| Some(CursorPlace { epk: epk(), id: Some(ItemId::from("grün")), again });
         let state = || Some(Carry::Streaming { skipped: 1, taken: 2, done_of_item: 3 });
         for cursor in [
             Cursor { place: place(false), state: state() },
             Cursor { place: place(true), state: None },
             Cursor { place: None, state: state() },
+            Cursor { place: Some(CursorPlace { epk: epk(), id: None, again: false }), state: state() },
+            Cursor {
+                place: Some(CursorPlace { epk: epk(), id: Some(ItemId::from("")), again: false }),
+                state: None,
+            },
         ] {
             let text = write(&cursor);
             assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));

@@ -72,7 +72,9 @@ async fn write(call: &Call<'_>, parts: &[Part<'_>]) -> Result<Reply, (Option<usi
     }
     let Some(first) = changes.first() else { return Err((None, Refusal::invalid(crate::errors::ONE_INPUT))) };
     let container = crate::tables::find(call.catalog, &first.table).map_err(|refusal| (None, refusal))?;
-    check_group(&changes)?;
+    if let Some((place, refusal)) = misfit(&changes) {
+        return Err((Some(place), refusal.into()));
+    }
     let partition_key = first.partition_key.clone();
     let ops = changes.iter_mut().map(|change| std::mem::replace(&mut change.op, nothing())).collect();
     match entity::commit(call, &container, &partition_key, ops).await {
@@ -88,17 +90,17 @@ async fn write(call: &Call<'_>, parts: &[Part<'_>]) -> Result<Reply, (Option<usi
     }
 }
 
-/// All operations are on one partition of one table, and no two on one entity.
-fn check_group(changes: &[Change]) -> Result<(), (Option<usize>, Refusal)> {
+/// The first operation that may not be in the batch: all are on one partition of one table, and no two on one entity.
+fn misfit(changes: &[Change]) -> Option<(usize, Own)> {
     let mut seen = HashSet::new();
-    for (place, change) in changes.iter().enumerate() {
+    changes.iter().enumerate().find_map(|(place, change)| {
         let first = &changes[0];
         if change.table != first.table || change.partition_key != first.partition_key {
             let refusal = Own::Changeset {
                 code: "CommandsInBatchActOnDifferentPartitions",
                 message: "All commands in a batch must operate on same entity group.",
             };
-            return Err((Some(place), refusal.into()));
+            return Some((place, refusal));
         }
         if !seen.insert(&change.row_key) {
             let refusal = Own::Changeset {
@@ -106,10 +108,10 @@ fn check_group(changes: &[Change]) -> Result<(), (Option<usize>, Refusal)> {
                 message: "The batch request contains multiple changes with same row key. An entity can appear only once \
                           in a batch request.",
             };
-            return Err((Some(place), refusal.into()));
+            return Some((place, refusal));
         }
-    }
-    Ok(())
+        None
+    })
 }
 
 fn change_of(call: &Call<'_>, part: &Part<'_>) -> Result<Change, Refusal> {
@@ -132,7 +134,7 @@ fn endpoint_of<'p>(call: &Call<'_>, part: &Part<'p>) -> Result<(Endpoint, Option
 /// What is left of an operation that has been handed over.
 fn nothing() -> orrery_cluster::store::Op {
     orrery_cluster::store::Op {
-        target: orrery_cluster::store::Target::Id(String::new()),
+        target: orrery_cluster::store::Target::Id(Default::default()),
         action: orrery_cluster::store::Action::Read,
         precondition: Default::default(),
         indexed: true,

@@ -9,7 +9,7 @@ mod write;
 use std::sync::Arc;
 
 use http::StatusCode;
-use orrery_cluster::store::{Precondition, Target};
+use orrery_cluster::store::{ItemId, OpError, Precondition, Target};
 use orrery_cluster::{Container, ReadOptions};
 use orrery_doc::PartitionKey;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -55,7 +55,7 @@ fn read(
         session: None,
         precondition: Precondition::None,
     };
-    let reply = call.db.read(container, &key_of(partition_key), &Target::Id(row_key.to_owned()), &options)?;
+    let reply = call.db.read(container, &key_of(partition_key), &target_of(row_key)?, &options)?;
     let has = |header: Option<&str>| {
         header.is_some_and(|text| moment::written_of_etag(text) == Some(reply.item.header.time))
     };
@@ -63,6 +63,12 @@ fn read(
         return Err(Own::NotModified.into());
     }
     Ok((reply.item, reply.receipt))
+}
+
+/// The item of a row key. No entity has one that is longer than any id.
+pub(crate) fn target_of(row_key: &str) -> Result<Target, Refusal> {
+    let id = ItemId::new(row_key).map_err(|_| orrery_cluster::Error::from(OpError::NotFound))?;
+    Ok(Target::Id(id))
 }
 
 /// The key of a logical partition.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use orrery_cluster::store::{Action, Op, Outcome, Precondition, Target};
+use orrery_cluster::store::{Action, Op, Outcome, Precondition};
 use orrery_cluster::{Container, WriteOptions};
 
-use super::{Body, Renderer, encode_key, key_of, merge};
+use super::{Body, Renderer, encode_key, key_of, merge, target_of};
 use crate::auth::Act;
 use crate::errors::{Own, Refusal};
 use crate::gateway::Call;
@@ -89,7 +89,7 @@ pub(crate) fn change_of(
         (Kind::InsertOrMerge, Some(doc)) => merge::action(doc, true),
         (Kind::Delete, _) | (_, None) => Action::Delete,
     };
-    let target = Target::Id(row_key.clone());
+    let target = target_of(&row_key)?;
     let op = Op { target, action, precondition: precondition(if_match), indexed: true };
     Ok(Change { table: table.clone(), kind, partition_key, row_key, op })
 }

@@ -137,8 +137,8 @@ enum Nearest {
 }
 
 fn nearest(operator: Operator, number: f64) -> Nearest {
-    // Beyond these no whole number lies.
-    if number >= 9_223_372_036_854_775_808.0 || number < -9_223_372_036_854_775_808.0 {
+    // Outside of this no whole number lies, and NaN is nowhere.
+    if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
         return Nearest::Always(beyond(operator, number));
     }
     let (below, is_whole) = (number.floor() as i64, number.fract() == 0.0);

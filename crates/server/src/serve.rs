@@ -1,6 +1,6 @@
 //! `orrery serve`: puts the rooms together, runs them, and takes them apart in order.
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,21 +10,18 @@ use orrery_cluster::Db;
 use orrery_gateway::Entra;
 use orrery_nosql::Gateway;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::net::{TcpListener, TcpSocket};
 
 use crate::admin::Admin;
-use crate::config::{Config, DirectPort, Durability, PortChoice};
+use crate::config::{Config, DirectPort, Durability};
 use crate::front::Front;
-use crate::gateways::{Gateways, TableFront};
+use crate::gateways::Gateways;
 use crate::hosts::Hosts;
 use crate::keys::AccountKeys;
-use crate::listener::direct::Direct;
-use crate::listener::http::{Handler, Http, Shared};
-use crate::listener::protocol::Protocols;
-use crate::listener::{self, Port, Timeouts};
 use crate::manage::Manage;
 use crate::metrics::Metrics;
+use crate::ports::Ports;
 use crate::signals::StopSignals;
+use crate::sockets::{Sockets, port_of};
 use crate::tls::Tls;
 use crate::{entra, limits, logs, modes, rotation, webhook};
 
@@ -47,13 +44,12 @@ async fn serve(
     seen: rotation::Seen,
     started: Instant,
 ) -> anyhow::Result<()> {
-    let StopSignals { stop, hurry } = StopSignals::listen()?;
+    let signals = StopSignals::listen()?;
     let hangups = rotation::hangups()?;
-    // The port comes first: when it is taken, the data directory has not been touched.
-    let socket = bind(&config)?;
-    let address = socket.local_addr()?;
-    let table_socket = bind_table(&config)?;
-    let table_port = table_socket.as_ref().map(|socket| socket.local_addr()).transpose()?.map(|at| at.port());
+    // The ports come first: when one is taken, the data directory has not been touched.
+    let sockets = Sockets::bind(&config)?;
+    let address = sockets.nosql.local_addr()?;
+    let table_port = port_of(sockets.table.as_ref())?;
     if !config.in_memory {
         modes::keep_folder(&config.data_dir)?;
     }
@@ -63,18 +59,12 @@ async fn serve(
     let db = open_database(&config).await?;
     watch_partitions(&db, &config);
     let entra = entra::choose(&config)?;
-    let direct_socket = direct_socket(&config)?;
-    let direct_port =
-        direct_socket.as_ref().map(TcpListener::local_addr).transpose()?.map(|address| address.port());
+    let options = gateway_options(&config, entra, port_of(sockets.direct.as_ref())?);
     let gateways = Gateways {
-        nosql: Gateway::new(db.clone(), keys.for_gateway()?, gateway_options(&config, entra, direct_port)),
-        table: match &table_socket {
+        nosql: Gateway::new(db.clone(), keys.for_gateway()?, options),
+        table: match &sockets.table {
             Some(_) => {
-                let options = orrery_table::Options {
-                    body_time_max: config.body_timeout_seconds,
-                    ..orrery_table::Options::default()
-                };
-                Some(orrery_table::Gateway::new(db.clone(), keys.for_gateway()?, options))
+                Some(orrery_table::Gateway::new(db.clone(), keys.for_gateway()?, table_options(&config)))
             }
             None => None,
         },
@@ -92,80 +82,12 @@ async fn serve(
     keep_tls(Arc::clone(&tls));
 
     let window = limits::http2_window_bytes(db.memory().shares().bodies);
-    let ports = Ports { config: &config, hosts, metrics, tls, window };
-    let direct = ports.direct(gateways.nosql.clone());
-    let http = ports.http(Front::new(Arc::clone(&admin), manage, gateways.nosql.clone()));
-    let (nosql, direct) = match config.direct_port {
-        DirectPort::Same => (Protocols::one(direct).and(http), None),
-        DirectPort::Own(_) => (Protocols::one(http), direct_socket.zip(Some(direct))),
-        DirectPort::None => (Protocols::one(http), None),
-    };
-    let patience = || async {
-        tokio::select! {
-            () = tokio::time::sleep(config.drain_timeout_seconds) => {}
-            () = hurry.clone().made() => {}
-        }
-    };
-    let on_nosql = async {
-        let stop_all = async {
-            stop.clone().made().await;
-            admin.stop();
-        };
-        listener::run(socket, ports.speaking(nosql), stop_all, patience()).await;
-    };
-    let on_direct = async {
-        if let Some((socket, direct)) = direct {
-            let port = ports.speaking(Protocols::one(direct));
-            listener::run(socket, port, stop.clone().made(), patience()).await;
-        }
-    };
-    let on_table = async {
-        if let Some((socket, table)) = table_socket.zip(gateways.table) {
-            let http = ports.http(TableFront { table, nosql: gateways.nosql });
-            let port = ports.speaking(Protocols::one(http));
-            listener::run(socket, port, stop.clone().made(), patience()).await;
-        }
-    };
-    tokio::join!(on_nosql, on_direct, on_table);
+    let front = Front::new(Arc::clone(&admin), manage, gateways.nosql.clone());
+    let ports = Ports { config: &config, hosts, metrics, tls, window, signals };
+    ports.run(sockets, front, gateways, &admin).await;
     db.close().await;
     tracing::info!("stopped");
     Ok(())
-}
-
-/// What all ports have in common.
-struct Ports<'c> {
-    config: &'c Config,
-    hosts: Arc<Hosts>,
-    metrics: Arc<Metrics>,
-    tls: Arc<Tls>,
-    window: u32,
-}
-
-impl Ports<'_> {
-    fn http(&self, handler: impl Handler) -> Http<impl Handler> {
-        Http::new(Shared {
-            handler,
-            hosts: Arc::clone(&self.hosts),
-            metrics: Arc::clone(&self.metrics),
-            request_time_max: self.config.request_timeout_seconds,
-            http2_window_bytes: self.window,
-        })
-    }
-
-    fn direct(&self, gateway: Gateway) -> Direct {
-        let timeouts = Timeouts::of(self.config);
-        Direct::new(gateway, Arc::clone(&self.metrics), timeouts, self.config.request_timeout_seconds)
-    }
-
-    fn speaking(&self, protocols: Protocols) -> Port {
-        Port {
-            protocols,
-            tls: Arc::clone(&self.tls),
-            metrics: Arc::clone(&self.metrics),
-            timeouts: Timeouts::of(self.config),
-            max_connections: self.config.max_connections,
-        }
-    }
 }
 
 async fn open_database(config: &Config) -> anyhow::Result<Db> {
@@ -183,13 +105,8 @@ fn watch_partitions(db: &Db, config: &Config) {
     webhook::start(db, &config.alerts);
 }
 
-/// The port that direct mode has to itself, if it does.
-fn direct_socket(config: &Config) -> anyhow::Result<Option<TcpListener>> {
-    let DirectPort::Own(port) = config.direct_port else { return Ok(None) };
-    let address = SocketAddr::new(config.bind, port);
-    let send_buffer = limits::send_buffer_bytes(config.database().memory.budget);
-    let socket = listen(address, send_buffer);
-    socket.map(Some).with_context(|| format!("cannot listen on {address}; choose another with --direct-port"))
+fn table_options(config: &Config) -> orrery_table::Options {
+    orrery_table::Options { body_time_max: config.body_timeout_seconds, ..orrery_table::Options::default() }
 }
 
 fn gateway_options(config: &Config, entra: Option<Entra>, direct_port: Option<u16>) -> orrery_nosql::Options {
@@ -204,51 +121,6 @@ fn gateway_options(config: &Config, entra: Option<Entra>, direct_port: Option<u1
         entra: entra.map(Arc::new),
         ..orrery_nosql::Options::default()
     }
-}
-
-fn bind(config: &Config) -> anyhow::Result<TcpListener> {
-    let address = SocketAddr::new(config.bind, config.nosql_port);
-    let send_buffer = limits::send_buffer_bytes(config.database().memory.budget);
-    listen(address, send_buffer).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => anyhow::anyhow!(
-            "port {} on {} is in use, perhaps by another orrery; stop it or choose another with --nosql-port",
-            config.nosql_port,
-            config.bind
-        ),
-        _ => anyhow::Error::new(error).context(format!("cannot listen on {address}")),
-    })
-}
-
-/// The port of the Table API. The default one may be taken: then the server does without.
-fn bind_table(config: &Config) -> anyhow::Result<Option<TcpListener>> {
-    let (port, is_named) = match config.table_port {
-        Some(PortChoice::Off) => return Ok(None),
-        Some(PortChoice::Number(port)) => (port, true),
-        None => (limits::TABLE_PORT, false),
-    };
-    let address = SocketAddr::new(config.bind, port);
-    let send_buffer = limits::send_buffer_bytes(config.database().memory.budget);
-    match listen(address, send_buffer) {
-        Ok(socket) => Ok(Some(socket)),
-        Err(error) if is_named => {
-            Err(anyhow::Error::new(error).context(format!("cannot listen on {address} (--table-port)")))
-        }
-        Err(error) => {
-            tracing::warn!(%address, %error, "the Table API is left out; choose a port with --table-port");
-            Ok(None)
-        }
-    }
-}
-
-/// Connections inherit what the socket is told that they come from.
-fn listen(address: SocketAddr, send_buffer: Option<u32>) -> std::io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_reuseaddr(true)?;
-    if let Some(bytes) = send_buffer {
-        socket.set_send_buffer_size(bytes)?;
-    }
-    socket.bind(address)?;
-    socket.listen(limits::LISTEN_BACKLOG)
 }
 
 /// Makes the certificates while nobody waits for them, and new ones before they expire, however long the server runs.

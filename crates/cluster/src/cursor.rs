@@ -25,8 +25,20 @@ pub struct CursorPlace {
     pub epk: Epk,
     /// And so has everything in it up to and with this item; without one, nothing of it.
     pub id: Option<ItemId>,
-    /// That item is not done with: some of its rows did not fit into the last page.
+    /// From the place on, parts whose items come in the order of creation; each begins where the one before it ends. There
+    /// is more than one where a partition that was one leg was split meanwhile.
+    pub legs: Vec<Leg>,
+    /// That item, or the last one that was seen of the first leg, is not done with: some of its rows did not fit into the last page.
     pub again: bool,
+}
+
+/// A part of the key space whose items come in the order of creation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Leg {
+    /// The leg ends before this.
+    pub end: Epk,
+    /// Items up to the one with this rid are done.
+    pub seen: Option<u64>,
 }
 
 impl Cursor {

@@ -1,18 +1,24 @@
-//! Walking items in key order, page by page, without keeping anything between pages.
+//! Walking items page by page, without keeping anything between pages.
 //!
 //! Items sort by their place in the key space, so the last key of a page says all that the next page needs.
 //! That survives restarts, other page sizes, and partitions that split in between.
+//!
+//! The service answers in the order of creation, and so does a walk as long as that costs little: where the part
+//! of a partition that is to be visited is small ([`PartSize::is_small`]), it is a *leg* of the walk, whose items come in the
+//! order of their rids. The continuation then says where the leg ends and which rid came last. Whatever becomes of
+//! the partition in between, all items of the leg up to that rid are done and the others are not; so a walk
+//! never changes its mind within a leg, even if the leg grows, or lies in several partitions by now.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use orrery_doc::{Epk, EpkRange, prefix_range};
+use orrery_doc::{Epk, EpkRange, PartitionKey, epk, prefix_range};
 use orrery_store::index::key_at;
 use orrery_store::limits::LOOK_AHEAD_ITEMS_MAX;
-use orrery_store::{Item, Meter, OpError, Position, Scan, View, WholeKey};
+use orrery_store::{Item, Meter, OpError, PartSize, PartitionState, Position, Scan, View, WholeKey};
 
 use crate::catalog::Container;
-use crate::cursor::{Cursor, CursorPlace};
+use crate::cursor::{Cursor, CursorPlace, Leg};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::Range;
@@ -82,7 +88,8 @@ impl Db {
         let lsn = self.admit(container, range, page)?;
         let mut items = Vec::new();
         let mut ahead = 0;
-        let meter = self.walk_range(range, walk, |item| match item {
+        let wanted = page.items_max.saturating_add(1);
+        let meter = self.walk_range(container, range, walk, wanted, |item| match item {
             // Something follows the full page.
             Some(_) if limits.is_full() => Step::StopAhead,
             Some(item) => {
@@ -124,7 +131,7 @@ impl Db {
         let view =
             View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(walk.whole_key.as_ref());
         let (mut expired, mut found) = (0, false);
-        let scanned = view.scan_stored(&walk.rest_of(range), None, |_, item| {
+        let scanned = view.scan_stored(&walk.part_of(range), None, |_, item| {
             expired += usize::from(view.is_over(&item));
             found = !view.is_over(&item) || expired >= LOOK_AHEAD_ITEMS_MAX;
             if found { Scan::Stop } else { Scan::Continue }
@@ -137,37 +144,43 @@ impl Db {
     /// is not there for the reader is shown as none: it costs as much time as others, and the walk may end there.
     fn walk_range(
         &self,
+        container: &Container,
         range: &Range,
         walk: &mut Walk,
+        wanted: usize,
         mut visit: impl FnMut(Option<Item>) -> Step,
     ) -> Result<Meter> {
         let lsn = range.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
         range.check_kept()?;
         let mut meter = Meter::default();
-        let mut last = Vec::new();
+        let mut last = LastSeen::default();
         let mut end = Step::Continue;
-        let epk = walk.rest_of(range);
         let whole_key = walk.whole_key.clone();
         let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key.as_ref());
-        let scanned = view.scan_stored(&epk, walk.after(), |place, item| {
+        let refuse = |error| Error::from(ErrorKind::Op { place: 0, error });
+        let state = view.state().map_err(refuse)?;
+        let size = part_size(&view, container, walk.logical.as_ref(), &state).map_err(refuse)?;
+        walk.begin_leg(range, size);
+        let mut take = |place: &[u8], item: Item| {
             turns::rest();
-            let bytes = u64::from(item.header.json_bytes);
+            let (bytes, rid) = (u64::from(item.header.json_bytes), item.header.rid);
             end = visit(Some(item).filter(|item| !view.is_over(item)));
             if end == Step::StopAhead {
                 return Scan::Stop;
             }
             meter.items_scanned += 1;
             meter.bytes_scanned += bytes;
-            last.clear();
-            last.extend_from_slice(place);
+            last.note(place, rid);
             if end == Step::Continue { Scan::Continue } else { Scan::Stop }
-        });
-        scanned.map_err(Error::from)?;
-        let last = match last.is_empty() {
-            true => None,
-            false => Some(key_at(&last).ok_or_else(|| Error::from(OpError::Damaged("an item key".into())))?),
         };
+        let part = walk.part_of(range);
+        let scanned = match walk.leg() {
+            Some(leg) => view.scan_created(&part, leg.seen, size, Some(wanted), |item| take(&[], item)),
+            None => view.scan_stored(&part, walk.after(), take),
+        };
+        scanned.map_err(refuse)?;
+        let last = last.place(walk).map_err(refuse)?;
         walk.move_on(range, end, last);
         Ok(meter)
     }
@@ -183,6 +196,56 @@ enum Seen {
     UpTo(Position),
 }
 
+/// How large the logical partition is, or the whole partition where the reader asks for more than one.
+pub(crate) fn part_size(
+    view: &View<'_>,
+    container: &Container,
+    logical: Option<&PartitionKey>,
+    state: &PartitionState,
+) -> std::result::Result<PartSize, OpError> {
+    let mut size = PartSize { items: state.items, bytes: state.bytes, partition_items: state.items };
+    if let Some(key) = logical {
+        let logical = view.logical_size(&epk(&container.definition.key, key))?;
+        (size.items, size.bytes) = (logical.items, logical.bytes);
+    }
+    Ok(size)
+}
+
+/// The last item that counts as seen.
+#[derive(Default)]
+pub(crate) struct LastSeen {
+    place: Vec<u8>,
+    rid: Option<u64>,
+}
+
+impl LastSeen {
+    pub fn note(&mut self, place: &[u8], rid: u64) {
+        self.place.clear();
+        self.place.extend_from_slice(place);
+        self.rid = Some(rid);
+    }
+
+    /// In the terms of the walk.
+    pub fn place(self, walk: &Walk) -> std::result::Result<Option<Last>, OpError> {
+        match self.rid {
+            None => Ok(None),
+            Some(rid) if walk.leg().is_some() => Ok(Some(Last::Rid(rid))),
+            Some(_) => match key_at(&self.place) {
+                Some(key) => Ok(Some(Last::Place(key))),
+                None => Err(OpError::Damaged("an item key".into())),
+            },
+        }
+    }
+}
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Last {
+    Place(Position),
+    /// Within a leg.
+    Rid(u64),
+}
+
 /// Where a walk over part of the key space stands.
 pub(crate) struct Walk {
     /// What is to be visited in all.
@@ -192,6 +255,11 @@ pub(crate) struct Walk {
     pub again: bool,
     /// What items must have besides lying there.
     pub whole_key: Option<WholeKey>,
+    /// The one logical partition that is to be visited.
+    pub logical: Option<PartitionKey>,
+    /// Legs that are not done, each behind the one before it. The first is the one that the walk is in; others are there
+    /// where a partition that was one leg was split meanwhile.
+    legs: Vec<Leg>,
     done: bool,
     /// Set when the client named a range: then no other may answer.
     only: Option<u32>,
@@ -219,8 +287,56 @@ impl Walk {
             }
         };
         let again = from.is_some_and(|place| place.again);
-        let whole_key = scope.whole_key(&container.definition.key);
-        Ok(Walk { epk, seen, again, whole_key, done: false, only })
+        let legs = from.map_or_else(Vec::new, |place| place.legs.clone());
+        let definition = &container.definition.key;
+        let logical = match scope {
+            Scope::Key(key) if key.is_full(definition) => Some(key.clone()),
+            _ => None,
+        };
+        let whole_key = scope.whole_key(definition);
+        Ok(Walk { epk, seen, again, whole_key, logical, legs, done: false, only })
+    }
+
+    /// Goes on in the order of creation, unless the walk is among the items of this range already, or they are many.
+    pub fn begin_leg(&mut self, range: &Range, size: PartSize) {
+        let part = self.epk.intersection(range.epk());
+        // The reader may have turned to what follows.
+        self.legs.retain(|leg| leg.end > part.min);
+        if let Some(Leg { end, seen }) = self.leg().cloned() {
+            if end > part.max {
+                // What is seen in this part says nothing about the rest of the leg.
+                self.legs.insert(0, Leg { end: part.max, seen });
+            }
+            return;
+        }
+        let is_at_beginning = !matches!(self.seen, Seen::UpTo(_));
+        if !is_at_beginning || !size.is_small() {
+            return;
+        }
+        let from = match &self.seen {
+            Seen::Below(epk) => epk.max(&part.min).clone(),
+            _ => part.min,
+        };
+        if from < part.max {
+            self.legs = vec![Leg { end: part.max, seen: None }];
+        }
+        self.seen = Seen::Below(from);
+    }
+
+    /// Where the order of creation holds.
+    pub fn leg(&self) -> Option<&Leg> {
+        self.legs.first()
+    }
+
+    /// What of a range is to be visited; of a leg, what is left of it. In key order some of it may be done.
+    pub fn part_of(&self, range: &Range) -> EpkRange {
+        let part = self.epk.intersection(range.epk());
+        match (self.leg(), &self.seen) {
+            (Some(leg), Seen::Below(from)) => {
+                part.intersection(&EpkRange { min: from.clone(), max: leg.end.clone() })
+            }
+            (None, _) | (_, Seen::Nothing | Seen::UpTo(_)) => self.rest_of(range),
+        }
     }
 
     /// The partition that the next item can be in.
@@ -256,7 +372,7 @@ impl Walk {
     }
 
     /// Moves the walk on after a visit to a range that ended so, with the last item that counts as seen.
-    pub fn move_on(&mut self, range: &Range, end: Step, last: Option<Position>) {
+    pub fn move_on(&mut self, range: &Range, end: Step, last: Option<Last>) {
         self.again = end == Step::StopBefore;
         match end {
             Step::Continue => self.leave(range),
@@ -265,27 +381,34 @@ impl Walk {
         }
     }
 
-    /// Everything of this range was seen; the next one follows.
+    /// Everything of this range was seen, or of the leg, if that ends within; what follows is next.
     fn leave(&mut self, range: &Range) {
-        if self.ends_within(range) {
+        let leg_end = self.leg().map(|leg| leg.end.clone()).filter(|end| *end <= range.epk().max);
+        if leg_end.is_some() {
+            self.legs.remove(0);
+        }
+        let end = leg_end.unwrap_or_else(|| range.epk().max.clone());
+        if end >= self.epk.max || self.only.is_some() && end >= range.epk().max {
             self.done = true;
         } else {
-            self.seen = Seen::Below(range.epk().max.clone());
+            self.seen = Seen::Below(end);
         }
     }
 
-    /// A page ended here; without a last key it ended before its first item.
-    fn stop_at(&mut self, last: Option<Position>) {
-        match last {
-            Some(last) => self.seen = Seen::UpTo(last),
-            None if self.seen == Seen::Nothing => self.seen = Seen::Below(self.epk.min.clone()),
-            None => {}
+    /// A page ended here; without a last item it ended before its first one.
+    fn stop_at(&mut self, last: Option<Last>) {
+        match (last, self.legs.first_mut()) {
+            (Some(Last::Place(position)), _) => self.seen = Seen::UpTo(position),
+            (Some(Last::Rid(rid)), Some(leg)) => leg.seen = Some(rid),
+            (Some(Last::Rid(_)), None) => unreachable!("rids are told within a leg only"),
+            (None, _) if self.seen == Seen::Nothing => self.seen = Seen::Below(self.epk.min.clone()),
+            (None, _) => {}
         }
     }
 
     /// Whether nothing of the range that comes next was seen yet.
     fn is_between_ranges(&self) -> bool {
-        self.only.is_none() && matches!(self.seen, Seen::Below(_))
+        self.only.is_none() && self.legs.is_empty() && matches!(self.seen, Seen::Below(_))
     }
 
     /// Nothing more is wanted.
@@ -295,7 +418,9 @@ impl Walk {
 
     /// Whether nothing is left to visit beyond this range.
     pub fn ends_within(&self, range: &Range) -> bool {
-        self.only.is_some() || range.epk().max >= self.epk.max
+        let end = (&range.epk().max).min(&self.epk.max);
+        let leg_does = self.leg().is_none_or(|leg| leg.end >= *end);
+        leg_does && (self.only.is_some() || range.epk().max >= self.epk.max)
     }
 
     /// Where the next page begins, if anything is left.
@@ -306,7 +431,7 @@ impl Walk {
             Seen::Below(epk) => (epk, None),
             Seen::UpTo(Position { epk, id }) => (epk, Some(id.clone())),
         };
-        Some(CursorPlace { epk: epk.clone(), id, again: self.again })
+        Some(CursorPlace { epk: epk.clone(), id, legs: self.legs.clone(), again: self.again })
     }
 
     /// The same for a feed.

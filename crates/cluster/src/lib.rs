@@ -39,7 +39,7 @@ pub use catalog::{
     Usage,
 };
 pub use changes::{ChangePage, ChangesFrom};
-pub use cursor::{Cursor, CursorPlace};
+pub use cursor::{Cursor, CursorPlace, Leg};
 pub use db::Db;
 pub use error::{Error, ErrorKind, Failure, HistoryError, QuotaKind, Result};
 pub use item_properties::ItemProperties;

@@ -70,10 +70,15 @@ impl<'a> View<'a> {
 
     /// The item with this rid, wherever it lies in the partition.
     pub fn item_of_rid(&self, rid: u64) -> Result<Option<Item>, OpError> {
-        match find_rid(self.partition, self.snapshot, rid)? {
+        match self.key_of_rid(rid)? {
             Some(key) => self.item(&key.epk, &Target::Id(key.id)),
             None => Ok(None),
         }
+    }
+
+    /// Where the item with this rid lies.
+    pub fn key_of_rid(&self, rid: u64) -> Result<Option<ItemKey>, OpError> {
+        find_rid(self.partition, self.snapshot, rid)
     }
 
     /// Items of `range` in key order, after `from` if given, until `visit` says stop.

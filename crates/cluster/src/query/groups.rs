@@ -207,7 +207,8 @@ impl<'v, S: Sink + Default> GroupPage<'v, S> {
 
 /// The path that the program groups by, if the index can answer all of it.
 fn grouped_path(visit: &Visit<'_>) -> Option<IndexPath> {
-    let is_all = !visit.may_hold_expired && visit.extent.after.is_none();
+    let is_begun = visit.extent.after.is_some() || visit.extent.leg.is_some();
+    let is_all = !visit.may_hold_expired && !is_begun;
     let access = visit.note.access.as_ref().filter(|_| is_all)?;
     // Without a filter, and with the whole partition, the groups of the index are all there are.
     if access.filter != Proposal::Everything || !access.filter_exact || !visit.extent.is_whole {

@@ -1,40 +1,44 @@
-//! Items in key order, by scan or by index: whichever is used, the rows and their order are the same, so each
-//! page may choose anew.
+//! Items in key order, or where they are few in the order of their creation, by scan or by index: whichever is used, the
+//! rows and their order are the same, so each page may choose anew. Charged is what the program was given; what was
+//! sorted to find it is not.
 
 use std::time::Instant;
 
 use orrery_query::{Flow, Proposal, Steward};
-use orrery_store::index::{IndexReader, PlaceCursor, key_at, place_of};
-use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, LOOK_AHEAD_ITEMS_MAX};
-use orrery_store::{Item, OpError, Position, Scan};
+use orrery_store::index::{Candidates, IndexReader, PlaceCursor, place_of};
+use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, CREATION_SORTED_BYTES, LOOK_AHEAD_ITEMS_MAX};
+use orrery_store::{Item, Oldest, Scan};
 
 use super::choose::Chosen;
 use super::note::Method;
 use super::page::Feed;
 use super::visit::{Request, Visit, stored};
+use crate::cursor::Leg;
 use crate::error::{Error, ErrorKind, Result};
-use crate::feed::{PageLimits, Step};
-use crate::request::PageOptions;
+use crate::feed::{Last, LastSeen, PageLimits, Step, Walk};
+use crate::request::{AccessChoice, PageOptions};
 use crate::turns::at_length;
 
 /// So few intervals of terms are asked about before other tasks have their turn.
 const SPANS_AT_ONCE: usize = 8;
+/// So many candidates may be fetched to bring them into the order of creation; a scan does it for more.
+const SORTED_CANDIDATES_MAX: usize = 128;
 
 /// How a visit ended: what to do next, and the last item that was fed.
 pub(super) struct End {
     pub step: Step,
-    pub last: Option<Position>,
+    pub last: Option<Last>,
 }
 
 /// Feeds the items of the extent to the program until it has enough.
-pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<End> {
+pub(super) fn feed(visit: &mut Visit<'_>, walk: &Walk, run: &mut dyn Feed) -> Result<End> {
     let mut keeper = Keeper::new(visit.request);
     // The item whose rows did not fit comes first, also if no index names it any more: the program has to know which
     // item it is that some rows are out of.
     if let Some((key, item)) = visit.resumed.take()
         && keeper.take(visit, run, &place_of(&key), &item) == Scan::Stop
     {
-        return keeper.end();
+        return keeper.end(walk);
     }
     let reader = visit.reader();
     let many_conditions = visit.note.access.as_ref().is_some_and(|access| !has_few_spans(&access.filter));
@@ -43,12 +47,72 @@ pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<End> {
         Some(chosen) => chosen.candidates.is_within(visit.items_at_once),
         None => visit.extent.items <= visit.items_at_once as u64,
     };
-    at_length(!is_short, || match open(visit, &reader, chosen)? {
-        Some(cursor) => feed_places(visit, run, &mut keeper, cursor),
-        None => scan(visit, run, &mut keeper),
+    at_length(!is_short, || match visit.extent.leg.clone() {
+        Some(leg) => feed_leg(visit, run, &mut keeper, &leg, &reader, chosen),
+        None => match open(visit, &reader, chosen)? {
+            Some(cursor) => feed_places(visit, run, &mut keeper, cursor),
+            None => scan(visit, run, &mut keeper),
+        },
     })?;
     visit.count_entries(&reader);
-    keeper.end()
+    keeper.end(walk)
+}
+
+/// Feeds what is left of a leg in the order of creation.
+fn feed_leg<'r>(
+    visit: &mut Visit<'_>,
+    run: &mut dyn Feed,
+    keeper: &mut Keeper,
+    leg: &Leg,
+    reader: &'r IndexReader<'r>,
+    chosen: Option<Chosen>,
+) -> Result<()> {
+    let is_asked_for = visit.request.page.access == AccessChoice::IndexAlways;
+    let chosen = chosen.filter(|chosen| is_asked_for || chosen.candidates.is_within(SORTED_CANDIDATES_MAX));
+    let held = visit.extent.size.bytes.min(CREATION_SORTED_BYTES) as usize;
+    visit.request.steward.hold(held).map_err(ErrorKind::Query)?;
+    let mut after = leg.seen;
+    while let Some(Chosen { candidates, collect_max }) = &chosen {
+        let again = Chosen { candidates: Candidates::clone(candidates), collect_max: *collect_max };
+        let Some(cursor) = open(visit, reader, Some(again))? else { break };
+        let (items, is_cut) = oldest(visit, cursor, after)?.into_sorted();
+        for item in items {
+            after = Some(item.header.rid);
+            if keeper.take_or_pass(visit, run, &[], &item) == Scan::Stop {
+                visit.request.steward.release(held);
+                return Ok(());
+            }
+        }
+        if !is_cut {
+            visit.request.steward.release(held);
+            return Ok(());
+        }
+    }
+    open(visit, reader, None)?;
+    let started = Instant::now();
+    let (view, epk, size) = (visit.view, visit.extent.epk.clone(), visit.extent.size);
+    let is_blocking = visit.request.program.is_blocking();
+    let wanted = (!is_blocking).then_some(visit.request.page.items_max.saturating_add(1));
+    let scanned =
+        view.scan_created(&epk, after, size, wanted, |item| keeper.take_or_pass(visit, run, &[], &item));
+    scanned.map_err(stored)?;
+    visit.tally.scanned(started.elapsed());
+    visit.request.steward.release(held);
+    Ok(())
+}
+
+/// The candidates that were created first, of those that come after an item.
+fn oldest(visit: &mut Visit<'_>, mut cursor: PlaceCursor<'_>, after: Option<u64>) -> Result<Oldest> {
+    let mut oldest = Oldest::new(after);
+    let mut loader = visit.view.loader();
+    if let PlaceCursor::Collected(list) = &cursor {
+        loader.expect(list.len(), visit.extent.items);
+    }
+    while let Some(place) = cursor.current() {
+        oldest.take(visit.tally.loading(|| loader.load(place)).map_err(stored)?);
+        cursor.advance().map_err(stored)?;
+    }
+    Ok(oldest)
 }
 
 /// Whether asking the index about the conditions is a matter of a few searches.
@@ -140,7 +204,7 @@ struct Keeper {
     /// Items that were looked at when the page was full.
     ahead: usize,
     step: Step,
-    last: Vec<u8>,
+    last: LastSeen,
     failure: Option<Error>,
 }
 
@@ -155,7 +219,7 @@ impl Keeper {
             all_have_rows: request.program.answers_every_item(),
             ahead: 0,
             step: Step::Continue,
-            last: Vec::new(),
+            last: LastSeen::default(),
             failure: None,
         }
     }
@@ -167,7 +231,7 @@ impl Keeper {
         }
         let was_full = self.is_full(visit.request.page, run);
         visit.tally.loaded(item);
-        self.go_on(place, was_full, Ok(Flow::More))
+        self.go_on(place, item, was_full, Ok(Flow::More))
     }
 
     fn take(&mut self, visit: &mut Visit<'_>, run: &mut dyn Feed, place: &[u8], item: &Item) -> Scan {
@@ -176,7 +240,7 @@ impl Keeper {
             return self.stop_ahead();
         }
         let fed = visit.feed(run, item);
-        self.go_on(place, was_full, fed)
+        self.go_on(place, item, was_full, fed)
     }
 
     fn is_full(&self, page: &PageOptions, run: &dyn Feed) -> bool {
@@ -189,7 +253,7 @@ impl Keeper {
         Scan::Stop
     }
 
-    fn go_on(&mut self, place: &[u8], was_full: bool, fed: Result<Flow>) -> Scan {
+    fn go_on(&mut self, place: &[u8], item: &Item, was_full: bool, fed: Result<Flow>) -> Scan {
         self.ahead += usize::from(was_full);
         self.step = match fed {
             Ok(Flow::Done) => Step::Finish,
@@ -207,20 +271,16 @@ impl Keeper {
                 Step::Finish
             }
         };
-        self.last.clear();
-        self.last.extend_from_slice(place);
+        self.last.note(place, item.header.rid);
         if self.step == Step::Continue { Scan::Continue } else { Scan::Stop }
     }
 
-    fn end(self) -> Result<End> {
+    fn end(self, walk: &Walk) -> Result<End> {
         if let Some(error) = self.failure {
             return Err(error);
         }
         let stops = matches!(self.step, Step::StopAfter | Step::StopBefore | Step::StopAhead);
-        let last = match stops && !self.last.is_empty() {
-            true => Some(key_at(&self.last).ok_or_else(|| stored(OpError::Damaged("a stored key".into())))?),
-            false => None,
-        };
+        let last = if stops { self.last.place(walk).map_err(stored)? } else { None };
         Ok(End { step: self.step, last })
     }
 }

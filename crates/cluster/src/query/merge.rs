@@ -123,7 +123,8 @@ impl Db {
             let moment = self.moment(&range, walk)?;
             let mut visit = Visit::new(request, &range, &moment, walk)?;
             visit.resumed = resumed.take();
-            let end = key_order::feed(&mut visit, run)?;
+            visit.in_order_of_creation(&range, walk);
+            let end = key_order::feed(&mut visit, walk, run)?;
             walk.move_on(&range, end.step, end.last);
             self.settle(request, &range, lsn, visit.into_work(), merged);
             if end.step != Step::Continue {
@@ -232,7 +233,7 @@ impl Db {
             || groups::feed(&mut visit, &mut messenger)?
             || term_order::feed_first_rows(&mut visit, &mut messenger)?;
         if !answered {
-            key_order::feed(&mut visit, &mut messenger)?;
+            key_order::feed(&mut visit, &walk, &mut messenger)?;
         }
         messenger.flush()?;
         Ok(visit.into_work())

@@ -2,7 +2,8 @@
 //!
 //! A page never spans two partitions. On its partition the program is given items in one of two orders:
 //!
-//! - *Key order*, by a scan or by an index ([`key_order`]). A streaming program goes on from the item where it
+//! - *Key order*, by a scan or by an index ([`key_order`]); where the items are few, a streaming program is given them in
+//!   the order of their creation (a *leg*, see `feed`). It goes on from the item where it
 //!   stopped; a blocking one (GROUP BY, aggregates, DISTINCT, ORDER BY without an index) sees its whole scope
 //!   on every page, which must then lie on one partition.
 //! - *Term order* ([`term_order`]): an index delivers the order that the query asks for, and the page ends when
@@ -110,6 +111,7 @@ impl Db {
         let request = Request { carry: carry.as_ref(), ..request };
         let mut visit = Visit::new(request, &range, &moment, &walk)?;
         visit.resumed = resumed;
+        visit.in_order_of_creation(&range, &mut walk);
         let (rows, carry): (S, _) = run_visit(&mut visit, &mut walk, &range)?;
         visit.tally.meter.bytes_returned = rows.byte_len() as u64;
         let mut page = QueryPage { rows, ..QueryPage::default() };
@@ -147,20 +149,35 @@ impl Db {
         walk: &Walk,
         carry: &mut Option<Carry>,
     ) -> Result<Option<(ItemKey, Item)>> {
-        let Some(key) = walk.after().filter(|_| walk.again) else { return Ok(None) };
-        let found = match walk.epk.contains(&key.epk) {
-            true => {
+        if !walk.again {
+            return Ok(None);
+        }
+        let key = match walk.leg() {
+            Some(leg) => self.key_of_rid(container, walk, leg.seen)?,
+            None => walk.after().cloned(),
+        };
+        let key = key.filter(|key| walk.epk.contains(&key.epk));
+        let found = match &key {
+            Some(key) => {
                 let range = container.range_of(&key.epk);
                 let moment = self.moment(range, walk)?;
                 let view = moment.view(range);
                 view.item(&key.epk, &Target::Id(key.id.clone())).map_err(stored)?
             }
-            false => None,
+            None => None,
         };
         if let (None, Some(Carry::Streaming { done_of_item, .. })) = (&found, carry) {
             *done_of_item = 0;
         }
-        Ok(found.map(|item| (key.clone(), item)))
+        Ok(key.zip(found))
+    }
+
+    /// Where the last item of a leg lies, if it is still there.
+    fn key_of_rid(&self, container: &Container, walk: &Walk, rid: Option<u64>) -> Result<Option<ItemKey>> {
+        let (Some(rid), Some(range)) = (rid, walk.range(container)) else { return Ok(None) };
+        // Whichever partition holds the item by now: all of them share the entries of rids.
+        let moment = self.moment(range, walk)?;
+        moment.view(range).key_of_rid(rid).map_err(stored)
     }
 
     /// A carry as the program needs it: what was cut off to keep the token short is read from the last row again.
@@ -223,7 +240,7 @@ fn run_visit<S: Sink + Default>(
         walk.finish();
         return Ok(answer);
     }
-    let end = key_order::feed(visit, &mut run)?;
+    let end = key_order::feed(visit, walk, &mut run)?;
     walk.move_on(range, end.step, end.last);
     run.finish()
 }

@@ -1,21 +1,24 @@
 //! Queries of scripts: one logical partition, as of the script's snapshot, with what the script wrote on top.
 //!
 //! As long as a script has written nothing, its snapshot and the index are enough. Afterwards no index knows its
-//! items, so the logical partition is read in key order and its own versions take the place of the stored ones.
+//! items, so the logical partition is read and its own versions take the place of the stored ones.
 
 use std::collections::BTreeMap;
 
+use orrery_doc::EpkRange;
 use orrery_query::{Flow, Program, Rows, UserFunctions};
+use orrery_store::index::place_of;
 use orrery_store::limits::LOOK_AHEAD_ITEMS_MAX;
-use orrery_store::{Item, ItemKey, Meter, Position, Scan, Target, Workbench};
+use orrery_store::{Item, ItemKey, Meter, PartSize, Scan, Target, View, Workbench};
 
 use super::page::{Feed, PageRun};
 use super::visit::{Moment, Request, Visit, stored};
 use super::{QuerySteward, cursor, parts, run_visit};
 use crate::catalog::Container;
 use crate::cursor::Cursor;
+use crate::cursor::Leg;
 use crate::error::{ErrorKind, Result};
-use crate::feed::{PageLimits, Step, Walk};
+use crate::feed::{LastSeen, PageLimits, Step, Walk, part_size};
 use crate::range::Range;
 use crate::request::{PageOptions, Scope};
 
@@ -71,13 +74,18 @@ impl ScriptQuery<'_> {
             true => {
                 let mut visit = Visit::new(request, self.range, &moment, &walk)?;
                 visit.resumed = resumed;
+                visit.in_order_of_creation(self.range, &mut walk);
                 let (rows, carry) = run_visit(&mut visit, &mut walk, self.range)?;
                 (rows, carry, visit.into_work().tally.meter)
             }
             false => {
                 let mut reader = Reader::new(request, &own)?;
+                if !self.program.is_blocking() && self.program.needs_items() {
+                    walk.begin_leg(self.range, self.size(&moment, &walk)?);
+                }
                 reader.read(&moment, self.range, &walk, resumed)?;
-                walk.move_on(self.range, reader.step, reader.last.take());
+                let last = std::mem::take(&mut reader.last).place(&walk).map_err(stored)?;
+                walk.move_on(self.range, reader.step, last);
                 let (rows, carry) = reader.run.finish()?;
                 (rows, carry, reader.meter)
             }
@@ -93,14 +101,41 @@ impl ScriptQuery<'_> {
         walk: &Walk,
         own: &BTreeMap<ItemKey, Option<&Item>>,
     ) -> Result<Option<(ItemKey, Item)>> {
-        let Some(key) = walk.after().filter(|key| walk.again && walk.epk.contains(&key.epk)) else {
+        let view = moment.view(self.range);
+        let key = match walk.leg() {
+            Some(leg) => match leg.seen {
+                Some(rid) => self.key_of_rid(&view, own, rid)?,
+                None => None,
+            },
+            None => walk.after().cloned(),
+        };
+        let Some(key) = key.filter(|key| walk.again && walk.epk.contains(&key.epk)) else {
             return Ok(None);
         };
-        let item = match own.get(key) {
+        let item = match own.get(&key) {
             Some(item) => item.cloned(),
-            None => moment.view(self.range).item(&key.epk, &Target::Id(key.id.clone())).map_err(stored)?,
+            None => view.item(&key.epk, &Target::Id(key.id.clone())).map_err(stored)?,
         };
-        Ok(item.map(|item| (key.clone(), item)))
+        Ok(item.map(|item| (key, item)))
+    }
+
+    fn key_of_rid(
+        &self,
+        view: &View<'_>,
+        own: &BTreeMap<ItemKey, Option<&Item>>,
+        rid: u64,
+    ) -> Result<Option<ItemKey>> {
+        let is_own = |item: &Option<&Item>| item.is_some_and(|item| item.header.rid == rid);
+        match own.iter().find(|(_, item)| is_own(item)) {
+            Some((key, _)) => Ok(Some(key.clone())),
+            None => view.key_of_rid(rid).map_err(stored),
+        }
+    }
+
+    fn size(&self, moment: &Moment, walk: &Walk) -> Result<PartSize> {
+        let view = moment.view(self.range);
+        let state = view.state().map_err(stored)?;
+        part_size(&view, self.container, walk.logical.as_ref(), &state).map_err(stored)
     }
 }
 
@@ -112,7 +147,7 @@ struct Reader<'a> {
     limits: PageLimits,
     meter: Meter,
     step: Step,
-    last: Option<Position>,
+    last: LastSeen,
     /// Items that were looked at when the page was full.
     ahead: usize,
 }
@@ -128,7 +163,7 @@ impl<'a> Reader<'a> {
             limits,
             meter: Meter::default(),
             step: Step::Continue,
-            last: None,
+            last: LastSeen::default(),
             ahead: 0,
         })
     }
@@ -149,6 +184,9 @@ impl<'a> Reader<'a> {
             && self.take(&key, &item)? == Scan::Stop
         {
             return Ok(());
+        }
+        if let Some(leg) = walk.leg() {
+            return self.read_leg(&moment.view(range), &walk.part_of(range), leg);
         }
         let after = walk.after();
         let mut own = self.own.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
@@ -186,6 +224,29 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Reads all that is left of a leg and brings it into the order of creation. What a script may write is bounded, and
+    /// so is what a leg holds when it begins.
+    fn read_leg(&mut self, view: &View<'_>, part: &EpkRange, leg: &Leg) -> Result<()> {
+        let is_left = |item: &Item| leg.seen.is_none_or(|seen| item.header.rid > seen);
+        let mut found: Vec<(ItemKey, Item)> = Vec::new();
+        let scanned = view.scan(part, None, |key, item| {
+            if is_left(&item) && !self.own.contains_key(&key) {
+                found.push((key, item));
+            }
+            Scan::Continue
+        });
+        scanned.map_err(stored)?;
+        let own = self.own.iter().filter_map(|(key, item)| Some((key.clone(), Item::clone((*item)?))));
+        found.extend(own.filter(|(_, item)| is_left(item)));
+        found.sort_unstable_by_key(|(_, item)| item.header.rid);
+        for (key, item) in &found {
+            if self.take(key, item)? == Scan::Stop {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn take(&mut self, key: &ItemKey, item: &Item) -> Result<Scan> {
         self.meter.items_scanned += 1;
         self.meter.bytes_scanned += u64::from(item.header.json_bytes);
@@ -206,7 +267,9 @@ impl<'a> Reader<'a> {
             Flow::More => Step::StopAfter,
         };
         let is_full = !is_blocking && self.run.is_full(self.request.page);
-        self.last = (is_full || matches!(self.step, Step::StopAfter | Step::StopBefore)).then(|| key.clone());
+        if is_full || matches!(self.step, Step::StopAfter | Step::StopBefore) {
+            self.last.note(&place_of(key), item.header.rid);
+        }
         Ok(if self.step == Step::Continue { Scan::Continue } else { Scan::Stop })
     }
 }

@@ -17,7 +17,7 @@ use crate::error::Result;
 /// Gives the program its answer without visiting the items, if that is possible.
 pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<bool> {
     // An index counts all items, not only those behind a place.
-    if visit.may_hold_expired || visit.extent.after.is_some() {
+    if visit.may_hold_expired || visit.extent.after.is_some() || visit.extent.leg.is_some() {
         return Ok(false);
     }
     let Some(access) = visit.note.access.take() else { return Ok(false) };
@@ -47,7 +47,7 @@ fn count_items(visit: &mut Visit<'_>, filter: &Proposal) -> Result<Option<u64>> 
         return Ok(Some(0));
     }
     if matches!(filter, Proposal::Everything) {
-        let known = extent.is_whole || extent.logical.is_some();
+        let known = extent.is_whole || extent.is_logical;
         let counted = || visit.view.count_items(&extent.epk).map_err(stored);
         return if known { Ok(Some(extent.items)) } else { counted().map(Some) };
     }

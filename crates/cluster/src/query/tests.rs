@@ -1,5 +1,7 @@
 //! Whatever way items are found, the rows and their order are the same, page by page.
 
+mod creation;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orrery_doc::{Epk, EpkRange, Segment, epk};
+use orrery_doc::{EpkRange, Segment};
 use orrery_query::{
     Carry, Flow, IndexPath, IndexStep, Indexes, Program, Sink, UserFunctions, check_order, plan_access,
 };
@@ -11,7 +11,8 @@ use orrery_store::index::IndexReader;
 use orrery_store::indexing::path_hash;
 use orrery_store::limits::{QUERY_BYTES_AT_ONCE, QUERY_ITEMS_AT_ONCE};
 use orrery_store::{
-    ActiveIndex, Item, ItemKey, Lifetimes, Lsn, OpError, PartitionState, PathCounts, Position, View, WholeKey,
+    ActiveIndex, Item, ItemKey, Lifetimes, Lsn, OpError, PartSize, PartitionState, PathCounts, Position,
+    View, WholeKey,
 };
 
 use super::choose::Chooser;
@@ -21,8 +22,9 @@ use super::page::{Feed, PageRun};
 use super::steward::QuerySteward;
 use super::tally::Tally;
 use crate::catalog::Container;
+use crate::cursor::Leg;
 use crate::error::{Error, ErrorKind, Result};
-use crate::feed::Walk;
+use crate::feed::{Walk, part_size};
 use crate::range::Range;
 use crate::request::{AccessChoice, PageOptions, Scope};
 use crate::turns;
@@ -89,33 +91,32 @@ pub(super) struct Work {
 pub(super) struct Extent {
     pub epk: EpkRange,
     pub after: Option<Position>,
-    /// The logical partition, when it is one.
-    pub logical: Option<Epk>,
+    /// Whether it is one logical partition.
+    pub is_logical: bool,
     /// The whole partition.
     pub is_whole: bool,
     /// Items in it; at most so many when it is neither of the two.
     pub items: u64,
+    pub size: PartSize,
+    /// Where the order of creation holds.
+    pub leg: Option<Leg>,
 }
 
 impl Extent {
-    pub fn new(
+    /// What of the range the walk is about to visit, as long as the program does not care for the order.
+    fn new(
         view: &View<'_>,
         request: Request<'_>,
-        epk: EpkRange,
-        after: Option<Position>,
-        partition_items: u64,
+        range: &Range,
+        walk: &Walk,
+        state: &PartitionState,
     ) -> Result<Extent> {
-        let definition = &request.container.definition.key;
-        let logical = match request.scope {
-            Scope::Key(key) if key.is_full(definition) => Some(self::epk(definition, key)),
-            _ => None,
-        };
-        let is_whole = logical.is_none() && epk.contains_range(view.range());
-        let items = match &logical {
-            Some(logical) => view.logical_size(logical).map_err(stored)?.items,
-            None => partition_items,
-        };
-        Ok(Extent { epk, after, logical, is_whole, items })
+        let size = part_size(view, request.container, walk.logical.as_ref(), state).map_err(stored)?;
+        let epk = walk.rest_of(range);
+        let is_logical = walk.logical.is_some();
+        let is_whole = !is_logical && epk.contains_range(view.range());
+        let after = walk.after().cloned();
+        Ok(Extent { epk, after, is_logical, is_whole, items: size.items, size, leg: None })
     }
 }
 
@@ -124,8 +125,7 @@ impl<'a> Visit<'a> {
         let view = moment.view(range);
         let state = view.state().map_err(stored)?;
         let partition_items = state.items;
-        let epk = walk.rest_of(range);
-        let extent = Extent::new(&view, request, epk, walk.after().cloned(), partition_items)?;
+        let extent = Extent::new(&view, request, range, walk, &state)?;
         let mut visit = Visit {
             request,
             view,
@@ -141,6 +141,20 @@ impl<'a> Visit<'a> {
         };
         visit.plan()?;
         Ok(visit)
+    }
+
+    /// Goes through the items in the order of creation where that costs little. A program that must see all of them before
+    /// it answers begins anew on each page, and has an order of its own; it may count what is left of a leg, though.
+    pub fn in_order_of_creation(&mut self, range: &Range, walk: &mut Walk) {
+        let program = self.request.program;
+        if walk.leg().is_none() && (program.is_blocking() || !program.needs_items()) {
+            return;
+        }
+        walk.begin_leg(range, self.extent.size);
+        if walk.leg().is_some() {
+            self.extent.leg = walk.leg().cloned();
+            self.extent.epk = walk.part_of(range);
+        }
     }
 
     /// Plans the access, unless no index may be asked. An order that no index serves is refused either way.
@@ -183,7 +197,7 @@ impl<'a> Visit<'a> {
 
     /// The paths of the partition key, when the scope is one logical partition: there they all have one value.
     pub fn implied_paths(&self) -> Vec<IndexPath> {
-        if self.extent.logical.is_none() {
+        if !self.extent.is_logical {
             return Vec::new();
         }
         let step = |segment: &Segment| match segment {

@@ -1,14 +1,15 @@
 //! Continuations of feeds and queries, as the service's partitions and its gateway write them.
 //!
 //! A partition says `+RID:~<place>#<id>`, with `*` behind it if the item there comes again, and `#QS:<state>` for a
-//! program that has one. The service's gateway puts this into another form when a query goes over several partitions, and its
+//! program that has one. Among items that come in the order of creation, `<end>@<rid>` stands for the id: where this part ends
+//! and which item came last. The service's gateway puts this into another form when a query goes over several partitions, and its
 //! clients look inside: `{"token":"<what the partition said>","range":{"min":"","max":"05C1DFFFFFFFFC"}}` is the partition
 //! in which the query goes on and where in it. Some send a list of these back, of which the first counts. Ours say where
 //! to go on in the whole key space, so that the range is for the clients alone; only when there is no token yet it
 //! says where the query begins.
 
 use orrery_cluster::store::ItemId;
-use orrery_cluster::{Container, Cursor, CursorPlace, RangeInfo};
+use orrery_cluster::{Container, Cursor, CursorPlace, Leg, RangeInfo};
 use orrery_doc::{Epk, Value, json};
 use orrery_query::Carry;
 
@@ -24,6 +25,8 @@ const DEPTH_MAX: usize = 4;
 const PLACE: &str = "+RID:~";
 /// Behind the place of an item that comes again.
 const AGAIN: &str = "*";
+/// Between the end of a leg and the rid of its last item that is done.
+const LEG: char = '@';
 /// Before the state.
 const STATE: &str = "#QS:";
 
@@ -36,6 +39,12 @@ pub(crate) fn write(cursor: &Cursor) -> String {
         text.push('#');
         // No item of this API has an empty id, so no digits say that there is none.
         push_hex(place.id.as_ref().map_or(&[], ItemId::as_bytes), &mut text);
+        for (number, leg) in place.legs.iter().enumerate() {
+            text.push_str(if number > 0 { "," } else { "" });
+            text.push_str(&leg.end.to_hex());
+            text.push(LEG);
+            leg.seen.into_iter().for_each(|rid| text.push_str(&format!("{rid:x}")));
+        }
         text.push_str(if place.again { AGAIN } else { "" });
     }
     if let Some(state) = &cursor.state {
@@ -62,11 +71,25 @@ pub(crate) fn read(text: &str) -> Result<Cursor, Refusal> {
 fn read_place(text: &str) -> Option<CursorPlace> {
     let (epk, id) = text.strip_prefix(PLACE)?.split_once('#')?;
     let (id, again) = id.strip_suffix(AGAIN).map_or((id, false), |id| (id, true));
+    let (id, legs) = match id.contains(LEG) {
+        true => ("", id.split(',').map(read_leg).collect::<Option<Vec<Leg>>>()?),
+        false => (id, Vec::new()),
+    };
     let id = match id {
         "" => None,
         id => Some(ItemId::new(String::from_utf8(from_hex(id)?).ok()?).ok()?),
     };
-    Some(CursorPlace { epk: Epk::from_hex(epk)?, id, again })
+    Some(CursorPlace { epk: Epk::from_hex(epk)?, id, legs, again })
+}
+
+fn read_leg(text: &str) -> Option<Leg> {
+    let (end, rid) = text.split_once(LEG)?;
+    let seen = match rid {
+        "" => None,
+        // All rids have room for their kind above them.
+        rid => Some(u64::from_str_radix(rid, 16).ok().filter(|rid| *rid <= u64::MAX >> 4)?),
+    };
+    Some(Leg { end: Epk::from_hex(end)?, seen })
 }
 
 /// The same in a token of so many bytes, if it is long because the query orders by long strings.
@@ -153,7 +176,7 @@ mod tests {
         let place = place.map(|(epk, id, again)| {
             let epk = Epk::from_hex(epk).expect("an EPK");
             let id = Some(id).filter(|id| !id.is_empty()).map(ItemId::from);
-            CursorPlace { epk, id, again }
+            CursorPlace { epk, id, legs: vec![], again }
         });
         Cursor { place, state }
     }

@@ -64,6 +64,14 @@ impl<'v> ItemLoader<'v> {
         Ok(item)
     }
 
+    /// The same for places in any order.
+    pub fn find(&mut self, place: &[u8]) -> OpResult<Item> {
+        self.key.truncate(4);
+        self.key.extend_from_slice(place);
+        let found = self.snapshot.get(Keyspace::Item, &self.key).map_err(damaged)?;
+        decode(&found.ok_or_else(without_item)?)
+    }
+
     /// Walks to the wanted key, if it is near.
     fn walk_on(&mut self) -> OpResult<Option<Item>> {
         let Some(walk) = &mut self.walk else { return Ok(None) };

@@ -47,7 +47,16 @@ impl<'r> RidCursor<'r> {
     }
 
     pub fn next_entry(&mut self) -> OpResult<Option<RidEntry>> {
-        while let Some(key) = self.entries.next().transpose().map_err(damaged)? {
+        let mut left = u64::MAX;
+        self.next_within(&mut left)
+    }
+
+    /// The same, unless there are so many entries of other items before it that none is left to read.
+    pub fn next_within(&mut self, left: &mut u64) -> OpResult<Option<RidEntry>> {
+        while *left > 0
+            && let Some(key) = self.entries.next().transpose().map_err(damaged)?
+        {
+            *left -= 1;
             self.reader.touched(1);
             let entry = RidEntry { key };
             if entry.key.len() >= HEAD_BYTES + RID_BYTES && self.reader.scope().contains(entry.place()) {

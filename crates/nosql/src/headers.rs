@@ -92,7 +92,11 @@ pub(crate) struct RequestHeaders<'a> {
     pub is_client_encrypted: Option<bool>,
     /// Who is refused first when throughput is short.
     pub lane: Lane,
+    /// Whether single items are shown without their links.
+    pub exclude_system_properties: bool,
     pub accepts_binary: bool,
+    /// The form of answers with several items, if the client names it.
+    pub content_format: Option<ContentFormat>,
     /// Our own: explain the charge line by line.
     pub explain_charge: bool,
 }
@@ -152,7 +156,33 @@ impl MaxItemCount {
     }
 }
 
+/// A form of answers with several items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentFormat {
+    Text,
+    Binary,
+    /// Of batches only; other answers are text.
+    HybridRow,
+}
+
+const CONTENT_FORMATS: [(&str, ContentFormat); 3] = [
+    ("JsonText", ContentFormat::Text),
+    ("CosmosBinary", ContentFormat::Binary),
+    ("HybridRow", ContentFormat::HybridRow),
+];
+
 impl<'a> RequestHeaders<'a> {
+    /// Whether the rows of a query are wanted in the binary form: by name, or because nothing is named and the client
+    /// understands it.
+    pub fn wants_binary_rows(&self) -> bool {
+        self.content_format.map_or(self.accepts_binary, |format| format == ContentFormat::Binary)
+    }
+
+    /// Whether the items of a feed are: only by name, as the service does it.
+    pub fn wants_binary_feed(&self) -> bool {
+        self.content_format == Some(ContentFormat::Binary)
+    }
+
     pub fn parse(map: &'a HeaderMap) -> Result<RequestHeaders<'a>, Refusal> {
         let mut headers = RequestHeaders::default();
         headers.read(map)?;
@@ -263,7 +293,9 @@ impl<'a> RequestHeaders<'a> {
                 self.limit_continuation(number::<i64>(name, raw).unwrap_or(-1))
             }
             "content-serialization-format" => {
-                one_of(name, text(name, raw)?, &[("JsonText", ()), ("CosmosBinary", ()), ("HybridRow", ())])
+                let format = one_of(name, text(name, raw)?, &CONTENT_FORMATS)?;
+                self.content_format = Some(format);
+                Ok(())
             }
             "expiry-seconds" => keep_number(&mut self.expiry_seconds, name, raw),
             "populatequotainfo" => flag(&mut self.populate_quota, name, raw),
@@ -344,6 +376,7 @@ impl<'a> RequestHeaders<'a> {
             "activity-id" => keep(&mut self.activity_id, name, raw),
             "continuation" => keep(&mut self.continuation, name, raw),
             "session-token" => keep(&mut self.session_token, name, raw),
+            "exclude-system-properties" => flag(&mut self.exclude_system_properties, name, raw),
             "start-epk" => keep(&mut self.start_epk, name, raw),
             "end-epk" => keep(&mut self.end_epk, name, raw),
             "read-key-type" => keep(&mut self.read_key_type, name, raw),

@@ -19,7 +19,6 @@ use crate::call::Call;
 use crate::children::{self, Branch};
 use crate::errors::{Own, Refusal};
 use crate::headers::names;
-use crate::items::render::Renderer;
 use crate::items::{check_intended, key, point};
 use crate::respond::Reply;
 
@@ -94,7 +93,7 @@ pub(crate) async fn write(
         }
         (Effect::Deleted, _) => Reply::empty(status),
         _ if call.headers.minimal_response => Reply::empty(status).etag(etag),
-        _ => Reply::new(status, Renderer::new(container).item(&done.outcome.item)).etag(etag),
+        _ => Reply::new(status, point::renderer(call, container).item(&done.outcome.item)).etag(etag),
     };
     Ok(with_log(call, reply.receipt(done.receipt).in_container(container), &done.log))
 }

@@ -29,6 +29,11 @@ pub const FEED_SORTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub const PAGE_ITEMS_DEFAULT: usize = 1_000;
 /// The most items of a page, whatever the client asks for.
 pub const PAGE_ITEMS_MAX: usize = 10_000;
+/// Parts of the key space with so few items, and bytes of them, are read in the order of creation.
+pub const CREATION_ITEMS_MAX: u64 = 5_000;
+pub const CREATION_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// What of them is sorted at once.
+pub const CREATION_SORTED_BYTES: u64 = 4 * 1024 * 1024;
 /// Depth of arrays and objects in a document.
 pub const JSON_DEPTH_MAX: usize = 128;
 /// Depth of the JSON of databases, containers and offers; the records that keep them add a few levels.

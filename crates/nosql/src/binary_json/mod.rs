@@ -1,4 +1,4 @@
-//! Cosmos binary JSON: the tagged bytes that some clients send instead of text.
+//! Cosmos binary JSON: the tagged bytes that some clients send instead of text, and ask for.
 //!
 //! A body in this form begins with the byte 0x80. No UTF-8 text can begin with it, so the first byte alone
 //! tells the two apart. One value follows: a marker byte and its payload, integers in little endian.
@@ -23,6 +23,7 @@
 //! costs one byte a level: open containers are kept in a list with a limit, and nothing recurses.
 
 mod decode;
+pub(crate) mod encode;
 mod source;
 mod strings;
 #[cfg(test)]
@@ -33,7 +34,7 @@ use std::fmt;
 pub use decode::decode;
 
 /// The first byte of every body in this form.
-const PREAMBLE: u8 = 0x80;
+pub(crate) const PREAMBLE: u8 = 0x80;
 
 /// The longest text that a body may stand for, by its least estimate.
 pub const OUTPUT_BYTES_MAX: usize = 4 << 20;

@@ -47,6 +47,15 @@ const WELL_KNOWN: [&str; 32] = [
     "_id",
 ];
 
+/// The marker of a well-known string.
+pub(super) fn well_known_marker(text: &str) -> Option<u8> {
+    // The longest is `GeometryCollection`; most strings of a document are told apart by their first letter.
+    let may_be =
+        text.len() <= 18 && matches!(text.as_bytes().first(), Some(b'$' | b'_' | b'A'..=b'Z' | b'a'..=b'v'));
+    let at = may_be.then(|| WELL_KNOWN.iter().position(|known| *known == text))??;
+    Some(0x20 + at as u8)
+}
+
 const LOWER_HEX: &[u8; 16] = b"0123456789abcdef";
 const UPPER_HEX: &[u8; 16] = b"0123456789ABCDEF";
 const DATE_TIME: &[u8; 16] = b" 0123456789:-.TZ";

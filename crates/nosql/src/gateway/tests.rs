@@ -14,10 +14,12 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::*;
+use crate::binary_json::{decode, is_binary};
 
 mod access;
 mod children;
 mod exchanges;
+mod forms;
 mod item_ids;
 mod refused;
 mod shared_places;
@@ -35,6 +37,8 @@ struct Answer {
     status: u16,
     headers: HeaderMap,
     body: Value,
+    /// Whether the body came in the binary form.
+    is_binary: bool,
 }
 
 impl Server {
@@ -145,8 +149,17 @@ fn authorization_with(key: &str, method: &str, path: &str, date: &str) -> String
 async fn answer(response: Response<Full<Bytes>>) -> Answer {
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.expect("a full body").to_bytes();
-    let body = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).expect("JSON") };
-    Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+    let is_binary = is_binary(&bytes);
+    let text = match is_binary {
+        true => {
+            let (doc, mut text) = (decode(&bytes, 128).expect("the binary form"), Vec::new());
+            orrery_doc::json::write(doc.root(), &mut text);
+            text
+        }
+        false => bytes.to_vec(),
+    };
+    let body = if text.is_empty() { Value::Null } else { serde_json::from_slice(&text).expect("JSON") };
+    Answer { status: parts.status.as_u16(), headers: parts.headers, body, is_binary }
 }
 
 impl Answer {

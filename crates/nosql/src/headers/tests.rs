@@ -141,7 +141,19 @@ fn binary_answers_are_offered_by_name() {
     for (value, expected) in [("CosmosBinary", true), ("JsonText, CosmosBinary", true), ("JsonText", false)] {
         let headers = one("x-ms-cosmos-supported-serialization-formats", value).expect("a list");
         assert_eq!(headers.accepts_binary, expected, "{value}");
+        assert_eq!(headers.wants_binary_rows(), expected, "{value}");
+        assert!(!headers.wants_binary_feed(), "feeds are asked for by name only");
     }
+    let both = |format| {
+        let mut headers = HeaderMap::new();
+        headers
+            .append("x-ms-cosmos-supported-serialization-formats", HeaderValue::from_static("CosmosBinary"));
+        headers.append("x-ms-documentdb-content-serialization-format", HeaderValue::from_static(format));
+        let headers = RequestHeaders::parse(&headers).expect("known formats");
+        (headers.wants_binary_rows(), headers.wants_binary_feed())
+    };
+    assert_eq!(both("JsonText"), (false, false), "what is named counts");
+    assert_eq!(both("cosmosbinary"), (true, true));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use orrery_cluster::store::{ChangeKind, FeedCursor, HistoryEntry, Item, Lsn, TIC
 use orrery_cluster::{ChangePage, ChangesFrom, Container};
 use orrery_doc::{PartitionKeyDef, Segment, Value, json};
 
+use crate::binary_json::encode;
 use crate::call::Call;
 use crate::errors::Refusal;
 use crate::headers::RequestHeaders;
@@ -46,7 +47,7 @@ pub(crate) async fn read(
                 renderer.entries(page.changes.len(), |i, out| write_latest(&renderer, &page.changes[i], out))
             }
         };
-        Ok(reply(container, page, body))
+        Ok(reply(call, container, page, body))
     } else if mode.eq_ignore_ascii_case("full-fidelity feed") {
         let mut page = call.db.all_changes(container, &scope, from, &options).await?;
         if let Some(filter) = &filter {
@@ -55,15 +56,16 @@ pub(crate) async fn read(
         let key = &container.definition.key;
         let body =
             renderer.entries(page.changes.len(), |i, out| write_entry(&renderer, key, &page.changes[i], out));
-        Ok(reply(container, page, body))
+        Ok(reply(call, container, page, body))
     } else {
         Err(Refusal::unsupported("A change feed other than the incremental and the full-fidelity feed"))
     }
 }
 
-fn reply<C>(container: &Arc<Container>, page: ChangePage<C>, body: Vec<u8>) -> Reply {
+fn reply<C>(call: &Call<'_>, container: &Arc<Container>, page: ChangePage<C>, body: Vec<u8>) -> Reply {
     let reply = match page.changes.is_empty() && page.is_last {
         true => Reply::empty(StatusCode::NOT_MODIFIED),
+        false if call.headers.wants_binary_feed() => Reply::ok(encode::of_text(&body)),
         false => Reply::ok(body),
     };
     // The pull model of .NET reads the count of every page, also of the one that ends the feed.

@@ -12,7 +12,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::errors::push_json_string;
 use crate::headers::{IndexMetrics, RequestHeaders, names};
-use crate::items::body_rows::BodyRows;
+use crate::items::body_rows::{BodyRows, Form};
 use crate::items::query::Answered;
 use crate::items::query_metrics::QueryMetrics;
 
@@ -26,9 +26,9 @@ const HEADERS_BYTES_MAX: usize = 14 * 1024;
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
 /// The headers that the request asks for, when the rows took so long to write.
-pub(crate) fn headers(
+pub(crate) fn headers<F: Form>(
     asked: &RequestHeaders<'_>,
-    answered: &Answered<'_>,
+    answered: &Answered<'_, F>,
     written: Duration,
 ) -> Vec<(HeaderName, HeaderValue)> {
     let mut found = Vec::new();
@@ -57,7 +57,7 @@ pub(crate) fn headers(
     found
 }
 
-fn query_metrics(answered: &Answered<'_>, written: Duration) -> QueryMetrics {
+fn query_metrics<F: Form>(answered: &Answered<'_, F>, written: Duration) -> QueryMetrics {
     let (page, plan) = (&answered.page, &answered.page.plan);
     QueryMetrics {
         total: answered.total_time + written,
@@ -73,7 +73,7 @@ fn query_metrics(answered: &Answered<'_>, written: Duration) -> QueryMetrics {
 }
 
 /// A partition key that the request names counts as an index that is used.
-fn index_metrics_value(form: IndexMetrics, answered: &Answered<'_>) -> Option<HeaderValue> {
+fn index_metrics_value<F>(form: IndexMetrics, answered: &Answered<'_, F>) -> Option<HeaderValue> {
     let definition = &answered.container.definition;
     let named = match &answered.scope {
         Scope::Key(key) => key.components().len(),
@@ -96,7 +96,7 @@ fn index_path(path: &Path) -> Option<IndexPath> {
 }
 
 /// How a page was found, as text for people and as JSON for programs: `{"text":"...","plan":{...}}`.
-pub(crate) fn explanation(page: &QueryPage<BodyRows>) -> String {
+pub(crate) fn explanation<F: Form>(page: &QueryPage<BodyRows<F>>) -> String {
     let plan = &page.plan;
     let chosen = Chosen {
         method: plan.method.name(),

@@ -10,7 +10,7 @@ use crate::items::render::Renderer;
 use crate::items::{changes, continuation, options, scope};
 use crate::respond::Reply;
 
-/// A GET of `docs`: all items of the scope in the order of the key space.
+/// A GET of `docs`: all items of the scope, few of them in the order of their creation.
 pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>) -> Result<Reply, Refusal> {
     if let Some(mode) = call.headers.a_im {
         return changes::read(call, container, mode, &[]).await;
@@ -21,7 +21,11 @@ pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>) -> Result<
         ..options::page(call.headers, call.db.account().consistency, call.page_bytes)?
     };
     let page = call.db.read_feed(container, &scope, &options).await?;
-    let body = Renderer::new(container).feed(&page.items);
+    let renderer = Renderer::new(container);
+    let body = match call.headers.wants_binary_feed() {
+        true => renderer.binary_feed(&page.items),
+        false => renderer.feed(&page.items),
+    };
     Ok(Reply::ok(body)
         .page(page.items.len(), page.continuation.as_ref().map(continuation::write))
         .receipt(page.receipt)

@@ -22,9 +22,14 @@ pub(crate) fn read(call: &Call<'_>, container: &Arc<Container>, target: &Target)
     let reply = call.db.read(container, &key, target, &options)?;
     let answer = match reply.not_modified {
         true => Reply::empty(StatusCode::NOT_MODIFIED),
-        false => Reply::ok(Renderer::new(container).item(&reply.item)),
+        false => Reply::ok(renderer(call, container).item(&reply.item)),
     };
     Ok(answer.etag(reply.item.header.etag).receipt(reply.receipt).in_container(container))
+}
+
+/// Shows single items as the client wants them.
+pub(crate) fn renderer(call: &Call<'_>, container: &Container) -> Renderer {
+    Renderer::new(container).without_links(call.headers.exclude_system_properties)
 }
 
 /// A POST of a document creates it, or with a header replaces what has its id.
@@ -139,7 +144,7 @@ pub(crate) async fn write(
         Effect::Deleted | Effect::NotModified | Effect::Absent => Reply::empty(status),
         _ if call.headers.minimal_response => Reply::empty(status).etag(outcome.item.header.etag),
         _ => {
-            let body = Renderer::new(container).item(&outcome.item);
+            let body = renderer(call, container).item(&outcome.item);
             Reply::new(status, body).etag(outcome.item.header.etag)
         }
     };

@@ -18,18 +18,18 @@ use orrery_query::{Features, Program, QueryPlan, Sink, describe_with, needs_plan
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
 use crate::headers::names;
-use crate::items::body_rows::BodyRows;
+use crate::items::body_rows::{Binary, BodyRows, Form, Text};
 use crate::items::query_settings::plan_settings;
 use crate::items::{continuation, diagnostics, options, scope};
 use crate::query_spec::QuerySpec;
 use crate::respond::Reply;
 
 /// A query that has been answered, for those who tell about it.
-pub(crate) struct Answered<'a> {
+pub(crate) struct Answered<'a, F> {
     pub container: &'a Container,
     pub scope: Scope,
     pub program: Program,
-    pub page: QueryPage<BodyRows>,
+    pub page: QueryPage<BodyRows<F>>,
     /// Where the next page begins, in the form for clients.
     pub token: Option<String>,
     pub compile_time: Duration,
@@ -38,6 +38,13 @@ pub(crate) struct Answered<'a> {
 }
 
 pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
+    match call.headers.wants_binary_rows() {
+        true => run_in::<Binary>(call, container, body).await,
+        false => run_in::<Text>(call, container, body).await,
+    }
+}
+
+async fn run_in<F: Form>(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
     let started = Instant::now();
     let spec = QuerySpec::parse(body)?;
     let compiled = || call.db.compile(container, &spec.text, &spec.parameters);
@@ -58,8 +65,8 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         let Place { scope, merges } = at_length(call, &container, body, narrowed).await??;
         plan_time += planning.elapsed();
         let found = match merges && !spans_one(&container, &scope) && needs_plan(program.query()) {
-            true => call.db.query_merged_into(&container, &scope, &program, &options).await,
-            false => call.db.query_into(&container, &scope, &program, &options).await,
+            true => call.db.query_merged_into::<BodyRows<F>>(&container, &scope, &program, &options).await,
+            false => call.db.query_into::<BodyRows<F>>(&container, &scope, &program, &options).await,
         };
         match (&found, call.db.catalog().container_by_rid(container.resource.rid)) {
             // The range was succeeded by others while it was asked.
@@ -87,19 +94,14 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         .in_container(container))
 }
 
-fn reply(call: &Call<'_>, answered: &mut Answered<'_>) -> Reply {
+fn reply<F: Form>(call: &Call<'_>, answered: &mut Answered<'_, F>) -> Reply {
     let (page, owner) = (&mut answered.page, answered.container.resource.rid);
     let writing = Instant::now();
-    let text = match call.headers.explain {
-        true => {
-            let explanation = diagnostics::explanation(page);
-            page.rows.take_explained_body(owner, &explanation)
-        }
-        false => page.rows.take_body(owner),
-    };
+    let explanation = call.headers.explain.then(|| diagnostics::explanation(page));
+    let body = page.rows.take_body(owner, explanation.as_deref());
     let written = writing.elapsed();
     let execution_info = execution_info(answered.program.query());
-    let mut reply = Reply::ok(text)
+    let mut reply = Reply::ok(body)
         .header(names::QUERY_EXECUTION_INFO, HeaderValue::from_static(execution_info))
         // A logical partition is deleted before its request is answered, so none is ever half gone.
         .header(names::KEY_DELETE_PENDING, HeaderValue::from_static("false"));
@@ -241,11 +243,11 @@ fn needs_plan_refusal(container: &Container, spec: &QuerySpec) -> Refusal {
 
 /// Where the next page begins, in the form that clients expect. Whoever names one range, and whoever has us merge,
 /// is given the token as it is.
-fn token(
+fn token<S>(
     call: &Call<'_>,
     container: &Container,
     scope: &Scope,
-    page: &QueryPage<BodyRows>,
+    page: &QueryPage<S>,
 ) -> Result<Option<String>, Refusal> {
     let limit_kb = call.headers.continuation_limit_kb;
     let crosses = matches!(scope, Scope::Container | Scope::Key(_)) && !spans_one(container, scope);

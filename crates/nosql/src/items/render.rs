@@ -8,9 +8,10 @@ use std::io::Write;
 
 use orrery_cluster::store::{Item, ItemHeader};
 use orrery_cluster::{Container, Rid};
-use orrery_doc::json;
-use orrery_query::SystemProperties;
+use orrery_doc::{Value, json};
+use orrery_query::{Fields, Row, Sink, SystemField, SystemProperties, SystemValue, Val};
 
+use crate::items::body_rows::{Binary, BodyRows};
 use crate::items::system_properties::PropertiesOf;
 
 /// What the server adds to every item; clients send these back and they are never stored.
@@ -25,6 +26,7 @@ pub struct Renderer {
     database: Rid,
     container: Rid,
     with_lsn: bool,
+    without_links: bool,
 }
 
 impl Renderer {
@@ -33,12 +35,17 @@ impl Renderer {
     }
 
     pub fn of(database: Rid, container: Rid) -> Renderer {
-        Renderer { database, container, with_lsn: false }
+        Renderer { database, container, with_lsn: false, without_links: false }
     }
 
     /// Change feeds also tell the LSN of each item.
     pub fn with_lsn(self) -> Renderer {
         Renderer { with_lsn: true, ..self }
+    }
+
+    /// Leaves out where the item and its attachments are, if the client wants it so.
+    pub fn without_links(self, without_links: bool) -> Renderer {
+        Renderer { without_links, ..self }
     }
 
     /// The text of one item.
@@ -60,6 +67,18 @@ impl Renderer {
         }
         end_feed(items.len(), &mut out);
         out
+    }
+
+    /// The same page in the binary form.
+    pub fn binary_feed(&self, items: &[Item]) -> Vec<u8> {
+        let mut rows = BodyRows::<Binary>::default();
+        for item in items {
+            let system = self.properties(&item.header);
+            let row = Row { doc: item.root(), system: Some(&system), place: &[] };
+            let pushed = rows.push(&Val::Object(Fields::Row(&row)), usize::MAX);
+            pushed.expect("an item is no longer than a row may be");
+        }
+        rows.take_body(self.container, None)
     }
 
     /// A page of so many entries, each written by its place.
@@ -92,7 +111,10 @@ impl Renderer {
     }
 
     fn write_system(&self, header: &ItemHeader, out: &mut Vec<u8>) {
-        self.properties(header).write_json(out);
+        match self.without_links {
+            true => write_unlinked(&self.properties(header), out),
+            false => self.properties(header).write_json(out),
+        }
         if self.with_lsn {
             write!(out, ",\"_lsn\":{}", header.lsn.0).expect("writing to memory does not fail");
         }
@@ -101,6 +123,22 @@ impl Renderer {
     fn begin_feed(&self, out: &mut Vec<u8>) {
         write!(out, "{{\"_rid\":\"{}\",\"Documents\":[", self.container)
             .expect("writing to memory does not fail");
+    }
+}
+
+fn write_unlinked(properties: &PropertiesOf, out: &mut Vec<u8>) {
+    let fields = [("_rid", SystemField::Rid), ("_etag", SystemField::Etag), ("_ts", SystemField::Ts)];
+    for (place, (name, field)) in fields.into_iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        json::write_str(name, out);
+        out.push(b':');
+        match properties.read(field) {
+            SystemValue::Text(text) => json::write_str(&text, out),
+            SystemValue::Int(number) => json::write(Value::Int(number), out),
+            SystemValue::Absent => out.extend_from_slice(b"null"),
+        }
     }
 }
 
@@ -147,6 +185,13 @@ mod tests {
         \"_self\":\"dbs/ehszAA==/colls/ehszALxRRgA=/docs/ehszALxRRgABAAAAAAAAAA==/\",\
         \"_etag\":\"\\\"0000d1a2-0000-0700-0000-66b3f4d10000\\\"\",\
         \"_attachments\":\"attachments/\",\"_ts\":1700000000";
+
+    #[test]
+    fn links_are_left_out_on_request() {
+        let shown = text(renderer().without_links(true).item(&item(r#"{"id":"a"}"#)));
+        let expected = r#"{"id":"a","_rid":"ehszALxRRgABAAAAAAAAAA==","_etag":"\"0000d1a2-0000-0700-0000-66b3f4d10000\"","_ts":1700000000}"#;
+        assert_eq!(shown, expected);
+    }
 
     #[test]
     fn the_body_comes_first_and_system_properties_follow() {

@@ -691,6 +691,8 @@ fn fragment() -> impl Strategy<Value = String> {
         Just("0:-1#1".to_owned()),
         Just("Session".to_owned()),
         Just("+RID:~00#61".to_owned()),
+        Just("+RID:~00#FF@1f".to_owned()),
+        Just("+RID:~#05@ffffffffffffffff*".to_owned()),
         Just("+RID:~00#61#QS:00".to_owned()),
         Just("#QS:ffff".to_owned()),
         Just("EffectivePartitionKeyRange".to_owned()),

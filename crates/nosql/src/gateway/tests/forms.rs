@@ -1,0 +1,105 @@
+//! The form and the order in which several items come.
+
+use super::*;
+
+const DOCS: &str = "/dbs/d/colls/c/docs";
+const LISTED: (&str, &str) = ("x-ms-cosmos-supported-serialization-formats", "JsonText,CosmosBinary");
+const FORMAT: &str = "x-ms-documentdb-content-serialization-format";
+const CROSSES: (&str, &str) = ("x-ms-documentdb-query-enablecrosspartition", "True");
+
+async fn filled(ids: &[&str]) -> Server {
+    let server = Server::start(false);
+    server.post("/dbs", json!({"id": "d"})).await.expect(201);
+    server.post("/dbs/d/colls", container("c")).await.expect(201);
+    for (place, id) in ids.iter().enumerate() {
+        let key = format!("[\"{}\"]", place % 3);
+        let item = json!({"id": id, "pk": (place % 3).to_string(), "n": place, "half": place as f64 / 2.0, "t": [id, null]});
+        server.send("POST", DOCS, &[("x-ms-documentdb-partitionkey", &key)], &item).await.expect(201);
+    }
+    server
+}
+
+async fn query(server: &Server, text: &str, headers: &[(&str, &str)]) -> Answer {
+    let headers = [&[("x-ms-documentdb-isquery", "True"), CROSSES], headers].concat();
+    server.send("POST", DOCS, &headers, &json!({"query": text})).await.expect(200)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_are_binary_for_clients_that_list_it() {
+    let server = filled(&["b", "c", "a"]).await;
+    for text in [
+        "SELECT * FROM c",
+        "SELECT VALUE c.half FROM c WHERE c.n > 0",
+        "SELECT c.id, c.t FROM c ORDER BY c.n DESC",
+        "SELECT VALUE COUNT(1) FROM c WHERE c.n < 0",
+        "SELECT DISTINCT VALUE c.pk FROM c",
+    ] {
+        let merged = ("x-orrery-query-merge", "True");
+        let text_form = query(&server, text, &[merged]).await;
+        let binary = query(&server, text, &[merged, LISTED]).await;
+        assert!(binary.is_binary && !text_form.is_binary, "{text}");
+        assert_eq!(binary.body, text_form.body, "{text}");
+        assert!(query(&server, text, &[merged, (FORMAT, "CosmosBinary")]).await.is_binary);
+        assert!(!query(&server, text, &[merged, LISTED, (FORMAT, "JsonText")]).await.is_binary);
+    }
+    let explained = query(&server, "SELECT * FROM c", &[LISTED, ("x-orrery-explain", "True")]).await;
+    assert!(explained.is_binary && explained.body["_explain"]["text"].is_string());
+    // An error is text.
+    let headers = [("x-ms-documentdb-isquery", "True"), LISTED];
+    let refused = server.send("POST", DOCS, &headers, &json!({"query": "SELECT"})).await.expect(400);
+    assert!(!refused.is_binary);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn feeds_are_binary_where_the_header_names_it() {
+    let server = filled(&["b", "c", "a"]).await;
+    let changes = [("a-im", "Incremental feed"), ("x-ms-documentdb-partitionkeyrangeid", "0")];
+    for headers in [&[][..], &changes[..]] {
+        let text = server.send("GET", DOCS, headers, &Value::Null).await.expect(200);
+        let listed = server.send("GET", DOCS, &[headers, &[LISTED]].concat(), &Value::Null).await;
+        assert!(!text.is_binary && !listed.is_binary);
+        let named = [headers, &[(FORMAT, "CosmosBinary")]].concat();
+        let binary = server.send("GET", DOCS, &named, &Value::Null).await.expect(200);
+        assert!(binary.is_binary);
+        assert_eq!(binary.body, text.body);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_come_in_the_order_in_which_they_were_created() {
+    let ids = ["m", "z", "a", "q", "0", "k", "ä", "b"];
+    let server = filled(&ids).await;
+    let in_pages = async |text: Option<&str>| {
+        let (mut found, mut continuation) = (Vec::new(), String::new());
+        loop {
+            let headers = [("x-ms-max-item-count", "3"), ("x-ms-continuation", continuation.as_str())];
+            let page = match text {
+                Some(text) => query(&server, text, &headers).await,
+                None => server.send("GET", DOCS, &headers, &Value::Null).await.expect(200),
+            };
+            let rows = page.body["Documents"].as_array().expect("a list");
+            found.extend(rows.iter().map(|row| row["id"].as_str().expect("an id").to_owned()));
+            continuation = page.header("x-ms-continuation").to_owned();
+            if continuation.is_empty() {
+                return found;
+            }
+        }
+    };
+    for text in [None, Some("SELECT * FROM c"), Some("SELECT c.id FROM c WHERE c.n >= 0")] {
+        assert_eq!(in_pages(text).await, ids, "{text:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_are_shown_without_links_on_request() {
+    let server = filled(&[]).await;
+    let headers = [("x-ms-documentdb-partitionkey", "[\"p\"]"), ("x-ms-exclude-system-properties", "true")];
+    let made = server.send("POST", DOCS, &headers, &json!({"id": "i", "pk": "p"})).await.expect(201);
+    let read = server.send("GET", &format!("{DOCS}/i"), &headers, &Value::Null).await.expect(200);
+    for body in [&made.body, &read.body] {
+        assert!(body.get("_self").is_none() && body.get("_attachments").is_none(), "{body}");
+        assert!(body["_rid"].is_string() && body["_etag"].is_string() && body["_ts"].is_number(), "{body}");
+    }
+    let read = server.send("GET", &format!("{DOCS}/i"), &headers[..1], &Value::Null).await.expect(200);
+    assert!(read.body["_self"].is_string());
+}

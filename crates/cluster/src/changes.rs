@@ -258,6 +258,7 @@ mod tests {
             session: None,
             access: AccessChoice::Auto,
             properties: None,
+            order: Default::default(),
         };
         let mut found = Found::new(&options);
         for (lsn, place, bytes) in entries {

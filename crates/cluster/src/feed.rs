@@ -23,7 +23,7 @@ use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::Range;
 use crate::receipt::{Charge, Receipt, Served};
-use crate::request::{FeedPage, PageOptions, Scope};
+use crate::request::{FeedPage, ItemOrder, PageOptions, Scope};
 use crate::ru;
 use crate::turns::{self, Party};
 
@@ -57,7 +57,7 @@ impl Db {
             Some(Cursor { place: Some(place), state: None }) => Some(place),
             Some(_) => return Err(ErrorKind::CursorMismatch.into()),
         };
-        let mut walk = Walk::start(container, scope, place)?;
+        let mut walk = Walk::start(container, scope, place)?.ordered(page.order);
         let mut limits = PageLimits::new(page);
         // Partitions that held nothing to show have their price too.
         let mut passed = Charge::default();
@@ -260,6 +260,7 @@ pub(crate) struct Walk {
     /// Legs that are not done, each behind the one before it. The first is the one that the walk is in; others are there
     /// where a partition that was one leg was split meanwhile.
     legs: Vec<Leg>,
+    order: ItemOrder,
     done: bool,
     /// Set when the client named a range: then no other may answer.
     only: Option<u32>,
@@ -294,7 +295,11 @@ impl Walk {
             _ => None,
         };
         let whole_key = scope.whole_key(definition);
-        Ok(Walk { epk, seen, again, whole_key, logical, legs, done: false, only })
+        Ok(Walk { epk, seen, again, whole_key, logical, legs, order: ItemOrder::Creation, done: false, only })
+    }
+
+    pub fn ordered(self, order: ItemOrder) -> Walk {
+        Walk { order, ..self }
     }
 
     /// Goes on in the order of creation, unless the walk is among the items of this range already, or they are many.
@@ -310,7 +315,7 @@ impl Walk {
             return;
         }
         let is_at_beginning = !matches!(self.seen, Seen::UpTo(_));
-        if !is_at_beginning || !size.is_small() {
+        if self.order == ItemOrder::Keys || !is_at_beginning || !size.is_small() {
             return;
         }
         let from = match &self.seen {

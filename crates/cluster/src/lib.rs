@@ -52,8 +52,8 @@ pub use query::{Method, OfferedIndexes, PlanNote};
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{
-    AccessChoice, Consistency, FeedPage, PageOptions, QueryPage, ReadOptions, ReadReply, Scope, Throughput,
-    WriteOptions, WriteReply,
+    AccessChoice, Consistency, FeedPage, ItemOrder, PageOptions, QueryPage, ReadOptions, ReadReply, Scope,
+    Throughput, WriteOptions, WriteReply,
 };
 pub use resource::{Resource, ResourceKind};
 pub use rid::Rid;

@@ -80,6 +80,18 @@ pub struct PageOptions {
     pub access: AccessChoice,
     /// What queries see of items besides what is stored.
     pub properties: Option<&'static dyn ItemProperties>,
+    /// In which order items come that the query does not order.
+    pub order: ItemOrder,
+}
+
+/// The order of items where nothing else is asked for. It belongs to the API.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ItemOrder {
+    /// That of their creation where they are few, and that of their keys where they are many.
+    #[default]
+    Creation,
+    /// By place, and in a place by id: within a logical partition that is an order clients rely on.
+    Keys,
 }
 
 /// How a query may find its items. The rows are the same whatever is chosen.

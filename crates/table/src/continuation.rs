@@ -39,7 +39,8 @@ fn bytes(text: &str) -> Result<Vec<u8>, Refusal> {
 
 pub(crate) fn write(cursor: &Cursor) -> String {
     let mut out = vec![flags(cursor)];
-    if let Some(CursorPlace { epk, id, .. }) = &cursor.place {
+    if let Some(CursorPlace { epk, id, legs, .. }) = &cursor.place {
+        assert!(legs.is_empty(), "entities come in the order of their keys");
         let hex = epk.to_hex();
         for part in [Some(hex.as_bytes()), id.as_ref().map(ItemId::as_bytes)].into_iter().flatten() {
             let length = u16::try_from(part.len()).expect("places and ids are short");
@@ -80,7 +81,7 @@ pub(crate) fn read(text: &str) -> Result<Cursor, Refusal> {
                 0 => None,
                 _ => Some(part().and_then(|id| ItemId::new(id).ok()).ok_or_else(Refusal::bad_address)?),
             };
-            Some(CursorPlace { epk, id, again: flags & AGAIN != 0 })
+            Some(CursorPlace { epk, id, legs: vec![], again: flags & AGAIN != 0 })
         }
     };
     let state = match flags & STATE {
@@ -97,15 +98,24 @@ mod tests {
     #[test]
     fn a_cursor_comes_back_as_it_went() {
         let epk = || Epk::from_hex("05C1").expect("hexadecimal");
-        let place = |again| Some(CursorPlace { epk: epk(), id: Some(ItemId::from("grün")), again });
+        let place =
+            |again| Some(CursorPlace { epk: epk(), id: Some(ItemId::from("grün")), legs: vec![], again });
         let state = || Some(Carry::Streaming { skipped: 1, taken: 2, done_of_item: 3 });
         for cursor in [
             Cursor { place: place(false), state: state() },
             Cursor { place: place(true), state: None },
             Cursor { place: None, state: state() },
-            Cursor { place: Some(CursorPlace { epk: epk(), id: None, again: false }), state: state() },
             Cursor {
-                place: Some(CursorPlace { epk: epk(), id: Some(ItemId::from("")), again: false }),
+                place: Some(CursorPlace { epk: epk(), id: None, legs: vec![], again: false }),
+                state: state(),
+            },
+            Cursor {
+                place: Some(CursorPlace {
+                    epk: epk(),
+                    id: Some(ItemId::from("")),
+                    legs: vec![],
+                    again: false,
+                }),
                 state: None,
             },
         ] {

@@ -111,6 +111,7 @@ async fn items(db: &Db, id: &str) -> BTreeMap<(String, String), String> {
             session: None,
             access: AccessChoice::Auto,
             properties: None,
+            order: Default::default(),
         };
         let found = db.read_feed(&named(db, id), &Scope::Container, &page).await.expect("a page");
         for item in found.items {

@@ -85,6 +85,7 @@ async fn read(
         session: None,
         access: AccessChoice::Auto,
         properties: None,
+        order: Default::default(),
     };
     db.all_changes(container, &Scope::Container, from, &page).await
 }

@@ -82,6 +82,7 @@ impl World {
             session: None,
             access: AccessChoice::Auto,
             properties: None,
+            order: Default::default(),
         };
         self.db.query(&self.container(), &scope, &program, &page).await.expect(query);
     }

@@ -78,7 +78,7 @@ impl Db {
         if place.is_some() && program.is_blocking() {
             return Err(ErrorKind::CursorMismatch.into());
         }
-        let mut walk = Walk::start(container, scope, place)?;
+        let mut walk = Walk::start(container, scope, place)?.ordered(page.order);
         let resumed = self.resume(container, &walk, &mut carry)?;
         let functions = self.functions_of(container, program)?;
         let functions = functions.as_ref().map(|functions| functions as &dyn UserFunctions);

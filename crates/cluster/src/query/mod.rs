@@ -94,7 +94,7 @@ impl Db {
         steward: &QuerySteward,
     ) -> Result<QueryPage<S>> {
         let (place, mut carry) = parts(page.continuation.as_ref());
-        let mut walk = Walk::start(container, scope, place)?;
+        let mut walk = Walk::start(container, scope, place)?.ordered(page.order);
         let resumed = self.resume(container, &walk, &mut carry)?;
         let Some(range) = walk.range(container).cloned() else {
             return Ok(QueryPage::default());

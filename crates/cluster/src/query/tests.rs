@@ -40,6 +40,7 @@ fn page_options() -> PageOptions {
         session: None,
         access: AccessChoice::Auto,
         properties: Some(&Stamps),
+        order: Default::default(),
     }
 }
 
@@ -504,6 +505,7 @@ async fn a_query_that_gets_no_memory_in_time_is_told_to_come_again() {
         session: None,
         access: AccessChoice::Auto,
         properties: None,
+        order: Default::default(),
     };
     let scope = Scope::Key(key("p0"));
     let refused = world.db.query(&world.container, &scope, &program, &page).await.expect_err("no memory");

@@ -229,6 +229,7 @@ impl ScriptHost {
             session: None,
             access: AccessChoice::Auto,
             properties: Some(self.forms.properties()),
+            order: Default::default(),
         };
         let query = ScriptQuery {
             container: &self.container,

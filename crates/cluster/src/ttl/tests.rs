@@ -124,6 +124,7 @@ impl World {
             session: None,
             access,
             properties: None,
+            order: Default::default(),
         }
     }
 

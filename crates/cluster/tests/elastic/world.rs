@@ -48,6 +48,7 @@ pub fn page() -> PageOptions {
         session: None,
         access: AccessChoice::Auto,
         properties: None,
+        order: Default::default(),
     }
 }
 

@@ -204,6 +204,7 @@ impl Bank {
             session: None,
             access: AccessChoice::Auto,
             properties: Some(&LINKS),
+            order: Default::default(),
         };
         let scope = Scope::Key(key(number));
         let feed = self.db.read_feed(&self.container, &scope, &page).await.expect("a feed");

@@ -367,6 +367,7 @@ fn page_options(items_max: usize) -> PageOptions {
         session: None,
         access: AccessChoice::Auto,
         properties: Some(&Stamps),
+        order: Default::default(),
     }
 }
 

@@ -43,6 +43,7 @@ pub(crate) fn page(
         session: session(headers, consistency)?,
         access: headers.query_access,
         properties: Some(PROPERTIES),
+        order: Default::default(),
     })
 }
 

@@ -104,6 +104,7 @@ async fn take_sample(
         session: None,
         access: AccessChoice::Auto,
         properties: None,
+        order: Default::default(),
     };
     let (mut items, mut bytes) = (Vec::new(), 0);
     for range_id in ranges {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use http::StatusCode;
 use orrery_cluster::store::ItemHeader;
 use orrery_cluster::{
-    AccessChoice, Container, ErrorKind, ItemProperties, OfferedIndexes, PageOptions, QueryPage, Scope,
+    AccessChoice, Container, ErrorKind, ItemOrder, ItemProperties, OfferedIndexes, PageOptions, QueryPage,
+    Scope,
 };
 use orrery_doc::json;
 use orrery_query::ast::{Direction, Expr, OrderBy, OrderItem};
@@ -66,6 +67,7 @@ pub(crate) async fn run(call: &Call<'_>, table: &str) -> Result<Reply, Refusal> 
         session: None,
         access: AccessChoice::Auto,
         properties: Some(&NoProperties),
+        order: ItemOrder::Keys,
     };
     let page: QueryPage<Documents> = match &scope {
         Scope::Container => call.db.query_merged_into(&container, &scope, &program, &options).await,

@@ -3,6 +3,7 @@
 use orrery_store::limits::CREATION_ITEMS_MAX;
 
 use super::*;
+use crate::ItemOrder;
 
 const EVERYTHING: &str = r#"{"includedPaths":[{"path":"/*"}]}"#;
 
@@ -74,13 +75,14 @@ async fn rows_of_a_small_range_come_as_they_were_created() {
     let world = filled(7, 0..300).await;
     // A replaced item keeps its place, one that is created again comes last.
     world.put("p3", &scrambled(3), r#","n":3,"few":0,"t":[]"#, true).await;
-    let cases: [(&str, &dyn Fn(&u64) -> bool); 6] = [
-        ("SELECT VALUE c.id FROM c", &|_| true),
-        ("SELECT VALUE c.id FROM c WHERE c.n >= 290", &|n| *n >= 290),
-        ("SELECT VALUE c.id FROM c WHERE c.few = 1", &|n| *n % 3 == 1),
-        ("SELECT VALUE c.id FROM c WHERE c.n IN (250, 4, 9, 77)", &|n| [250, 4, 9, 77].contains(n)),
-        ("SELECT VALUE c.id FROM c WHERE ABS(c.n) % 5 = 2", &|n| *n % 5 == 2),
-        ("SELECT VALUE c.id FROM c WHERE c.pk = 'p2' OR c.n = 299", &|n| *n % 7 == 2 || *n == 299),
+    type Chosen = fn(&u64) -> bool;
+    let cases: [(&str, Chosen); 6] = [
+        ("SELECT VALUE c.id FROM c", |_| true),
+        ("SELECT VALUE c.id FROM c WHERE c.n >= 290", |n| *n >= 290),
+        ("SELECT VALUE c.id FROM c WHERE c.few = 1", |n| *n % 3 == 1),
+        ("SELECT VALUE c.id FROM c WHERE c.n IN (250, 4, 9, 77)", |n| [250, 4, 9, 77].contains(n)),
+        ("SELECT VALUE c.id FROM c WHERE ABS(c.n) % 5 = 2", |n| *n % 5 == 2),
+        ("SELECT VALUE c.id FROM c WHERE c.pk = 'p2' OR c.n = 299", |n| *n % 7 == 2 || *n == 299),
     ];
     for (text, passes) in cases {
         let expected = rows_of((0..300).filter(passes));
@@ -183,4 +185,30 @@ async fn items_that_come_and_go_between_pages_move_no_other() {
     world.put("p0", &scrambled(0), "", true).await;
     let rest = world.rest(text, 3, first.continuation).await;
     assert_eq!(rest, rows_of((5..20).filter(|n| *n != 10).chain([0])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_may_ask_for_the_order_of_keys() {
+    let world = filled(1, 0..50).await;
+    let options =
+        |continuation| PageOptions { items_max: 7, order: ItemOrder::Keys, continuation, ..page_options() };
+    let by_id = rows_of(0..50).into_iter().collect::<std::collections::BTreeSet<_>>();
+    let program = compile("SELECT VALUE c.id FROM c WHERE c.n >= 0", &Parameters::default()).expect("SQL");
+    let (mut fed, mut queried) = (Vec::new(), Vec::new());
+    let (mut feed, mut query) = (Some(None), Some(None));
+    while let Some(continuation) = feed.take() {
+        let scope = Scope::Container;
+        let page =
+            world.db.read_feed(&world.container, &scope, &options(continuation)).await.expect("a page");
+        fed.extend(page.items.iter().map(|item| id_of(item.root().root())));
+        feed = page.continuation.map(Some);
+    }
+    while let Some(continuation) = query.take() {
+        let (container, scope) = (&world.container, Scope::Container);
+        let page = world.db.query(container, &scope, &program, &options(continuation)).await.expect("a page");
+        queried.extend(page.rows.iter().map(|row| String::from_utf8_lossy(row).into_owned()));
+        query = page.continuation.map(Some);
+    }
+    assert!(fed.iter().eq(&by_id), "{fed:?}");
+    assert!(queried.iter().eq(&by_id), "{queried:?}");
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -149,7 +150,28 @@ fn read(text: &[u8]) -> Vec<Call> {
         }
     }
     calls.extend(begun.into_values().filter_map(|(start, head)| interrupted(start, head)));
+    look_up_writes(&mut calls);
     calls
+}
+
+/// A write in the middle of which the process was killed has left what the file shows now, and that is what the next process
+/// reads: a disk that later held more would be one that nobody has written.
+fn look_up_writes(calls: &mut [Call]) {
+    let mut open: HashMap<Fd, PathBuf> = HashMap::new();
+    for Call { end, what, .. } in calls {
+        match what {
+            What::Open { path, fd, .. } => drop(open.insert(*fd, path.clone())),
+            What::Close { fd } => drop(open.remove(fd)),
+            What::Write { fd, at: Some(at), data } if end.is_none() => {
+                let file = open.get(fd).and_then(|path| File::open(path).ok());
+                let mut found = vec![0; data.len()];
+                let count = file.and_then(|file| file.read_at(&mut found, *at).ok()).unwrap_or(0);
+                found.truncate(count);
+                *data = found;
+            }
+            _ => {}
+        }
+    }
 }
 
 /// A call that has ended: `name(arguments) = result <seconds>`. Those that failed changed nothing.
@@ -246,4 +268,21 @@ fn bytes(word: &str) -> Vec<u8> {
     assert!(!rest.starts_with("..."), "a call's data was cut off");
     let digit = |byte: u8| if byte.is_ascii_digit() { byte - b'0' } else { byte - b'a' + 10 };
     text.as_bytes().chunks_exact(4).map(|hex| digit(hex[2]) << 4 | digit(hex[3])).collect()
+}
+
+#[test]
+fn a_write_that_was_not_carried_out_before_the_kill_is_not_there_after_it() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("journal");
+    std::fs::write(&path, b"before").expect("our own folder");
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect::<String>();
+    let name = hex(path.to_str().expect("text").as_bytes());
+    let trace = format!(
+        "7 1.000000 openat(AT_FDCWD, \"{name}\", O_RDWR) = 5 <0.000001>\n\
+         7 2.000000 pwrite64(5, \"{}\", 5, 0 <unfinished ...>\n",
+        hex(b"after")
+    );
+    let calls = read(trace.as_bytes());
+    let What::Write { data, .. } = &calls.last().expect("a call").what else { panic!("{calls:?}") };
+    assert_eq!(data, b"befor");
 }

@@ -32,8 +32,8 @@ pub const PAGE_ITEMS_MAX: usize = 10_000;
 /// Parts of the key space with so few items, and bytes of them, are read in the order of creation.
 pub const CREATION_ITEMS_MAX: u64 = 5_000;
 pub const CREATION_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// What of them is sorted at once.
-pub const CREATION_SORTED_BYTES: u64 = 4 * 1024 * 1024;
+/// What of them is held and sorted at once; it is not counted, so it is little.
+pub const CREATION_SORTED_BYTES: u64 = 1024 * 1024;
 /// Depth of arrays and objects in a document.
 pub const JSON_DEPTH_MAX: usize = 128;
 /// Depth of the JSON of databases, containers and offers; the records that keep them add a few levels.

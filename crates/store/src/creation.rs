@@ -7,7 +7,8 @@
 //!   in vain where most entries are of items that lie elsewhere. So the walk has a bound, and where it reaches it the
 //!   other way goes on behind the last item.
 //! - The items are scanned in key order, and the oldest of those that are not out yet are sorted. What is held has a
-//!   bound as well: what goes beyond it has its turn in another scan.
+//!   bound as well: what goes beyond it has its turn in another scan. So large items, few of which can be held, are fetched
+//!   one by one.
 //!
 //! A reader who has begun in this order goes on in it when there are many items by now; then only the first way is left.
 
@@ -21,6 +22,8 @@ use crate::{Item, OpError};
 const FETCH_FOR_SCANS: u64 = 4;
 const FETCH_LARGE_FOR_SCANS: u64 = 2;
 const LARGE_BYTES: u64 = 1024;
+/// To fetch an item of this size is no more work than to scan it.
+const HUGE_BYTES: u64 = 4 * 1024;
 /// So many entries of rids are as much work as one item of a scan.
 const ENTRIES_FOR_SCAN: u64 = 4;
 /// Entries that may be walked whatever the size of the part.
@@ -47,6 +50,19 @@ impl PartSize {
             true => FETCH_LARGE_FOR_SCANS,
             false => FETCH_FOR_SCANS,
         }
+    }
+
+    /// How far to walk over rids before a scan is cheaper; none if it is from the beginning.
+    fn bound(&self, wanted: Option<usize>) -> Option<Bound> {
+        let entries = self.items * ENTRIES_FOR_SCAN + ENTRIES_MIN;
+        if !self.is_small() {
+            return Some(Bound { fetches: u64::MAX, entries: u64::MAX });
+        }
+        if self.bytes >= self.items * HUGE_BYTES {
+            return Some(Bound { fetches: u64::MAX, entries });
+        }
+        let favours = wanted.is_some_and(|wanted| self.favours_rids(wanted));
+        favours.then(|| Bound { fetches: self.items / self.fetch_cost() + 1, entries })
     }
 
     /// Whether to fetch so many items by their rids is less work than to scan all.
@@ -131,15 +147,7 @@ impl View<'_> {
         mut visit: impl FnMut(Item) -> Scan,
     ) -> Result<(), OpError> {
         let mut after = after;
-        let bound = match (size.is_small(), wanted) {
-            (false, _) => Some(Bound { fetches: u64::MAX, entries: u64::MAX }),
-            (true, Some(wanted)) if size.favours_rids(wanted) => Some(Bound {
-                fetches: size.items / size.fetch_cost() + 1,
-                entries: size.items * ENTRIES_FOR_SCAN + ENTRIES_MIN,
-            }),
-            _ => None,
-        };
-        if let Some(bound) = bound
+        if let Some(bound) = size.bound(wanted)
             && self.walk_rids(range, &mut after, bound, &mut visit)?
         {
             return Ok(());
@@ -200,5 +208,7 @@ mod tests {
         assert!(!elsewhere.favours_rids(11), "nearly all entries are of other items");
         let large = PartSize { bytes: 4_000_000, ..size };
         assert!(large.favours_rids(400));
+        let huge = PartSize { items: 40, bytes: 4_000_000, partition_items: 40 };
+        assert!(huge.bound(None).is_some() && size.bound(None).is_none(), "few that are huge can be held");
     }
 }

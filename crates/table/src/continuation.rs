@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_is_no_cursor_is_refused() {
-        for wrong in ["", "!", "a", "AQ", "AQAEMDVDMQ", "BP__", "{\"token\":1}"] {
+        for wrong in ["", "!", "a", "AQ", "CQAEMDVDMQ", "BP__", "{\"token\":1}"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
         assert_eq!(unwrap(&wrap("grün/ä")).ok().as_deref(), Some("grün/ä"));

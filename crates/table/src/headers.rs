@@ -56,6 +56,10 @@ impl<'a> Headers<'a> {
             Some(name) => name,
             None => method.as_str(),
         };
+        // A browser asks like this before it sends what a page of another origin wants.
+        if name == "OPTIONS" {
+            return Err(Refusal::not_implemented("CORS"));
+        }
         Verb::of(name).ok_or_else(|| crate::errors::Own::MethodNotAllowed.into())
     }
 
@@ -104,5 +108,11 @@ mod tests {
         assert_eq!(meaning("MERGE", None), Some(Verb::Merge));
         assert_eq!(meaning("GET", Some("DELETE")), Some(Verb::Get));
         assert_eq!(meaning("TRACE", None), None);
+    }
+
+    #[test]
+    fn what_browsers_ask_beforehand_is_refused_by_name() {
+        let refusal = Headers::default().verb(&Method::OPTIONS).err().expect("a refusal");
+        assert_eq!(refusal.wire().status, http::StatusCode::NOT_IMPLEMENTED);
     }
 }

@@ -339,7 +339,7 @@ for language in go java rust; do
 done
 for language in "$@"; do
     case $language in
-        python | javascript | rust | go | java | dotnet | elastic | guides | documents | requests) "run_$language" ;;
+        python | tables | javascript | rust | go | java | dotnet | elastic | guides | documents | requests) "run_$language" ;;
         *) say "unknown language $language"; exit 2 ;;
     esac
 done

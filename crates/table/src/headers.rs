@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_browsers_ask_beforehand_is_refused_by_name() {
-        let refusal = Headers::default().verb(&Method::OPTIONS).err().expect("a refusal");
+        let refusal = Headers::default().verb(&Method::OPTIONS).expect_err("a refusal");
         assert_eq!(refusal.wire().status, http::StatusCode::NOT_IMPLEMENTED);
     }
 }

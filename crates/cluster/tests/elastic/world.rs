@@ -12,7 +12,7 @@ use orrery_cluster::{
 };
 use orrery_doc::{Doc, EpkRange, PartitionKey, divide, epk, json};
 use orrery_query::{Parameters, Program, compile};
-use orrery_testkit::eventually_async;
+use orrery_testkit::{eventually_async, wait_for_async};
 use serde_json::{Value, json};
 
 pub struct World {
@@ -68,7 +68,7 @@ impl World {
     }
 
     async fn with(storage: Storage) -> World {
-        let db = Db::open(DbOptions {
+        let options = DbOptions {
             storage,
             durability: Durability::Durable,
             limits: PartitionLimits::default(),
@@ -80,8 +80,11 @@ impl World {
                 consistency: Consistency::Session,
                 serverless: false,
             },
-        })
-        .expect("the storage opens");
+        };
+        // What was closed before may be held by a task for a moment longer.
+        let open = || Db::open(options.clone());
+        let db =
+            wait_for_async(|| open().map_err(|error| format!("the storage does not open: {error}"))).await;
         if let Some(database) = db.catalog().database("db") {
             let container = database.container("c").expect("made before").clone();
             return World { db, container };

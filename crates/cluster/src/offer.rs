@@ -2,8 +2,8 @@
 
 use orrery_store::Etag;
 use orrery_store::limits::{
-    AUTOSCALE_MIN, AUTOSCALE_STEP, INITIAL_PARTITION_THROUGHPUT, PartitionLimits,
-    SHARED_THROUGHPUT_CONTAINERS_MAX, THROUGHPUT_MAX, THROUGHPUT_MIN, THROUGHPUT_STEP,
+    AUTOSCALE_MIN, AUTOSCALE_STEP, PartitionLimits, SHARED_THROUGHPUT_CONTAINERS_MAX, THROUGHPUT_MAX,
+    THROUGHPUT_MIN, THROUGHPUT_STEP,
 };
 
 use crate::error::{Error, Result};
@@ -67,10 +67,7 @@ pub fn initial_partitions(throughput: u32, limits: &PartitionLimits) -> u32 {
     if throughput <= limits.partition_throughput {
         return 1;
     }
-    // The service's 6,000 of 10,000, kept in proportion when an operator sets another budget.
-    let scale = f64::from(INITIAL_PARTITION_THROUGHPUT) / 10_000.0;
-    let each = (f64::from(limits.partition_throughput) * scale).max(1.0);
-    (f64::from(throughput) / each).ceil() as u32
+    (f64::from(throughput) / limits.new_partition_throughput()).ceil() as u32
 }
 
 /// Fewest partitions that can carry a throughput.

@@ -261,6 +261,15 @@ pub struct PartitionLimits {
     pub retention: Option<Duration>,
 }
 
+impl PartitionLimits {
+    /// What each partition of a new container carries when one is not enough: the service's 6,000 of 10,000, kept in
+    /// proportion when an operator sets another budget.
+    pub fn new_partition_throughput(&self) -> f64 {
+        let share = f64::from(INITIAL_PARTITION_THROUGHPUT) / 10_000.0;
+        (f64::from(self.partition_throughput) * share).max(1.0)
+    }
+}
+
 impl Default for PartitionLimits {
     fn default() -> Self {
         const GB: u64 = 1024 * 1024 * 1024;

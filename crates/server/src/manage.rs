@@ -24,11 +24,13 @@ mod jobs;
 mod keys;
 mod overview;
 mod partitions;
+mod server;
 mod throughput;
 mod workload;
 
 pub use call::{Answer, Call};
 pub use overview::alert as alert_json;
+pub use server::Server;
 
 /// Where all of it lies, and the word that signatures name as its resource type.
 pub const PREFIX: &str = "/_orrery/";
@@ -44,12 +46,13 @@ const SUBSTATUS: HeaderName = HeaderName::from_static("x-ms-substatus");
 pub struct Manage {
     db: Db,
     gateway: Gateway,
+    server: Server,
     body_time_max: Duration,
 }
 
 impl Manage {
-    pub fn new(db: Db, gateway: Gateway, body_time_max: Duration) -> Arc<Manage> {
-        Arc::new(Manage { db, gateway, body_time_max })
+    pub fn new(db: Db, gateway: Gateway, server: Server, body_time_max: Duration) -> Arc<Manage> {
+        Arc::new(Manage { db, gateway, server, body_time_max })
     }
 
     pub fn serves(path: &str) -> bool {
@@ -70,7 +73,7 @@ impl Manage {
             Ok(body) => body,
             Err(denial) => return closing(refuse(denial), true),
         };
-        let answer = match Call::read(&self.db, &parts, body) {
+        let answer = match Call::read(&self.db, &self.server, &parts, body) {
             Ok(call) => route(&call).await,
             Err(denial) => Err(denial),
         };
@@ -90,6 +93,7 @@ async fn route(call: &Call<'_>) -> Result<Answer, Denial> {
     match call.segments().as_slice() {
         ["jobs", rest @ ..] => Box::pin(jobs::serve(call, rest)).await,
         ["alerts"] => overview::alerts(call),
+        ["server"] => server::about(call),
         ["containers"] => overview::containers(call),
         ["dbs", database, "throughput"] => throughput::shared(call, database),
         ["dbs", database, "colls", container, rest @ ..] => {

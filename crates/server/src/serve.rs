@@ -17,7 +17,7 @@ use crate::front::Front;
 use crate::gateways::Gateways;
 use crate::hosts::Hosts;
 use crate::keys::AccountKeys;
-use crate::manage::Manage;
+use crate::manage::{self, Manage};
 use crate::metrics::Metrics;
 use crate::ports::Ports;
 use crate::signals::StopSignals;
@@ -77,7 +77,9 @@ async fn serve(
         Arc::clone(&tls),
         address.ip().is_loopback() || config.metrics_names,
     ));
-    let manage = Manage::new(db.clone(), gateways.nosql.clone(), config.body_timeout_seconds);
+    let server =
+        manage::Server { account: config.account_name.clone(), nosql_port: address.port(), table_port };
+    let manage = Manage::new(db.clone(), gateways.nosql.clone(), server, config.body_timeout_seconds);
     announce(&config, &keys, address, table_port, started);
     keep_tls(Arc::clone(&tls));
 

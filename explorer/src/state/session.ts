@@ -13,6 +13,7 @@ import {
   type Database,
   type Offer,
 } from "../wire/resources.ts";
+import { readServer, type Server } from "../wire/manage.ts";
 
 /** The key of local emulators; it is published and opens nothing but a server on loopback. */
 export const DEVELOPMENT_KEY =
@@ -42,6 +43,8 @@ export const tree = signal<Branch[] | null>(null);
 export const unlisted = signal(false);
 /** Undefined while unknown, null where the account is serverless. */
 export const offers = signal<Offer[] | null | undefined>(undefined);
+/** What the server says of itself; null until it has. */
+export const server = signal<Server | null>(null);
 export const serverless = computed(() => offers.value === null);
 
 /** The client of whoever is signed in. */
@@ -62,6 +65,7 @@ export async function signIn(key: string): Promise<void> {
   await Promise.all([
     refreshTree().catch((error: unknown) => fail("Cannot list the databases", error)),
     refreshOffers().catch((error: unknown) => fail("Cannot read the throughput of databases and containers", error)),
+    refreshServer().catch((error: unknown) => fail("Cannot read the ports and budgets of the server", error)),
   ]);
 }
 
@@ -71,6 +75,7 @@ export function signOut(): void {
   tree.value = null;
   unlisted.value = false;
   offers.value = undefined;
+  server.value = null;
   shown.clear();
 }
 
@@ -139,6 +144,11 @@ export async function refreshBranch(db: string): Promise<void> {
 export async function refreshOffers(): Promise<void> {
   const found = await newsOf("offers", async (client) => (await listOffers(client)) ?? null);
   if (found !== undefined) offers.value = found;
+}
+
+export async function refreshServer(): Promise<void> {
+  const found = await newsOf("server", readServer);
+  if (found !== undefined) server.value = found;
 }
 
 export function findContainer(db: string, coll: string): Container | undefined {

@@ -163,12 +163,12 @@ export function valueAt(root: unknown, path: string): unknown {
   return value;
 }
 
-/** The names in a path; one with quotes may have slashes. */
+/** The names in a path; one with quotes of either kind may have slashes. */
 export function pathNames(path: string): string[] {
   const names: string[] = [];
-  const pattern = /\/(?:"((?:[^"\\]|\\.)*)"|([^/"]+))/gy;
+  const pattern = /\/(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^/"'][^/"]*))/gy;
   let match: RegExpExecArray | null;
-  while ((match = pattern.exec(path)) !== null) names.push(match[1] ?? match[2] ?? "");
+  while ((match = pattern.exec(path)) !== null) names.push(match[1] ?? match[2] ?? match[3] ?? "");
   return names;
 }
 

@@ -4,7 +4,9 @@ import { fail } from "../state/notices.ts";
 import { go, TABS, type Tab } from "../state/route.ts";
 import { findContainer, openBranch, tree } from "../state/session.ts";
 import { type Container, type Place } from "../wire/resources.ts";
+import { isTable } from "../wire/tables.ts";
 import { Advisor } from "./Advisor.tsx";
+import { Entities } from "./Entities.tsx";
 import { Items } from "./Items.tsx";
 import { Partitions } from "./Partitions.tsx";
 import { Query } from "./Query.tsx";
@@ -37,21 +39,23 @@ export function ContainerPage(props: { place: Place; tab: Tab }) {
       </section>
     );
   }
+  const table = isTable(db, container);
+  const titles = table ? { ...TITLES, items: "Entities" } : TITLES;
   return (
     <section class="container-page">
       <header class="head">
         <h1>
           <bdi class="soft">{db}</bdi> <span class="soft">/</span> <bdi>{coll}</bdi>
         </h1>
-        <span class="soft">key {container.partitionKey.paths.join(", ")}</span>
+        <span class="soft">{table ? "table" : `key ${container.partitionKey.paths.join(", ")}`}</span>
         <Tabs
           label="Container"
-          tabs={TABS.map((name) => ({ name, title: TITLES[name] }))}
+          tabs={TABS.map((name) => ({ name, title: titles[name] }))}
           chosen={props.tab}
           onChoose={(tab) => go({ page: "container", db, coll, tab })}
         />
       </header>
-      <div class="tab-body" role="tabpanel" aria-label={TITLES[props.tab]} key={container._rid}>
+      <div class="tab-body" role="tabpanel" aria-label={titles[props.tab]} key={container._rid}>
         <Body tab={props.tab} place={props.place} container={container} />
       </div>
     </section>
@@ -61,7 +65,7 @@ export function ContainerPage(props: { place: Place; tab: Tab }) {
 function Body(props: { tab: Tab; place: Place; container: Container }) {
   switch (props.tab) {
     case "items":
-      return <Items {...props} />;
+      return isTable(props.place.db, props.container) ? <Entities {...props} /> : <Items {...props} />;
     case "query":
       return <Query {...props} />;
     case "scripts":

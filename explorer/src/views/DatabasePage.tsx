@@ -4,6 +4,8 @@ import { fail, say } from "../state/notices.ts";
 import { go, hrefOf } from "../state/route.ts";
 import { client, findOffer, openBranch, refreshTree, tree } from "../state/session.ts";
 import { deleteDatabase, type Container } from "../wire/resources.ts";
+import { isTable, TABLES_DATABASE } from "../wire/tables.ts";
+import { TableConnection } from "./Connections.tsx";
 import { ThroughputSettings } from "./ThroughputSettings.tsx";
 
 export function DatabasePage(props: { db: string }) {
@@ -23,6 +25,7 @@ export function DatabasePage(props: { db: string }) {
     );
   }
   const containers = branch.containers ?? [];
+  const isTables = props.db === TABLES_DATABASE;
   const offer = findOffer(branch.database._rid);
   const remove = async () => {
     try {
@@ -42,13 +45,14 @@ export function DatabasePage(props: { db: string }) {
       </h1>
       <div class="row-of">
         <button type="button" class="primary" onClick={() => go({ page: "new-container", db: props.db })}>
-          New container
+          {isTables ? "New table" : "New container"}
         </button>
         <button type="button" class="danger" onClick={() => setDeleting(true)}>
           Delete database
         </button>
       </div>
-      <h2>Containers</h2>
+      {isTables && <TableConnection />}
+      <h2>{isTables ? "Tables" : "Containers"}</h2>
       {containers.length === 0 ? (
         <p class="soft">None yet. A container holds items, spread over partitions by a key that you choose.</p>
       ) : (
@@ -98,7 +102,7 @@ function ContainerTable(props: { db: string; containers: Container[] }) {
                   <bdi>{one.id}</bdi>
                 </a>
               </th>
-              <td>{one.partitionKey.paths.join(", ")}</td>
+              <td>{isTable(props.db, one) ? "PartitionKey" : one.partitionKey.paths.join(", ")}</td>
               <td>
                 {own === undefined ? "shared" : auto ? `autoscale to ${auto.maxThroughput} RU/s` : `${own.offerThroughput} RU/s`}
               </td>

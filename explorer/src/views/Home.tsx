@@ -2,10 +2,11 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { Tabs } from "../parts/Tabs.tsx";
-import { fail, say } from "../state/notices.ts";
+import { fail } from "../state/notices.ts";
 import { hrefOf } from "../state/route.ts";
 import { client, session } from "../state/session.ts";
 import { readAlerts, type Alert } from "../wire/manage.ts";
+import { Copyable, TableConnection } from "./Connections.tsx";
 
 const LANGUAGES = [".NET", "Java", "JavaScript", "Python", "Go", "Rust"] as const;
 type Language = (typeof LANGUAGES)[number];
@@ -58,6 +59,7 @@ export function Home() {
       </div>
       <h2>Connection string</h2>
       <Copyable name="connection string" shown={connection(hidden)} text={connection(key)} />
+      <TableConnection secure={secure} shown={shown} />
       <h2>First line of a program</h2>
       <Tabs label="Language" tabs={LANGUAGES.map((name) => ({ name, title: name }))} chosen={language} onChoose={setLanguage} />
       <Copyable name={`${language} code`} shown={sample(language, endpoint, hidden)} text={sample(language, endpoint, key)} />
@@ -101,34 +103,4 @@ function AlertList() {
       </ul>
     </>
   );
-}
-
-function Copyable(props: { name: string; shown: string; text: string }) {
-  const copy = () => {
-    copyText(props.text)
-      .then(() => say(`Copied the ${props.name}`))
-      .catch((error: unknown) => fail(`Cannot copy the ${props.name}; select the text instead`, error));
-  };
-  return (
-    <div class="copyable">
-      <pre tabIndex={0} aria-label={props.name}>
-        {props.shown}
-      </pre>
-      <button type="button" onClick={copy} aria-label={`Copy the ${props.name}`}>
-        Copy
-      </button>
-    </div>
-  );
-}
-
-/** The clipboard is closed to pages that came over plain HTTP; the old way still works there. */
-async function copyText(text: string): Promise<void> {
-  if (window.isSecureContext) return navigator.clipboard.writeText(text);
-  const area = document.createElement("textarea");
-  area.value = text;
-  document.body.append(area);
-  area.select();
-  const copied = document.execCommand("copy");
-  area.remove();
-  if (!copied) throw new Error("The browser does not allow it.");
 }

@@ -7,6 +7,7 @@ import { fail, say } from "../state/notices.ts";
 import { go, route } from "../state/route.ts";
 import { client, findOffer, refreshOffers, refreshTree, serverless, tree } from "../state/session.ts";
 import { createContainer } from "../wire/resources.ts";
+import { tableDefinition, tableNameError, TABLES_DATABASE } from "../wire/tables.ts";
 import { nameError, pathError } from "./names.ts";
 import { ThroughputFields, throughputError, throughputOf, type ThroughputDraft } from "./throughput.tsx";
 
@@ -79,6 +80,8 @@ const uniqueKeyPaths = (line: string) => line.split(",").map((path) => path.trim
 export function NewContainer(props: { db: string }) {
   const database = tree.value?.find((one) => one.database.id === props.db)?.database;
   const databaseShares = database !== undefined && findOffer(database._rid) !== undefined;
+  const isTables = props.db === TABLES_DATABASE;
+  const what = isTables ? "table" : "container";
   const [id, setId] = useState("");
   const [paths, setPaths] = useState<string[]>([""]);
   // Until somebody chooses, it follows what is known of the database, which may still be on its way.
@@ -92,29 +95,32 @@ export function NewContainer(props: { db: string }) {
   const uniqueKeys = unique.split("\n").map(uniqueKeyPaths).filter((line) => line.length > 0);
   const uniqueError = uniqueKeys.flat().map(pathError).find((error) => error !== "") ?? "";
   const keyError = paths.map(pathError).find((error) => error !== "") ?? (new Set(paths).size < paths.length ? "Each level needs a path of its own." : "");
-  const wrong = nameError(id) || keyError || uniqueError || ttlError(ttl) || policyError(policy) || (serverless.value ? "" : throughputError(throughput));
-  const ready = id !== "" && paths.every((path) => path !== "") && wrong === "";
+  const wrongName = isTables ? tableNameError(id) : nameError(id);
+  const wrong = wrongName || keyError || uniqueError || ttlError(ttl) || policyError(policy) || (serverless.value ? "" : throughputError(throughput));
+  const ready = id !== "" && (isTables || paths.every((path) => path !== "")) && wrong === "";
 
+  const definition = () => {
+    const ttlSeconds = ttlValue(ttl);
+    return {
+      id,
+      partitionKey: { paths, kind: paths.length > 1 ? "MultiHash" : "Hash", version: 2 },
+      indexingPolicy: JSON.parse(policy) as unknown,
+      ...(ttlSeconds === undefined ? {} : { defaultTtl: ttlSeconds }),
+      ...(uniqueKeys.length === 0 ? {} : { uniqueKeyPolicy: { uniqueKeys: uniqueKeys.map((line) => ({ paths: line })) } }),
+    };
+  };
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
     try {
-      const ttlSeconds = ttlValue(ttl);
-      const body = {
-        id,
-        partitionKey: { paths, kind: paths.length > 1 ? "MultiHash" : "Hash", version: 2 },
-        indexingPolicy: JSON.parse(policy) as unknown,
-        ...(ttlSeconds === undefined ? {} : { defaultTtl: ttlSeconds }),
-        ...(uniqueKeys.length === 0 ? {} : { uniqueKeyPolicy: { uniqueKeys: uniqueKeys.map((line) => ({ paths: line })) } }),
-      };
-      await createContainer(client(), props.db, body, serverless.value ? { kind: "shared" } : throughputOf(throughput));
+      await createContainer(client(), props.db, isTables ? tableDefinition(id) : definition(), serverless.value ? { kind: "shared" } : throughputOf(throughput));
       await Promise.all([refreshTree(), refreshOffers()]);
-      say(`Created the container ${id}`);
+      say(`Created the ${what} ${id}`);
       // Whoever has gone elsewhere meanwhile stays there.
       const here = route.value;
       if (here.page === "new-container" && here.db === props.db) go({ page: "container", db: props.db, coll: id, tab: "items" });
     } catch (error) {
-      fail(`Cannot create the container ${id}`, error);
+      fail(`Cannot create the ${what} ${id}`, error);
     } finally {
       setBusy(false);
     }
@@ -123,23 +129,25 @@ export function NewContainer(props: { db: string }) {
   return (
     <form class="page" onSubmit={(event) => void submit(event)}>
       <h1>
-        New container in <bdi>{props.db}</bdi>
+        New {what} in <bdi>{props.db}</bdi>
       </h1>
-      <Field label="Name" help="A container holds items that are partitioned by one key." error={nameError(id)}>
+      <Field label="Name" help={isTables ? "A table holds entities; their PartitionKey spreads them over partitions." : "A container holds items that are partitioned by one key."} error={wrongName}>
         {(attributes) => (
           <input {...attributes} name="id" required value={id} autocomplete="off" spellcheck={false} onInput={(event) => setId(event.currentTarget.value)} />
         )}
       </Field>
-      <KeyFields paths={paths} error={keyError} onChange={setPaths} />
+      {!isTables && <KeyFields paths={paths} error={keyError} onChange={setPaths} />}
       <ThroughputFields
         draft={throughput}
         onChange={setThroughput}
         shared={databaseShares ? { title: "Shared", note: "Uses the throughput of the database." } : undefined}
       />
-      <MoreFields ttl={ttl} unique={unique} uniqueError={uniqueError} policy={policy} onTtl={setTtl} onUnique={setUnique} onPolicy={setPolicy} />
+      {!isTables && (
+        <MoreFields ttl={ttl} unique={unique} uniqueError={uniqueError} policy={policy} onTtl={setTtl} onUnique={setUnique} onPolicy={setPolicy} />
+      )}
       <div class="actions">
         <button type="submit" class="primary" disabled={busy || !ready}>
-          Create container
+          Create {what}
         </button>
       </div>
     </form>

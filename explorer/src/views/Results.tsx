@@ -2,6 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { JsonTree } from "../parts/JsonTree.tsx";
+import { templateOf } from "../parts/columns.ts";
 import { VirtualList } from "../parts/VirtualList.tsx";
 import { brief, cellsOf, columnsOf, layOut, plainText, toCsv } from "../text/json.ts";
 import type { Run } from "./useQuery.ts";
@@ -9,6 +10,8 @@ import type { Run } from "./useQuery.ts";
 /** Rows that are looked at to find the columns, and columns that are shown. */
 const SAMPLE = 200;
 const COLUMNS_SHOWN = 30;
+/** Rows whose cells tell how wide the columns are. */
+const WIDTHS_SAMPLE = 50;
 /** Characters of JSON text that are laid out at once. */
 const CHARACTERS_SHOWN = 400_000;
 
@@ -85,7 +88,11 @@ function TableOf(props: { rows: string[]; active: number; onActive: (index: numb
     // What the server adds is of less interest than what the user wrote.
     return [...found.filter((name) => !name.startsWith("_")), ...found.filter((name) => name.startsWith("_"))];
   }, [rows[0], sampled]);
-  const template = { gridTemplateColumns: `5.5rem repeat(${columns.length}, minmax(9rem, 1fr))` };
+  const template = useMemo(() => {
+    const cells = rows.slice(0, WIDTHS_SAMPLE).map(cellsOf);
+    const text = (row: number, column: number) => (column === 0 ? "" : plainText(cells[row]?.get(columns[column - 1] ?? "")));
+    return templateOf([String(rows.length), ...columns], cells.length, text);
+  }, [columns]);
   return (
     <VirtualList
       label="Rows"

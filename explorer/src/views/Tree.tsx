@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { fail } from "../state/notices.ts";
 import { go, route, type Route } from "../state/route.ts";
 import { refreshBranch, tree, unlisted, type Branch } from "../state/session.ts";
+import { isTable } from "../wire/tables.ts";
 
 interface Entry {
   id: string;
@@ -13,6 +14,7 @@ interface Entry {
   /** Of a database. */
   open?: boolean;
   db: string;
+  isTable?: boolean;
 }
 
 function entriesOf(branches: Branch[], closed: ReadonlySet<string>, current: Route): Entry[] {
@@ -22,7 +24,7 @@ function entriesOf(branches: Branch[], closed: ReadonlySet<string>, current: Rou
     const open = containers !== undefined && !closed.has(db);
     const own: Entry = { id: `d ${db}`, title: db, level: 1, to: { page: "database", db }, open, db };
     const inner = (open ? containers : []).map((one): Entry => {
-      return { id: `c ${db}/${one.id}`, title: one.id, level: 2, to: { page: "container", db, coll: one.id, tab }, db };
+      return { id: `c ${db}/${one.id}`, title: one.id, level: 2, to: { page: "container", db, coll: one.id, tab }, db, isTable: isTable(db, one) };
     });
     return [own, ...inner];
   });
@@ -135,6 +137,11 @@ function TreeItem(props: TreeItemProps) {
           }}
         >
           {entry.open ? "▾" : "▸"}
+        </span>
+      )}
+      {entry.isTable && (
+        <span class="glyph" aria-hidden="true">
+          ▦
         </span>
       )}
       <bdi>{entry.title}</bdi>

@@ -12,7 +12,7 @@ export function nameError(name: string): string {
 export function pathError(path: string): string {
   if (path === "") return "";
   if (!path.startsWith("/")) return "A path begins with a slash: /tenant.";
-  if (!/^(\/(?:"(?:[^"\\]|\\.)+"|[^/"]+))+$/.test(path)) return "A path names one property after each slash: /address/zip.";
+  if (!/^(\/(?:"(?:[^"\\]|\\.)+"|'(?:[^'\\]|\\.)+'|[^/"'][^/"]*))+$/.test(path)) return "A path names one property after each slash: /address/zip.";
   if (/\*|\?|\[\]/.test(path)) return "Wildcards and arrays cannot be part of this path.";
   return "";
 }

@@ -96,6 +96,16 @@ async function post<T>(client: Client, path: string, body: unknown): Promise<T> 
   return (answer.text === "" ? {} : JSON.parse(answer.text)) as T;
 }
 
+/** Where the server listens, and what its partitions may do. */
+export interface Server {
+  version: string;
+  account: string;
+  ports: { nosql: number; table?: number };
+  limits: { partitionThroughput: number; newPartitionThroughput: number; partitionBytes: number; logicalPartitionBytes: number };
+}
+
+export const readServer = (client: Client) => get<Server>(client, "/_orrery/server");
+
 export const readInsight = (client: Client, place: Place, window: Window, signal?: AbortSignal) =>
   get<Insight>(client, `${containerPath(place)}/partitions?window=${window}`, signal);
 

@@ -231,15 +231,27 @@ export async function listItems(
   const paths = container.partitionKey.paths;
   const key = paths.map((path, index) => `"k${index}": ${pathExpression(path)}`).join(", ");
   const query = `SELECT c.id, c._rid AS rid, c._etag AS etag, c._ts AS ts, {${key}} AS k FROM c ${filter}`;
+  const page = await queryItems(client, place, query, continuation, signal);
+  const rows = page.rows.map((row) => {
+    const { k, ...head } = JSON.parse(row) as Omit<ItemHead, "key"> & { k: Record<string, unknown> };
+    return { ...head, key: paths.map((_, index) => (Object.hasOwn(k, `k${index}`) ? k[`k${index}`] : {})) };
+  });
+  return { ...page, rows };
+}
+
+/** A page of a query without parameters, each row as the text that came. */
+export async function queryItems(
+  client: Client,
+  place: Place,
+  query: string,
+  continuation: string | null,
+  signal?: AbortSignal,
+): Promise<Page<string>> {
   const headers: Record<string, string> = { ...QUERY_HEADERS, "x-ms-max-item-count": "100" };
   if (continuation !== null) headers["x-ms-continuation"] = continuation;
   const asked: Asked = { headers, body: JSON.stringify({ query, parameters: [] }), signal };
   const answer = await client.resource("POST", "docs", `${linkOf(place)}/docs`, asked);
-  const found = JSON.parse(answer.text) as { Documents: (Omit<ItemHead, "key"> & { k: Record<string, unknown> })[] };
-  const rows = found.Documents.map(({ k, ...head }) => ({
-    ...head,
-    key: paths.map((_, index) => (Object.hasOwn(k, `k${index}`) ? k[`k${index}`] : {})),
-  }));
+  const rows = elements(members(answer.text).get("Documents") ?? "[]");
   return { rows, continuation: answer.headers.get("x-ms-continuation"), charge: answer.charge };
 }
 

@@ -1,31 +1,16 @@
 // Accounts that are not like the one of a developer's machine: serverless ones, and ones with keys of their own.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { Desk, endpoint, key, launch, makeContainer } from "./desk.mjs";
+import { Desk, endpoint, key, launch, makeContainer, serve } from "./desk.mjs";
 
 let browser;
 before(async () => (browser = await launch()));
 after(async () => browser.close());
-
-/** Starts a server of its own for one test and returns where it listens. */
-async function serve(t, options) {
-  const binary = process.env.ORRERY_BIN ?? assert.fail("ORRERY_BIN is not set");
-  const server = spawn(binary, ["serve", "--in-memory", "--nosql-port", "0", ...options], { stdio: ["ignore", "pipe", "ignore"] });
-  t.after(() => server.kill());
-  let said = "";
-  for await (const chunk of server.stdout) {
-    said += chunk;
-    const port = /ORRERY READY.* port=(\d+)/.exec(said)?.[1];
-    if (port !== undefined) return `http://localhost:${port}`;
-  }
-  return assert.fail("the server did not start");
-}
 
 test("a serverless account has no throughput to choose", async (t) => {
   const desk = await Desk.open(t, browser, { endpoint: await serve(t, ["--serverless"]) });

@@ -1,6 +1,7 @@
 // What the tests of the explorer share: a browser, a page that is watched, and a client that makes data.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { createHmac, randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -169,8 +170,25 @@ export async function eventually(check) {
   }
 }
 
+/** Starts a server of its own for one test and returns where it listens. */
+export async function serve(t, options) {
+  const binary = process.env.ORRERY_BIN ?? assert.fail("ORRERY_BIN is not set");
+  const server = spawn(binary, ["serve", "--in-memory", "--nosql-port", "0", ...options], { stdio: ["ignore", "pipe", "ignore"] });
+  t.after(() => server.kill());
+  let said = "";
+  for await (const chunk of server.stdout) {
+    said += chunk;
+    const port = /ORRERY READY.* port=(\d+)/.exec(said)?.[1];
+    if (port !== undefined) return `http://localhost:${port}`;
+  }
+  return assert.fail("the server did not start");
+}
+
 /** One signed request, as a script would make it. `link` is what the signature names. */
-export async function call(verb, type, link, path, body, headers = {}) {
+export const call = (verb, type, link, path, body, headers = {}) => callOf(endpoint, verb, type, link, path, body, headers);
+
+/** The same, to another server. */
+export async function callOf(endpoint, verb, type, link, path, body, headers = {}) {
   const date = new Date().toUTCString();
   const line = `${verb.toLowerCase()}\n${type}\n${link}\n${date.toLowerCase()}\n\n`;
   const signature = createHmac("sha256", Buffer.from(key, "base64")).update(line).digest("base64");

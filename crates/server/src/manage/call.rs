@@ -11,11 +11,13 @@ use orrery_nosql::Denial;
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 
+use super::server::Server;
 use super::{PREFIX, SEGMENTS_MAX, no_such_path};
 
 /// A request whose sender has been found out and whose body is here.
 pub struct Call<'c> {
     pub db: &'c Db,
+    pub server: &'c Server,
     pub method: &'c Method,
     pub body: Bytes,
     segments: Vec<Cow<'c, str>>,
@@ -31,7 +33,7 @@ pub struct Answer {
 }
 
 impl<'c> Call<'c> {
-    pub fn read(db: &'c Db, parts: &'c Parts, body: Bytes) -> Result<Call<'c>, Denial> {
+    pub fn read(db: &'c Db, server: &'c Server, parts: &'c Parts, body: Bytes) -> Result<Call<'c>, Denial> {
         let path = parts.uri.path().strip_prefix(PREFIX).ok_or_else(no_such_path)?;
         let mut segments = Vec::with_capacity(8);
         for raw in path.split('/').filter(|raw| !raw.is_empty()) {
@@ -41,7 +43,7 @@ impl<'c> Call<'c> {
             segments.push(decode(raw)?);
         }
         let query = parts.uri.query().unwrap_or_default();
-        Ok(Call { db, method: &parts.method, body, segments, query })
+        Ok(Call { db, server, method: &parts.method, body, segments, query })
     }
 
     /// The path behind the prefix, names decoded.

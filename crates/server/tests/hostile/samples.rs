@@ -199,6 +199,7 @@ fn resource_requests(offer: &Value) -> Vec<Request> {
 fn management_requests() -> Vec<Request> {
     let plain = "/_orrery/dbs/fixed/colls/plain";
     vec![
+        Request::new("GET", "/_orrery/server", &[], ""),
         Request::new("GET", "/_orrery/containers", &[], ""),
         Request::new("GET", "/_orrery/alerts", &[], ""),
         Request::new("GET", &format!("{plain}/partitions?window=hour"), &[], ""),

@@ -31,6 +31,7 @@ fn requests_of_the_management_api_are_signed_and_refused_like_others() {
         ("GET", "/_orrery/dbs/none/colls/c/keys", "", 404, "NotFound"),
         ("DELETE", "/_orrery/containers", "", 405, "MethodNotAllowed"),
         ("POST", "/_orrery/alerts", "", 405, "MethodNotAllowed"),
+        ("POST", "/_orrery/server", "", 405, "MethodNotAllowed"),
         ("GET", "/_orrery/dbs/db/colls/c%20d%20%C3%A4/heat?window=day", "", 400, "BadRequest"),
         ("GET", "/_orrery/dbs/db/colls/c%20d%20%C3%A4/keys?count=0", "", 400, "BadRequest"),
         ("POST", "/_orrery/dbs/db/colls/c%20d%20%C3%A4/partitions/0/split", "[1", 400, "BadRequest"),
@@ -60,6 +61,20 @@ fn requests_of_the_management_api_are_signed_and_refused_like_others() {
     }
     let list = world.get("/_orrery/dbs/db/colls/c%20d%20%C3%A4/partitions");
     assert_eq!(list["container"], "c d ä");
+}
+
+#[test]
+fn the_server_tells_its_ports_and_budgets() {
+    let mut world = World::start(&["--partition-throughput", "2000", "--account-name", "mine"]);
+    let told = world.get("/_orrery/server");
+    assert_eq!(told["account"], "mine");
+    assert_eq!(told["limits"]["partitionThroughput"], 2_000);
+    // What a container of this throughput gets: 1,200 for each of its partitions.
+    assert_eq!(told["limits"]["newPartitionThroughput"], 1_200.0);
+    world.container("c", 2_500);
+    let partitions = world.get("/_orrery/dbs/db/colls/c/partitions");
+    assert_eq!(partitions["partitions"].as_array().map(Vec::len), Some(3));
+    assert!(told["ports"]["nosql"].as_u64().is_some_and(|port| port > 0), "{told}");
 }
 
 #[test]

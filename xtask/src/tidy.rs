@@ -9,8 +9,8 @@ mod exceptions;
 mod licences;
 mod machine_paths;
 mod metadata;
-mod size;
-mod sources;
+pub mod size;
+pub mod sources;
 mod unused;
 mod walls;
 mod words;
@@ -25,6 +25,7 @@ pub fn run() -> anyhow::Result<Vec<String>> {
     let sources = Sources::read(&root)?;
     let mut complaints = Vec::new();
     complaints.extend(walls::check(&metadata));
+    complaints.extend(walls::check_picture(&sources));
     complaints.extend(licences::check(&metadata));
     complaints.extend(advisories::check(&metadata, &sources));
     complaints.extend(unused::check(&sources));

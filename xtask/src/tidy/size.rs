@@ -69,7 +69,7 @@ impl<'ast> Visit<'ast> for Measure<'_> {
     }
 }
 
-fn is_for_tests(item: &syn::Item) -> bool {
+pub fn is_for_tests(item: &syn::Item) -> bool {
     let attributes = match item {
         syn::Item::Mod(module) => &module.attrs,
         syn::Item::Fn(function) => &function.attrs,

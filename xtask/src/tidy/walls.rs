@@ -4,6 +4,7 @@
 //! and not by the way in some `Cargo.toml`.
 
 use super::metadata::{Metadata, Package};
+use super::sources::Sources;
 
 struct Room {
     package: &'static str,
@@ -19,11 +20,7 @@ const ROOMS: &[Room] = &[
     Room { package: "orrery-doc", may_import: &[], never: NO_ASYNC },
     Room { package: "orrery-prices", may_import: &[], never: NO_ASYNC },
     Room { package: "orrery-query", may_import: &["orrery-doc"], never: NO_ASYNC },
-    Room {
-        package: "orrery-store",
-        may_import: &["orrery-doc", "orrery-prices", "orrery-query"],
-        never: NO_ASYNC,
-    },
+    Room { package: "orrery-store", may_import: &["orrery-doc", "orrery-prices"], never: NO_ASYNC },
     Room { package: "orrery-script", may_import: &["orrery-doc"], never: NO_ASYNC },
     Room {
         package: "orrery-cluster",
@@ -72,6 +69,12 @@ const ROOMS: &[Room] = &[
     Room { package: "orrery-storm", may_import: &["orrery-store"], never: &[] },
     // What tests share may reach a server only as a client does.
     Room { package: "orrery-testkit", may_import: &[], never: &[] },
+    // It shows that these three are enough for a gateway.
+    Room {
+        package: "orrery-line-gateway",
+        may_import: &["orrery-doc", "orrery-query", "orrery-cluster"],
+        never: &["hyper", "clap"],
+    },
     Room { package: "xtask", may_import: &[], never: &[] },
 ];
 
@@ -93,10 +96,32 @@ fn check_package(metadata: &Metadata, package: &Package) -> Vec<String> {
     arrows.chain(reached.map(|never| format!("{name}: must not be built with {never}"))).collect()
 }
 
+const PICTURE: &str = "ARCHITECTURE.md";
+
+/// The picture in the document of the architecture names the rooms of the table, and no others.
+pub fn check_picture(sources: &Sources) -> Vec<String> {
+    let Some(document) = sources.files.iter().find(|source| source.path == PICTURE) else {
+        return vec![format!("{PICTURE}: is not there")];
+    };
+    let picture = document.text.split("```").nth(1).unwrap_or_default();
+    let is_named =
+        |room: &str| picture.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == room);
+    let rooms = ROOMS.iter().map(|room| match room.package {
+        "orrery" => "server",
+        "orrery-bench" | "orrery-storm" => "bench",
+        // It stands beside the tests that it is for.
+        "orrery-line-gateway" => "testkit",
+        package => package.strip_prefix("orrery-").unwrap_or(package),
+    });
+    let missing = rooms.filter(|room| !is_named(room));
+    missing.map(|room| format!("{PICTURE}: the picture of the rooms does not show {room}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::sources::Source;
     use super::*;
 
     fn graph(arrows: &[(&str, &str)]) -> Metadata {
@@ -129,6 +154,20 @@ mod tests {
         );
         assert_eq!(check(&graph(&[("orrery-store", "orrery-nosql")])).len(), 1);
         assert_eq!(check(&graph(&[("orrery-surprise", "bytes")])).len(), 1);
+    }
+
+    #[test]
+    fn a_room_that_is_not_in_the_picture_is_found() {
+        let complaints = |picture: &str| {
+            let text = format!("# Rooms\n\n```\n{picture}\n```\nscript and doc are rooms.\n");
+            check_picture(&Sources { files: vec![Source::new(PICTURE, &text)] })
+        };
+        let all =
+            "server xtask testkit bench nosql table advisor gateway cluster store query script doc prices";
+        assert_eq!(complaints(all), [""; 0]);
+        let found = complaints(&all.replace(" script", ""));
+        assert_eq!(found, ["ARCHITECTURE.md: the picture of the rooms does not show script"]);
+        assert_eq!(check_picture(&Sources { files: Vec::new() }).len(), 1);
     }
 
     #[test]

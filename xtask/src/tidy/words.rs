@@ -5,22 +5,80 @@ use super::sources::{Source, Sources};
 struct Word {
     /// In two halves, so that this file does not contain what it looks for.
     halves: (&'static str, &'static str),
-    /// The rooms in which the word is banned; everywhere when there are none.
-    rooms: &'static [&'static str],
+    /// Where the word is banned: paths begin so. Everywhere when there are none.
+    below: &'static [&'static str],
+    /// Where it is allowed all the same.
+    except: &'static [&'static str],
+    /// Whether tests may have it.
+    in_tests: bool,
     why: &'static str,
 }
 
+const fn anywhere(halves: (&'static str, &'static str), why: &'static str) -> Word {
+    Word { halves, below: &[], except: &[], in_tests: false, why }
+}
+
+const fn below(
+    halves: (&'static str, &'static str),
+    below: &'static [&'static str],
+    why: &'static str,
+) -> Word {
+    Word { halves, below, except: &[], in_tests: false, why }
+}
+
+/// Of what a gateway sends or receives, these rooms know nothing.
+const fn wire(halves: (&'static str, &'static str)) -> Word {
+    Word { halves, below: &WIRELESS, except: &[], in_tests: true, why: "wire formats belong to the gateways" }
+}
+
+/// The store has a clock and threads where it meets the disk, and nowhere else.
+const fn engine_only(halves: (&'static str, &'static str), why: &'static str) -> Word {
+    Word {
+        halves,
+        below: &["crates/store/src/"],
+        except: &["crates/store/src/engine/"],
+        in_tests: false,
+        why,
+    }
+}
+
 /// Time and chance are arguments in these rooms, so that a replica can replay and a test can repeat.
-const DETERMINISTIC: &[&str] = &["doc", "query", "store"];
+const DETERMINISTIC: &[&str] = &["crates/doc/", "crates/query/", "crates/store/"];
+const WIRELESS: [&str; 2] = ["crates/store/src/", "crates/cluster/src/"];
+/// What replicas work out must be the same on all of them, so nothing in it may depend on the order of a hash.
+const REPLICATED: &[&str] = &["crates/cluster/src/replica/"];
+
+const CLOCK: &str = "the time is an argument here";
+const CHANCE: &str = "chance is an argument here";
+const THREADS: &str = "the caller decides what runs where";
+const ORDER: &str = "the order of a hash differs from replica to replica";
 
 const WORDS: &[Word] = &[
-    Word { halves: ("dbg", "!("), rooms: &[], why: "debugging aids are not committed" },
-    Word { halves: ("todo", "!("), rooms: &[], why: "write the code or the issue" },
-    Word { halves: ("unimplemented", "!("), rooms: &[], why: "write the code or the issue" },
-    Word { halves: ("#[ign", "ore"), rooms: &[], why: "a test runs or is removed" },
-    Word { halves: ("System", "Time::now"), rooms: DETERMINISTIC, why: "the time is an argument here" },
-    Word { halves: ("thread", "_rng"), rooms: DETERMINISTIC, why: "chance is an argument here" },
-    Word { halves: ("ran", "d::"), rooms: DETERMINISTIC, why: "chance is an argument here" },
+    anywhere(("dbg", "!("), "debugging aids are not committed"),
+    anywhere(("todo", "!("), "write the code or the issue"),
+    anywhere(("unimplemented", "!("), "write the code or the issue"),
+    anywhere(("#[ign", "ore"), "a test runs or is removed"),
+    below(("System", "Time::now"), DETERMINISTIC, CLOCK),
+    below(("thread", "_rng"), DETERMINISTIC, CHANCE),
+    below(("ran", "d::"), DETERMINISTIC, CHANCE),
+    engine_only(("Instant", "::now"), CLOCK),
+    engine_only(("thread", "::spawn"), THREADS),
+    engine_only(("thread", "::Builder"), THREADS),
+    engine_only(("thread", "::sleep"), CLOCK),
+    below(("Instant", "::now"), REPLICATED, CLOCK),
+    below(("System", "Time::now"), REPLICATED, CLOCK),
+    below(("thread", "::spawn"), REPLICATED, THREADS),
+    below(("tok", "io::"), REPLICATED, THREADS),
+    below(("Hash", "Map"), REPLICATED, ORDER),
+    below(("Hash", "Set"), REPLICATED, ORDER),
+    wire(("x-m", "s-")),
+    wire(("\"Err", "ors")),
+    wire(("+RI", "D:")),
+    wire(("document", "db")),
+    wire(("Activity", "Id")),
+    wire(("\"/db", "s/")),
+    wire(("oda", "ta.")),
+    wire(("application", "/json")),
 ];
 
 pub fn check(sources: &Sources) -> Vec<String> {
@@ -28,14 +86,19 @@ pub fn check(sources: &Sources) -> Vec<String> {
 }
 
 fn check_file(source: &Source) -> Vec<String> {
+    let starts = |list: &[&str]| list.iter().any(|start| source.path.starts_with(start));
+    let is_banned = |word: &&Word| {
+        (word.below.is_empty() || starts(word.below))
+            && !starts(word.except)
+            && !(word.in_tests && source.is_test())
+    };
+    let words: Vec<(String, &Word)> =
+        WORDS.iter().filter(is_banned).map(|word| ([word.halves.0, word.halves.1].concat(), word)).collect();
     let mut complaints = Vec::new();
-    for word in WORDS {
-        if !word.rooms.is_empty() && !source.room().is_some_and(|room| word.rooms.contains(&room)) {
-            continue;
-        }
-        let text = [word.halves.0, word.halves.1].concat();
+    let product = product_lines(&source.text);
+    for (text, word) in words {
         for (index, line) in source.text.lines().enumerate() {
-            if contains_word(line, &text) {
+            if contains_word(line, &text) && !(word.in_tests && index >= product) {
                 complaints.push(format!("{}:{}: `{text}`: {}", source.path, index + 1, word.why));
             }
         }
@@ -43,12 +106,18 @@ fn check_file(source: &Source) -> Vec<String> {
     complaints
 }
 
+/// How many lines stand before the tests of a file, which are its end.
+fn product_lines(text: &str) -> usize {
+    let tests = text.lines().position(|line| line == "#[cfg(test)]");
+    tests.filter(|at| text.lines().nth(at + 1).is_some_and(|line| line.ends_with('{'))).unwrap_or(usize::MAX)
+}
+
 /// Whether the line has the word outside comments, and not as the end of a longer one.
 fn contains_word(line: &str, word: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     code.match_indices(word).any(|(at, _)| {
         let before = code[..at].chars().next_back();
-        !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_') || !word.starts_with(char::is_alphanumeric)
     })
 }
 
@@ -71,5 +140,47 @@ mod tests {
         assert_eq!(check_file(&Source::new("crates/store/src/x.rs", &operand)).len(), 0);
         let comment = ["// never use thread", "_rng here"].concat();
         assert_eq!(check_file(&Source::new("crates/store/src/x.rs", &comment)).len(), 0);
+    }
+
+    fn complaints(path: &str, code: &str) -> usize {
+        check_file(&Source::new(path, code)).len()
+    }
+
+    #[test]
+    fn the_store_has_clocks_and_threads_in_its_engine_only() {
+        for halves in [("Instant", "::now()"), ("std::thread", "::spawn(f)"), ("thread", "::Builder::new()")]
+        {
+            let code = ["let x = ", halves.0, halves.1, ";"].concat();
+            assert_eq!(complaints("crates/store/src/x.rs", &code), 1, "{code}");
+            assert_eq!(complaints("crates/store/src/engine/x.rs", &code), 0, "{code}");
+            assert_eq!(complaints("crates/server/src/x.rs", &code), 0, "{code}");
+        }
+    }
+
+    #[test]
+    fn replicas_depend_on_no_clock_no_thread_and_no_hash() {
+        for halves in
+            [("Instant", "::now()"), ("tok", "io::spawn(f)"), ("Hash", "Map::new()"), ("Hash", "Set::new()")]
+        {
+            let code = ["let x = ", halves.0, halves.1, ";"].concat();
+            assert_eq!(complaints("crates/cluster/src/replica/core.rs", &code), 1, "{code}");
+            assert_eq!(complaints("crates/cluster/src/range/core.rs", &code), 0, "{code}");
+        }
+    }
+
+    #[test]
+    fn texts_of_the_wire_stay_in_gateways() {
+        for text in
+            ["\"x-ms-version\"", "r#\"{\\\"Errors\\\":[]}\"#", "\"+RID:~\"", "\"/dbs/x\"", "\"odata.type\""]
+        {
+            let code = format!("const TEXT: &str = {text};");
+            for room in ["store", "cluster"] {
+                assert_eq!(complaints(&format!("crates/{room}/src/x.rs"), &code), 1, "{room}: {code}");
+                assert_eq!(complaints(&format!("crates/{room}/tests/x.rs"), &code), 0, "{room}: {code}");
+            }
+            assert_eq!(complaints("crates/nosql/src/x.rs", &code), 0, "{code}");
+            let tested = format!("#[cfg(test)]\nmod tests {{\n{code}\n}}");
+            assert_eq!(complaints("crates/store/src/x.rs", &tested), 0, "{code}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! for operands of the wrong type, and what disappears from objects, arrays and result rows.
 
 mod operators;
+mod order_key;
 mod query;
 mod slots;
 
@@ -20,6 +21,8 @@ use crate::steward::{Held, Steward};
 use crate::value::{Fields, Text, Val};
 
 pub(crate) use operators::equal;
+pub use order_key::order_key;
+pub(crate) use order_key::order_named;
 pub(crate) use query::{SEEN_BYTES, drop_doubles, expand, expand_and_forget, rows_of};
 use slots::Slots;
 
@@ -43,7 +46,7 @@ impl Context<'static> {
     }
 }
 
-/// User-defined functions, run by whoever can run scripts.
+/// User-defined functions, run by a caller that can run scripts.
 pub trait UserFunctions: Sync {
     fn call(&self, name: &str, arguments: &[Val<'_>]) -> Result<Val<'static>>;
 }
@@ -209,6 +212,7 @@ impl Node {
                 }
                 _ => Val::Undefined,
             },
+            Node::OrderKey { order, slot, steps } => order_key::of_path(*order, *slot, steps, env)?,
             Node::Udf(name, arguments) => udf(name, arguments, env)?,
             Node::Subquery(kind, level) => subquery(*kind, level, env)?,
             Node::GroupKey(i) => env.group_keys.get(*i).cloned().unwrap_or(Val::Undefined),

@@ -42,7 +42,7 @@ pub use describe::{
     describe, describe_with, needs_plan,
 };
 pub use error::{Code, Diagnostic, QueryError, Result};
-pub use eval::{Context, UserFunctions};
+pub use eval::{Context, UserFunctions, order_key};
 pub use functions::Geospatial;
 pub use parameters::Parameters;
 pub use pattern::LikePattern;

@@ -1,5 +1,7 @@
 //! A compiled query: names are slots, functions are pointers, parameters are constants or numbered values.
 
+use orrery_doc::TermOrder;
+
 use crate::ast::{BinaryOp, Direction, SubqueryKind, UnaryOp};
 use crate::functions::Function;
 use crate::pattern::LikePattern;
@@ -140,6 +142,12 @@ pub(crate) enum Node {
     Array(Vec<Node>),
     Object(Vec<(Box<str>, Node)>),
     Call(&'static Function, Vec<Node>),
+    /// ORDERKEY: the key of the stored value at a path in an order of terms. Only here a value still has its own type.
+    OrderKey {
+        order: TermOrder,
+        slot: usize,
+        steps: Box<[PathStep]>,
+    },
     /// REGEXMATCH with a constant pattern.
     Regex(Box<Node>, Box<crate::functions::Regex>),
     Udf(Box<str>, Vec<Node>),
@@ -224,6 +232,7 @@ impl Node {
             Node::Conditional(operands) | Node::Between { operands, .. } => all(&operands[..], sum),
             Node::In { needle, list, .. } => all(list, needle.weigh(sum)?),
             Node::Object(fields) => fields.iter().try_fold(sum, |sum, (_, node)| node.weigh(sum)),
+            Node::OrderKey { .. } => Some(sum + CALL),
             Node::Like { value, pattern: LikeNode::Ready(_), .. } => value.weigh(sum + CALL),
             Node::Call(function, arguments) if !is_slow(function.name) => all(arguments, sum + CALL),
             Node::Like { .. } | Node::Call(..) | Node::Regex(..) | Node::Udf(..) | Node::Subquery(..) => None,

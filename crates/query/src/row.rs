@@ -1,6 +1,6 @@
 //! One item as a query sees it: the stored document and the properties that the store adds.
 
-use orrery_doc::{DocRef, Value};
+use orrery_doc::{DocBuilder, DocRef, Value};
 
 use crate::value::Val;
 
@@ -56,7 +56,7 @@ pub trait SystemProperties: Sync {
         None
     }
 
-    /// Appends all of them as the inside of a JSON object. Whoever shows many whole items has a faster way.
+    /// Appends all of them as the inside of a JSON object. A gateway that shows many whole items has a faster way.
     fn write_json(&self, out: &mut Vec<u8>) {
         let mut first = true;
         for field in SystemField::ALL {
@@ -140,24 +140,51 @@ impl<'a> Row<'a> {
         out.push(b'}');
     }
 
+    /// Appends the item to a document: values of types that JSON does not have stay what they are.
+    pub(crate) fn write_doc(&self, out: &mut DocBuilder) {
+        out.begin_object();
+        if let Value::Object(object) = self.doc.root() {
+            for (name, value) in object.iter().filter(|(name, _)| !self.is_hidden(name)) {
+                out.name(name).value(value);
+            }
+        }
+        for (name, value) in self.added() {
+            out.name(name);
+            value.write_doc(out);
+        }
+        out.end_object();
+    }
+
+    /// Whether a property of the system stands where the document has one.
+    fn is_hidden(&self, name: &str) -> bool {
+        self.system.is_some() && name.starts_with('_') && SystemField::from_name(name).is_some()
+    }
+
+    /// The properties of the system.
+    fn added(&self) -> impl Iterator<Item = (&'a str, Val<'a>)> + use<'a> {
+        let of_system = |system: &'a dyn SystemProperties| {
+            let named = move |field: SystemField| -> (&'a str, Val<'a>) {
+                (field.name(), system_val(system.read(field)))
+            };
+            SystemField::ALL.into_iter().map(named)
+        };
+        let all = self.system.into_iter().flat_map(of_system);
+        all.filter(|(_, value)| !value.is_undefined())
+    }
+
     /// All properties: the document's own, then the system's.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'a str, Val<'a>)> {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&'a str, Val<'a>)> + use<'a> {
+        let row = *self;
         let stored = match self.doc.root() {
             Value::Object(object) => Some(object),
             _ => None,
         };
-        let system = self.system;
         let stored = stored
             .into_iter()
             .flat_map(|object| object.iter())
-            .filter(move |(name, _)| {
-                system.is_none() || !name.starts_with('_') || SystemField::from_name(name).is_none()
-            })
+            .filter(move |(name, _)| !row.is_hidden(name))
             .map(|(name, value)| (name, Val::from(value)));
-        let added = system.into_iter().flat_map(|system| {
-            SystemField::ALL.into_iter().map(move |field| (field.name(), system_val(system.read(field))))
-        });
-        stored.chain(added.filter(|(_, value)| !value.is_undefined()))
+        stored.chain(self.added())
     }
 }
 

@@ -340,7 +340,7 @@ impl<'a> Val<'a> {
     }
 
     /// The document made of the value, unless it has more than `most` bytes or is nested deeper than documents are.
-    pub(crate) fn row_document(&self, most: usize) -> Result<Doc> {
+    pub fn row_document(&self, most: usize) -> Result<Doc> {
         let mut builder = DocBuilder::new();
         self.write_doc_to(&mut builder, most);
         let row = builder.finish();
@@ -363,6 +363,7 @@ impl<'a> Val<'a> {
             Val::Object(Fields::Stored(object)) => {
                 out.value(Value::Object(*object));
             }
+            Val::Object(Fields::Row(row)) => row.write_doc(out),
             Val::Array(list) => {
                 out.begin_array();
                 list.iter().for_each(|item| item.write_doc_to(out, end));

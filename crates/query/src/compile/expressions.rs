@@ -4,6 +4,7 @@ use super::clauses::unresolved;
 use super::{Compiler, Purpose, constructed};
 use crate::ast::*;
 use crate::error::{QueryError, Result};
+use crate::eval::order_named;
 use crate::functions;
 use crate::pattern::like_pattern;
 use crate::program::{AggregateKind, LikeNode, Node, PathStep};
@@ -148,6 +149,9 @@ impl Compiler<'_> {
         if arguments.len() < function.least || arguments.len() > function.most {
             return Err(QueryError::at(2050, expr.span, function.arity_text()));
         }
+        if function.name == "ORDERKEY" {
+            return order_key(nodes, expr.span);
+        }
         if function.name == "REGEXMATCH" {
             let modifiers = match nodes.get(2) {
                 None => Some(""),
@@ -169,6 +173,22 @@ impl Compiler<'_> {
             return Ok(contained(false, Box::new(nodes.swap_remove(1)), list));
         }
         Ok(Node::Call(function, nodes))
+    }
+}
+
+/// The key of what is stored at a path. Anything else has lost its type already.
+fn order_key(nodes: Vec<Node>, span: Span) -> Result<Node> {
+    let order = match nodes.first() {
+        Some(Node::Constant(Val::Str(name))) => order_named(name.as_str()),
+        _ => None,
+    };
+    match (order, nodes.into_iter().nth(1)) {
+        (Some(order), Some(Node::Path { slot, steps })) => Ok(Node::OrderKey { order, slot, steps }),
+        _ => {
+            let message =
+                "ORDERKEY takes the name of an order ('sql', 'bson' or 'cql') and a path below the item.";
+            Err(QueryError::at(2050, span, message))
+        }
     }
 }
 

@@ -1,15 +1,17 @@
-//! DOCUMENTID, the number of an item in its partition, and WRITTENAT, the time of its last write: a function of ours, by
-//! which other protocols ask for what `_ts` tells in seconds only.
+//! DOCUMENTID, the number of an item in its partition, and two functions of ours for other protocols: WRITTENAT, the time of
+//! its last write, which `_ts` tells in seconds only, and ORDERKEY (`eval/order_key.rs`), the place of a value in another order.
 
 use super::{Function, function};
 use crate::value::{Fields, Val};
 
-pub(super) static FUNCTIONS: [Function; 2] = [
+pub(super) static FUNCTIONS: [Function; 3] = [
     function("DOCUMENTID", 1, 1, |args| Some(Val::Int(document_number(args.get(0).get("_rid").as_str()?)?))),
     function("WRITTENAT", 1, 1, |args| match args.get(0) {
         Val::Object(Fields::Row(row)) => Some(Val::Int(i64::try_from(row.system?.written_at()?).ok()?)),
         _ => None,
     }),
+    // The compiler makes a node of its own of it: arguments have lost the types that JSON does not have.
+    function("ORDERKEY", 2, 2, |_| None),
 ];
 
 /// A resource id is base64 with `-` for `/`: four bytes for the database, four for the container, and

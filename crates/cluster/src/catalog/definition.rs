@@ -149,6 +149,14 @@ impl ContainerDefinition {
         ContainerDefinition::complete(object)
     }
 
+    /// Reads what a gateway of another protocol made of its client's request: the order of terms is its own, and so may be
+    /// the kind of the key: `Exact` tells typed values apart as MongoDB does, `Token` places keys as Cassandra does.
+    pub fn of_api(api: Api, order: TermOrder, body: &Doc) -> Result<ContainerDefinition> {
+        let object = object_of(body)?;
+        admit(&object)?;
+        Ok(ContainerDefinition { api, order, ..ContainerDefinition::complete(object)? })
+    }
+
     /// Reads what was parsed once, perhaps by an earlier release.
     pub(crate) fn stored(body: &Doc) -> Result<ContainerDefinition> {
         ContainerDefinition::complete(object_of(body)?)

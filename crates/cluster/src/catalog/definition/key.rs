@@ -1,5 +1,6 @@
 //! The partition key of a container.
 
+use orrery_doc::partition_key::MAX_COMPONENTS;
 use orrery_doc::{PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path};
 use orrery_store::limits::KEY_LEVELS_MAX;
 use serde_json::{Value, json};
@@ -7,8 +8,12 @@ use serde_json::{Value, json};
 use super::{Object, Result, child_object, plain_path};
 use crate::error::Error;
 
-/// Refuses the paths of a new key that the service would refuse. Keys that were taken before stay as they are.
+/// Refuses what the service would refuse of a new key. Keys that were taken before stay as they are.
 pub(super) fn admit(object: &Object) -> Result<()> {
+    let kind = object.get("partitionKey").and_then(|key| key.get("kind")).and_then(Value::as_str);
+    if let Some(kind) = kind.filter(|kind| matches!(kind_of(kind), Some((_, Maker::Gateways)))) {
+        return Err(refused_kind(kind));
+    }
     let paths = object.get("partitionKey").and_then(|key| key.get("paths")).and_then(Value::as_array);
     for path in paths.into_iter().flatten().filter_map(Value::as_str) {
         if let Some(position) = refused_at(path) {
@@ -16,6 +21,33 @@ pub(super) fn admit(object: &Object) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Who may ask for a kind of key: the service's clients, or gateways of other protocols for their own containers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Maker {
+    Clients,
+    Gateways,
+}
+
+/// The kinds of keys by their names in definitions. The kind that very old containers have is not made any more.
+const KINDS: [(&str, PartitionKeyKind, Maker); 4] = [
+    ("Hash", PartitionKeyKind::Hash, Maker::Clients),
+    ("MultiHash", PartitionKeyKind::MultiHash, Maker::Clients),
+    ("Exact", PartitionKeyKind::Exact, Maker::Gateways),
+    ("Token", PartitionKeyKind::Token, Maker::Gateways),
+];
+
+fn kind_of(name: &str) -> Option<(PartitionKeyKind, Maker)> {
+    let row = KINDS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name))?;
+    Some((row.1, row.2))
+}
+
+fn refused_kind(name: &str) -> Error {
+    Error::invalid(format!(
+        "The 'kind' value '{name}' specified in the partition key definition is invalid. Please choose 'Hash' or \
+         'MultiHash' partition type."
+    ))
 }
 
 /// The service's words. It counts characters from 0.
@@ -68,26 +100,11 @@ pub(super) fn complete(object: &mut Object) -> Result<PartitionKeyDef> {
         object.insert(String::from("partitionKey"), none);
     }
     let key = child_object(object, "partitionKey")?;
-    let kind = match key.get("kind").and_then(Value::as_str).unwrap_or("Hash") {
-        kind if kind.eq_ignore_ascii_case("Hash") => PartitionKeyKind::Hash,
-        kind if kind.eq_ignore_ascii_case("MultiHash") => PartitionKeyKind::MultiHash,
-        kind if kind.eq_ignore_ascii_case("Range") => PartitionKeyKind::Range,
-        other => {
-            return Err(Error::invalid(format!(
-                "The 'kind' value '{other}' specified in the partition key definition is invalid. Please \
-                 choose 'Hash' or 'MultiHash' partition type."
-            )));
-        }
-    };
-    if kind == PartitionKeyKind::Range {
-        return Err(Error::invalid(
-            "The 'kind' value 'Range' specified in the partition key definition is invalid. Please choose \
-             'Hash' or 'MultiHash' partition type.",
-        ));
-    }
+    let name = key.get("kind").and_then(Value::as_str).unwrap_or("Hash");
+    let (kind, _) = kind_of(name).ok_or_else(|| refused_kind(name))?;
     let paths = key_paths(key, kind)?;
     let version = key_version(key, kind)?;
-    let name = if kind == PartitionKeyKind::MultiHash { "MultiHash" } else { "Hash" };
+    let name = KINDS.iter().find(|row| row.1 == kind).map_or("Hash", |row| row.0);
     key.insert(String::from("kind"), Value::from(name));
     Ok(PartitionKeyDef { kind, version, paths })
 }
@@ -97,7 +114,11 @@ fn key_paths(key: &Object, kind: PartitionKeyKind) -> Result<Vec<Path>> {
     if texts.is_empty() {
         return Err(Error::invalid("The partition key definition must name at least one path in 'paths'."));
     }
-    let most = if kind == PartitionKeyKind::MultiHash { KEY_LEVELS_MAX } else { 1 };
+    let most = match kind {
+        PartitionKeyKind::MultiHash => KEY_LEVELS_MAX,
+        PartitionKeyKind::Exact | PartitionKeyKind::Token => MAX_COMPONENTS,
+        PartitionKeyKind::Hash | PartitionKeyKind::Range => 1,
+    };
     if texts.len() > most {
         return Err(Error::invalid(format!(
             "Too many partition key paths ({}) specified. A maximum of {most} is allowed.",
@@ -126,6 +147,11 @@ fn key_version(key: &mut Object, kind: PartitionKeyKind) -> Result<PartitionKeyV
         })?),
     };
     match (kind, version) {
+        // These have had one form only.
+        (PartitionKeyKind::Exact | PartitionKeyKind::Token, _) => {
+            key.remove("version");
+            Ok(PartitionKeyVersion::V2)
+        }
         (PartitionKeyKind::MultiHash, Some(1)) => {
             Err(Error::invalid("A partition key definition of kind 'MultiHash' needs version 2."))
         }

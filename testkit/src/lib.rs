@@ -6,9 +6,11 @@
 mod client;
 mod crowd;
 pub mod golden;
+pub mod levels;
 mod patience;
 mod random;
 pub mod sample;
+pub mod script;
 mod server;
 mod sign;
 mod verify;

@@ -14,6 +14,8 @@ mod offers;
 mod purge;
 mod ranges;
 mod record;
+#[cfg(test)]
+mod scripts;
 mod spec;
 mod upgrade;
 

@@ -56,7 +56,7 @@ fn a_server_that_was_full_works_again_as_soon_as_there_is_room() {
     stored.write_until_refused(server.port());
     disk.resize(SmallDisk::LARGE);
     // The server looks at the disk from time to time, not before every write.
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    eventually("there is room again", || ready(server.port()) == "ready\n");
     stored.check(server.port());
     assert_writes_work(server.port());
     server.stop();
@@ -477,7 +477,7 @@ impl SmallDisk {
         mount.is_ok_and(|output| output.status.success()).then_some(SmallDisk { directory })
     }
 
-    /// Somebody else takes all that is left.
+    /// Another process takes all that is left.
     fn fill_completely(&self) {
         let mut file =
             std::fs::File::create(self.directory.path().join("others")).expect("a file can be made");

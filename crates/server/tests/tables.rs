@@ -1,7 +1,7 @@
 //! The port of the Table API in a real server: both of its protocols, hostile requests, and batches that are cut off.
 
 use std::path::Path;
-use std::time::Duration;
+use std::sync::mpsc::Sender;
 
 use orrery_testkit::{Client, Random, Reply, Server};
 
@@ -128,6 +128,8 @@ fn a_named_port_must_be_free_and_none_is_none() {
 
 /// Entities of one batch.
 const BATCH: usize = 5;
+/// Batches that a server acknowledges before it is killed.
+const BATCHES_BEFORE_KILL: usize = 20;
 
 fn batch(number: usize) -> String {
     let part = |row: usize| {
@@ -142,13 +144,15 @@ fn batch(number: usize) -> String {
 }
 
 /// Sends batches until the server is gone; returns how many it has acknowledged.
-fn write_until_killed(mut client: Client, first: usize) -> usize {
+fn write_until_killed(mut client: Client, first: usize, acknowledged: &Sender<()>) -> usize {
     let headers = [("content-type", "multipart/mixed; boundary=b")];
     for number in first.. {
         match client.send_table("POST", "/$batch", &headers, batch(number).as_bytes()) {
             Ok(answer) => {
                 let text = String::from_utf8_lossy(&answer.body).into_owned();
                 assert_eq!(text.matches("HTTP/1.1 204").count(), BATCH, "{text}");
+                // The test counts the first of them only.
+                let _ = acknowledged.send(());
             }
             Err(_) => return number,
         }
@@ -172,8 +176,10 @@ fn a_server_that_is_killed_loses_and_tears_no_batch() {
             create_table(&mut client, "t");
         }
         let first = next;
-        let writer = std::thread::spawn(move || write_until_killed(client, first));
-        std::thread::sleep(Duration::from_millis(700));
+        let (acknowledged, writes) = std::sync::mpsc::channel();
+        let writer = std::thread::spawn(move || write_until_killed(client, first, &acknowledged));
+        // The kill comes while the writer is at it, on a slow machine too.
+        assert_eq!(writes.iter().take(BATCHES_BEFORE_KILL).count(), BATCHES_BEFORE_KILL);
         server.kill();
         let end = writer.join().expect("the writer does not panic");
         assert!(end > first, "something was written");

@@ -30,7 +30,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 /// [`wait_for`] for tests that share their thread with what they wait for.
 #[track_caller]
 pub fn wait_for_async<T>(mut look: impl FnMut() -> Result<T, String>) -> impl Future<Output = T> {
-    // A panic in a future tells this file as its place, whoever waits.
+    // A panic in a future tells this file as its place, whichever test waits.
     let (began, caller) = (Instant::now(), Location::caller());
     async move {
         loop {
@@ -49,7 +49,7 @@ pub fn eventually_async(what: &str, mut holds: impl FnMut() -> bool) -> impl Fut
     wait_for_async(move || happened(what, holds()))
 }
 
-/// Waits until a count has reached a number, and says whether it has. Whoever waits decides what to do when it has not:
+/// Waits until a count has reached a number, and says whether it has. The caller decides what to do when it has not:
 /// other threads may have to be stopped first.
 pub fn has_reached(count: &AtomicU64, number: u64) -> bool {
     let look = || if count.load(Ordering::Relaxed) < number { Err(()) } else { Ok(()) };

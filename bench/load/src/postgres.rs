@@ -304,7 +304,7 @@ impl Drop for Postgres {
     }
 }
 
-/// A program as somebody who is not root; it keeps its process id.
+/// A program as a user who is not root; it keeps its process id.
 fn unprivileged(is_root: bool, program: &Path) -> Command {
     let mut command;
     if is_root {

@@ -131,7 +131,7 @@ struct World<'a> {
     /// Physical partitions before any splits by size, and the RU/s of the whole container.
     partitions: u32,
     throughput: f64,
-    /// Whether somebody said the throughput, or it is what the workload needs.
+    /// Whether the workload says the throughput, or it is what the workload needs.
     throughput_is_given: bool,
     /// Items that stand for all those stored today and at the horizon.
     stored: Vec<population::Row>,

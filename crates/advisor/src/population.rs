@@ -361,7 +361,7 @@ impl KeyPart {
     }
 }
 
-/// The paths that somebody named, each once. Every one is a value of each sampled item, so they have a limit.
+/// The paths that the workload names, each once. Every one is a value of each sampled item, so they have a limit.
 fn named_paths<'a>(paths: impl Iterator<Item = &'a str>) -> Result<BTreeSet<String>, AdviceError> {
     let mut named = BTreeSet::new();
     for path in paths {

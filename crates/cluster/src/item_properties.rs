@@ -1,7 +1,7 @@
 //! What an API adds to each of its items, such as a link or a version.
 //!
 //! Such properties are never stored: they follow from the item's header, when a query asks for them. How they are
-//! named and written is the gateway's affair, so it gives whoever writes them along with its request. A request without one
+//! named and written is the gateway's affair, so it gives their writer along with its request. A request without one
 //! sees items as they are stored.
 
 use std::fmt::Debug;

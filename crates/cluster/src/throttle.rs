@@ -105,7 +105,7 @@ struct Bucket {
     second: Instant,
     used: f64,
     used_before: f64,
-    /// The most that any second used since somebody last asked.
+    /// The most that any second used since the last look.
     peak: f64,
     usage: BudgetUsage,
     vote: Vote,
@@ -466,7 +466,7 @@ impl Vote {
         }
     }
 
-    /// Half of the lead lasts, so that whoever comes first in a second does not unseat the key that uses most.
+    /// Half of the lead lasts, so that the key that comes first in a second does not unseat the key that uses most.
     fn turn(&mut self, is_next: bool) {
         self.before = if is_next { (self.key, self.used) } else { Default::default() };
         self.lead /= 2.0;

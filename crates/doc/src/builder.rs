@@ -125,7 +125,7 @@ impl DocBuilder {
     }
 
     /// Copies a value of any document; containers are copied as one slice. Undefined has no place in
-    /// a document and becomes null: whoever must leave it out asks before.
+    /// a document and becomes null: a caller that must leave it out asks before.
     pub fn value(&mut self, value: Value<'_>) -> &mut DocBuilder {
         match value {
             Value::Undefined | Value::Null => self.null(),

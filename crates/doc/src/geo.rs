@@ -5,7 +5,7 @@
 //! can meet only where a cell of one holds, is, or lies in a cell of the other, so an index of the cells finds
 //! everything that may meet a shape, and some that does not.
 //!
-//! What a shape *is* on a globe is decided elsewhere, by whoever answers whether two shapes meet. The cover must
+//! What a shape *is* on a globe is decided elsewhere, by the function that answers whether two shapes meet. The cover must
 //! hold everything that may count as part of the shape there, and this is where it is easy to go wrong: an edge
 //! is an arc of a great circle and runs nearer to the pole than its ends; a ring that runs with the clock
 //! stands for the rest of the world; a ring that crosses itself holds places on the other side of the Earth; a

@@ -210,7 +210,7 @@ fn wrong(error: &Error) -> TokenError {
         ErrorKind::ImmatureSignature => (5005, TOO_EARLY),
         ErrorKind::ExpiredSignature => (5006, EXPIRED),
         ErrorKind::InvalidIssuer => {
-            (5007, "The token was issued by somebody whom this account does not trust.")
+            (5007, "The token was issued by an authority that this account does not trust.")
         }
         ErrorKind::InvalidAudience => (5008, "The token was issued for another audience than this account."),
         ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName => {

@@ -187,7 +187,7 @@ impl Room {
         Ok(())
     }
 
-    /// Whether somebody waits for the memory of answers.
+    /// Whether a request waits for the memory of answers.
     pub fn wants_answers(&self) -> bool {
         self.memory.is_wanted(Consumer::Answers)
     }

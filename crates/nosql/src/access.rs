@@ -1,9 +1,9 @@
-//! What somebody may do.
+//! What a client may do.
 //!
 //! Every request passes through [`check`] before a handler sees it, with its endpoint and its [`Act`]. Keys of the
 //! account open everything, read-only keys all that only reads. The bearer of a resource token may do what the
 //! permission says, a principal of Entra ID what its roles say. The matches over endpoints have no default arm,
-//! so a new route does not compile before somebody has said who may use it.
+//! so a new route does not compile before its author has said who may use it.
 //!
 //! Two things cannot be decided here: a batch carries its operations in its body, and after a change of the partition key
 //! a document may go to another key than its header names. For that the answer is a [`Grant`], which the handlers of

@@ -1,4 +1,4 @@
-//! Who sends a request: somebody with a key of the account, with a resource token, or with a token of Entra ID.
+//! Who sends a request: a client with a key of the account, with a resource token, or with a token of Entra ID.
 //!
 //! With a key, a client signs `verb \n type \n link \n x-ms-date \n date \n` with one of four keys. What exactly it takes
 //! for the link differs between clients: names as they are or as they stand in the URL, and for RIDs only

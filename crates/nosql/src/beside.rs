@@ -30,7 +30,7 @@ pub struct Denial {
 }
 
 impl Gateway {
-    /// Whether a request comes from somebody with a key of the account that allows its method. Tokens of permissions
+    /// Whether a request comes from a client with a key of the account that allows its method. Tokens of permissions
     /// and of Entra ID say nothing about what lies beside the API, so they are refused.
     pub fn admit_beside(&self, parts: &Parts, resource_type: &str) -> Result<(), Denial> {
         let headers = RequestHeaders::parse(&parts.headers).map_err(Denial::from)?;

@@ -18,7 +18,7 @@ pub const CHANGE_PAGE_BYTES_MAX: u64 = 4 * PAGE_BYTES_MAX as u64;
 pub const RETENTION_MINUTES_MAX: i64 = 30 * 24 * 60;
 /// Entries of the history that one step erases.
 pub const HISTORY_ERASED_PER_STEP: usize = 512;
-/// Entries of sibling partitions in a sequence that is shared since a split: a reader passes so many before he is shown one,
+/// Entries of sibling partitions in a sequence that is shared since a split: a reader passes so many before it is shown one,
 /// and a step that erases a history passes about so many in all.
 pub const SIBLINGS_PASSED_AT_ONCE: usize = 256;
 pub const HISTORY_PASSED_PER_STEP: usize = 4_096;

@@ -10,6 +10,13 @@
 //!
 //! `out` is a [`Sink`]: it decides in which form the rows leave.
 //!
+//! ```text
+//!              row ──> FROM, JOIN ──> WHERE ──> streaming: SELECT ───────────────────> sink      carry: how many rows are out
+//!                                       ├─────> sorted:    keys, the best that fit ──> sink      carry: the last row's keys
+//!                                       ├─────> distinct:  rows seen ────────────────> sink      carry: how many rows are out
+//!                                       └─────> grouped:   a state for each key ─────> sink      carry: how many groups are out
+//! ```
+//!
 //! There are two kinds of programs. A *streaming* one answers each item at once and goes on, page
 //! after page, from the item where it stopped: if `feed` said `Full`, from the same item again,
 //! otherwise from the next. A *blocking* one (ORDER BY, GROUP BY, aggregates, DISTINCT) is fed from

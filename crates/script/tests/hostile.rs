@@ -129,7 +129,7 @@ fn memory_is_bounded_and_comes_back() {
         };
         assert!(bounded, "{source}: {result:?}");
     }
-    // Whoever catches the error can go on.
+    // A script that catches the error can go on.
     let caught = "() => { try { let s = 'x'; for (;;) s += s } catch (e) { __.response.setBody('caught') } }";
     assert_eq!(attack(caught), Ok(json!("caught")));
 }

@@ -65,7 +65,7 @@ impl Admin {
             Page::Ready if self.stopping.load(Ordering::Relaxed) => {
                 text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
             }
-            // It goes on with reads and deletes, so that whoever sends requests here must not stop.
+            // It goes on with reads and deletes, so that a client which sends requests here must not stop.
             Page::Ready if self.db.is_disk_full() => text(
                 StatusCode::OK,
                 "ready, but writes are refused: the disk is full, or the limit on disk use is reached; reads and deletes are served\n",

@@ -86,7 +86,7 @@ pub fn run(advise: Advise) -> anyhow::Result<()> {
     match &advise.out {
         Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display())),
         None => {
-            // Whoever closed our standard output has read enough.
+            // A reader that closed our standard output has read enough.
             let _ = std::io::stdout().lock().write_all(text.as_bytes());
             Ok(())
         }

@@ -181,7 +181,7 @@ where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-    // It ends when the sender is dropped; whoever waits for an answer learns of errors.
+    // It ends when the sender is dropped; the caller that waits for an answer learns of errors.
     tokio::spawn(connection);
     Ok(sender)
 }

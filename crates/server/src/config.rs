@@ -78,7 +78,7 @@ pub struct Config {
     #[arg(long, env = "ORRERY_ENTRA_KEYS", value_name = "FILE")]
     pub entra_keys: Option<PathBuf>,
 
-    /// Accept every Entra ID token that is neither expired nor early, whoever signed it. For development, on loopback only.
+    /// Accept every Entra ID token that is neither expired nor early, whatever key signed it. For development, on loopback only.
     #[arg(long, env = "ORRERY_ENTRA_DEVELOPMENT", default_value = "false", action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
     pub entra_development: bool,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, Endpoint};
 
-/// Between two looks at a job that somebody watches.
+/// Between two looks at a job that the operator watches.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// The progress bar has tenths of a percent.
 const BAR_LENGTH: u64 = 1_000;

@@ -12,7 +12,7 @@ const QUIET: &str = "lsm_tree=warn";
 
 /// Starts logging to standard error; standard output is kept for the line that says "ready".
 pub fn start(config: &Config) -> anyhow::Result<()> {
-    // Whoever wants the engine's own lines asks for them by name: a later directive wins.
+    // An operator who wants the engine's own lines asks for them by name: a later directive wins.
     let filter = format!("{QUIET},{}", config.log);
     let filter = EnvFilter::try_new(filter).context("--log is not a valid filter")?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

@@ -30,7 +30,7 @@ pub fn keep_folder(path: &Path) -> anyhow::Result<()> {
             Ok(())
         }
         _ => {
-            // Volumes of containers may belong to somebody else and be open to all; refusing them would help nobody.
+            // Volumes of containers may belong to another user and be open to all; refusing them would not help the operator.
             let _ = tighten(path, OTHERS);
             Ok(())
         }

@@ -1,7 +1,7 @@
 //! Keys that change while the server runs.
 //!
 //! The key file and the key set of the token issuers are read again when they change and when the process gets
-//! SIGHUP. A file that cannot be read or makes no sense leaves the keys as they are: whoever edits it must not lock
+//! SIGHUP. A file that cannot be read or makes no sense leaves the keys as they are: an operator who edits it must not lock
 //! everybody out. A request that is under way ends with the keys that it began with.
 
 use std::path::Path;

@@ -156,7 +156,7 @@ fn announce(
          secure=https://{host}:{port}/ table={table} key={key} data={data}\n"
     );
     let mut stdout = std::io::stdout().lock();
-    // Whoever closed our standard output does not want the line.
+    // A caller that has closed our standard output does not want the line.
     let _ = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush());
     drop(stdout);
     if config.durability == Durability::Relaxed {

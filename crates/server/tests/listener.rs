@@ -62,7 +62,7 @@ fn a_damaged_server_certificate_is_made_again() {
     drop(first);
     for name in ["server.pem", "server.key"] {
         let text = std::fs::read_to_string(tls.join(name)).expect("there");
-        // Still base64, and still a certificate or a key to whoever looks at the outside only.
+        // Still base64, and still a certificate or a key to a reader of the outside only.
         let changed =
             if text.contains('M') { text.replacen('M', "N", 3) } else { text.replacen('A', "B", 3) };
         std::fs::write(tls.join(name), changed).expect("written");

@@ -116,7 +116,7 @@ impl Workbench {
         Ok(outcome)
     }
 
-    /// Remembers a write. Whoever was named by rid has been found and need not be looked for again, unless the id that
+    /// Remembers a write. An item that was named by rid has been found and need not be looked for again, unless the id that
     /// is known now is a new one.
     fn keep(&mut self, op: Op, stamp: Stamp, id: ItemId) {
         let target = match op.action {

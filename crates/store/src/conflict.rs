@@ -1,7 +1,7 @@
 //! Writes that lost against others: the third sequence of a partition, beside the feed and the history.
 //!
 //! Where several regions write, or the last writes of a lost region come back, a write may meet a newer one. The one that is
-//! not kept is kept here, for whoever settles conflicts by hand. Entries stand under the LSN at which the conflict was found, so
+//! not kept is kept here, for the operator who settles conflicts by hand. Entries stand under the LSN at which the conflict was found, so
 //! the sequence is copied, continued after a split and read like the other two. One region that writes alone has none.
 //!
 //! ```text

@@ -4,8 +4,27 @@
 //! earlier transactions of the same group did, and turns the net effect of the whole group into one engine batch.
 //! Net effect matters: an item written five times in a group costs one put, and no key appears twice in a batch.
 //!
-//! `evaluate` reads and decides; `apply` only records. A follower would call `apply` with the leader's commits and
-//! arrive at the same bytes.
+//! ```text
+//!            a transaction                 the group                           the engine
+//!   op ──> locate ──> visible ──> draft ──> changes[key] = (before, after)
+//!   op ──> locate ──> visible ──> draft ──> created, sizes, entries    ─finish─> one batch, no key twice
+//!            │          │           ▲
+//!            │          └ an expired item is not there
+//!            └ asks the draft, then the group, then the snapshot
+//! ```
+//!
+//! **Three layers are asked in turn.** What an operation sees of an item is what the operations before it in the transaction left
+//! (the *draft*), else what earlier transactions left (the *group*), else what is published (the *snapshot*). A refused
+//! transaction drops its draft, so nothing of it was ever in the group.
+//!
+//! **`before` is written once.** A change keeps the version that the snapshot has and the last one that the group made of it. Index
+//! entries, path counts, the feed and the sizes follow from these two, whatever happened between them; an item that was created
+//! and deleted within the group leaves nothing but a higher LSN.
+//!
+//! **Evaluation decides, `apply` records.** All that depends on the clock or on what is stored is decided once, by the leader. The
+//! batch is bytes, in the order of its keys whatever the tables here hash to: a replica inserts it and arrives at the same bytes.
+//!
+//! **LSNs count transactions that wrote.** One that only read, or was refused, has the LSN of the state that it saw.
 
 mod claims;
 
@@ -227,7 +246,7 @@ impl<'a> Group<'a> {
             let evaluated = self.evaluate(txn, op, &moment, &mut draft, &mut meter);
             let fitting = evaluated.and_then(|outcome| {
                 answer_bytes += read_bytes(&outcome);
-                // Said before anything is written: whoever gets no answer takes the transaction for undone.
+                // Said before anything is written: a client that gets no answer takes the transaction for undone.
                 if answer_bytes > TXN_READ_BYTES_MAX { Err(OpError::AnswerTooLarge) } else { Ok(outcome) }
             });
             match fitting {

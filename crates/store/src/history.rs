@@ -7,7 +7,7 @@
 //!
 //! What is there has two ends. New entries follow the LSN. The *floor* is the last LSN of which something may be
 //! missing: because it was written before the container kept a history, while it had stopped to, or because it is older
-//! than the container wants to keep. A reader who has seen less than the floor is told so; he would miss something.
+//! than the container wants to keep. A reader that has seen less than the floor is told so, since it would miss something.
 //! Entries at or below the floor are erased in small steps, among the writes of the partition.
 //!
 //! LSNs of a child partition continue above those of its parent, and an entry names its place in the key space. So

@@ -6,7 +6,7 @@
 //! came before, so a cursor stays good across splits and merges.
 //!
 //! At any moment a key belonged to exactly one partition, so the key and the LSN of a write tell under whose number
-//! its entry stands. An entry leaves when its item is written again, whoever owns the item by then.
+//! its entry stands. An entry leaves when its item is written again, whichever partition owns the item by then.
 
 use std::ops::Bound;
 
@@ -77,8 +77,8 @@ pub(crate) struct Entry {
     pub at: FeedCursor,
     pub key: Bytes,
     pub value: Bytes,
-    /// Others' entries are passed, but some of them are shown: a reader who finds nothing of his own has to see that
-    /// he has come further, and must be able to stop.
+    /// Others' entries are passed, but some of them are shown: a reader that finds nothing of its own has to see that
+    /// it has come further, and must be able to stop.
     pub is_own: bool,
 }
 

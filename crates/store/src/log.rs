@@ -1,7 +1,7 @@
 //! Entries of the replicated log: what one partition hands to its copies, here and in other regions.
 //!
 //! The entry of a group is a *commit*: the evaluated net effect of a group of transactions, as the bytes that it puts and
-//! deletes. Whoever applies it inserts bytes and works nothing out, so copies of different builds cannot come to different
+//! deletes. The replica that applies it inserts bytes and works nothing out, so copies of different builds cannot come to different
 //! states; the same group gives the same bytes whenever it is worked out. Nothing writes entries yet.
 //!
 //! ```text

@@ -155,7 +155,7 @@ pub enum OpError {
     KeyCollision,
     #[error("another item has the same values at a unique key")]
     UniqueConflict,
-    #[error("the time to live '{0}' is none")]
+    #[error("'{0}' is not a valid time to live")]
     InvalidTtl(String),
     #[error("the stored version is not the expected one")]
     PreconditionFailed,

@@ -57,7 +57,7 @@ pub struct Partition {
     /// Which indexes the last group kept up.
     schema: Mutex<Option<SchemaMark>>,
     passed: Mutex<Passed>,
-    /// Logical partitions written to since somebody began to watch.
+    /// Logical partitions written to since a split began to watch.
     touched: Mutex<Option<Touched>>,
 }
 
@@ -246,7 +246,7 @@ impl Partition {
 
     /// Makes a group visible: it is durable, and the caller has published a snapshot with it.
     pub fn publish(&self, applied: Applied) {
-        // Not sooner: whoever begins to watch and takes a snapshot then must find a write in the one or the other.
+        // Not sooner: a split that begins to watch and takes a snapshot then must find a write in the one or the other.
         if let Some(touched) = &mut *self.touched.lock() {
             touched.add(applied.touched.into_iter());
         }
@@ -255,14 +255,14 @@ impl Partition {
     }
 
     /// Puts the partition a long way ahead, in a batch that the caller commits before anything is served. What was given
-    /// to writes that are lost, and that somebody may have seen, is then never given again. Returns the LSNs before
+    /// to writes that are lost, and that a reader may have seen, is then never given again. Returns the LSNs before
     /// and after.
     pub fn leap(&self, batch: &mut Batch) -> (Lsn, Lsn) {
         let epoch = self.state.lock().epoch;
         self.skip(epoch, batch)
     }
 
-    /// Begins a new epoch, in a batch that the caller commits before anything is served: somebody else may have gone on from
+    /// Begins a new epoch, in a batch that the caller commits before anything is served: another leader may have gone on from
     /// an older state of this partition, and what was given to writes there is never given here. Returns the LSNs before and after.
     pub fn enter_epoch(&self, epoch: u32, batch: &mut Batch) -> (Lsn, Lsn) {
         assert!(epoch > self.state.lock().epoch, "epochs of a partition grow");

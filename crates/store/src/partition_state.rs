@@ -28,7 +28,7 @@ const REGION_BYTES: usize = 2 + 8;
 /// What changes with every transaction; stored in the same commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionState {
-    /// Counts the times that somebody else may have written on from an older state. LSNs skip far ahead then.
+    /// Counts the times that another leader may have written on from an older state. LSNs skip far ahead then.
     pub epoch: u32,
     pub lsn: Lsn,
     /// At least as many as were given to items; some were given to transactions that came to nothing.

@@ -1,7 +1,7 @@
 //! Record `V`: which indexes a partition keeps up, as its own sequence of commits says.
 //!
 //! The catalog says what a partition is to do; this says what it does. It is written with the first group that is worked out
-//! under other indexes than the group before, so that whoever holds a copy of the partition knows, at each of its LSNs, which
+//! under other indexes than the group before, so that the holder of a copy of the partition knows, at each of its LSNs, which
 //! index was whole and which was under way.
 //!
 //! ```text

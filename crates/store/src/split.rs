@@ -1,6 +1,6 @@
 //! Dividing a partition, and joining two, without moving an item.
 //!
-//! Items, sizes of logical partitions, rids and unique keys stand under the container and sort by key: whoever owns a
+//! Items, sizes of logical partitions, rids and unique keys stand under the container and sort by key: the partition that owns a
 //! range of the key space finds them there. What has to be written for a new partition is only its state: how far it is,
 //! what it holds, which part of the history is there. How much a child holds is found out beforehand, from the sizes
 //! of the logical partitions; while that goes on, the partition remembers which of them are written to, and these

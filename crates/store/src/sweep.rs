@@ -105,7 +105,7 @@ impl View<'_> {
                 if is_ahead && looked_at < LOOKED_AT_FIRST {
                     return Ok(Scan::Continue);
                 }
-                // Who had to pass so many of others' entries does not look for his own behind them.
+                // A sweep that had to pass so many of others' entries does not look for its own behind them.
                 is_over = !fed.is_own || header.ttl == TTL_BY_DEFAULT || looked_at == LOOKED_AT_FIRST;
                 Ok(if is_over { Scan::Stop } else { Scan::Continue })
             })?;

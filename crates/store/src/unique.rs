@@ -5,7 +5,7 @@
 //! it is part of the commit of the item, so two writers of one group see each other's entries as they see each other's
 //! items.
 //!
-//! Short values stand in the entry as they are; long ones are represented by a digest. Whoever finds an entry
+//! Short values stand in the entry as they are; long ones are represented by a digest. A writer that finds an entry
 //! compares the values themselves before it calls them equal, so an entry may name several items whose values only
 //! look alike. The same comparison tells two partition keys of one EPK apart.
 //!

@@ -1,7 +1,7 @@
 //! Keys that are told apart within one place.
 //!
 //! An item's place is its effective partition key and its id, and the EPKs of the older forms look at the beginning of
-//! long strings only. So items of several keys may lie in one logical partition. Whoever asks for one of these keys must
+//! long strings only. So items of several keys may lie in one logical partition. A request for one of these keys must
 //! see nothing of the others: not read it, not overwrite it, not delete it. That is decided by the item's own document.
 //!
 //! All of it is for keys that can share a place ([`PartitionKeyDef::may_share_place`]); for all others there is no

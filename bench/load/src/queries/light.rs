@@ -22,7 +22,7 @@ const VISITS: u64 = 100_000;
 /// Queries made beforehand.
 const QUERIES: u64 = 5_000;
 
-/// The indexes that somebody who knows these queries would make, besides the one that serves any path.
+/// The indexes that an engineer who knows these queries would make, besides the one that serves any path.
 pub const PEER_INDEXES: &[&str] = &[
     "create index items_doc on items using gin (doc jsonb_path_ops)",
     "create index items_mail on items (pk, (doc->>'mail'))",

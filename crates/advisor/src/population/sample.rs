@@ -62,7 +62,7 @@ impl Said {
 }
 
 impl Sample {
-    /// `named` has the paths that somebody asked for; further ones are found in the items.
+    /// `named` has the paths that the workload asks for; further ones are found in the items.
     pub fn population(items: &Items, sample: &[Value], named: BTreeSet<String>, today: f64) -> Population {
         let said = Said::of(items);
         let stored = items.stored.unwrap_or(sample.len() as f64);

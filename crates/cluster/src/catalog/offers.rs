@@ -80,7 +80,7 @@ impl Db {
         Ok(offer)
     }
 
-    /// Splits usually take some milliseconds: who waits for them spares his client from asking when they are over.
+    /// Splits usually take some milliseconds: the caller waits here so that its client need not ask again.
     async fn await_partitions(&self, offer: &Offer) {
         let began = Instant::now();
         while began.elapsed() < SPLIT_PATIENCE && self.catalog().is_pending(offer, &self.inner.options.limits)

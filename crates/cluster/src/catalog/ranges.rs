@@ -56,7 +56,7 @@ impl Succession {
 }
 
 impl Db {
-    /// Takes numbers for so many new ranges, durably: what is written under them is never taken for somebody else's.
+    /// Takes numbers for so many new ranges, durably: what is written under them is never taken for another range's.
     pub(crate) async fn reserve(&self, counters: &mut Counters, count: usize) -> Result<Reserved> {
         let mut next = counters.clone();
         let reserved = Reserved {

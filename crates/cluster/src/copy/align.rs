@@ -342,7 +342,7 @@ impl Pair {
 fn met(error: Error, part: Vec<(ItemKey, Op)>) -> Result<Vec<(ItemKey, Doc)>> {
     let ErrorKind::Op { error: refusal, .. } = &error.kind else { return Err(error) };
     match refusal {
-        // Somebody else deleted or changed the copy meanwhile.
+        // Another client deleted or changed the copy meanwhile.
         OpError::NotFound | OpError::PreconditionFailed => Ok(Vec::new()),
         OpError::UniqueConflict => {
             let doc = |(source, op): (ItemKey, Op)| match op.action {

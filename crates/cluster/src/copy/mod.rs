@@ -4,6 +4,13 @@
 //! made meanwhile, until a moment in which nobody writes and nothing is left to follow: the *cut-over*.
 //! To re-key a container is the same, into a container that nobody sees and that takes the other's name at the cut-over.
 //!
+//! ```text
+//!   source  |── walk: intervals of the key space ──|── follow: pages of changes ──|held|   (re-key: the names change hands)
+//!                  every item as it is                each named item as it is      last
+//!   target  ────────────── copies, through the queues of its partitions ───────────────── serves
+//!   record  ──interval──interval──interval──────────────── LSN ─────── LSN ───────── cut over
+//! ```
+//!
 //! **Changes are invitations, not orders.** While a job is under way its source records every change, with the
 //! version that it replaced. For each item that a page of changes names, the job reads the item *as it is now* and
 //! brings the target in line: the copy of the current version at the place that the target's key gives it, and nothing

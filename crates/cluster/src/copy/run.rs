@@ -43,7 +43,7 @@ pub(super) enum Stop {
     Stopping,
     /// Something is full or has moved; the same again, a little later.
     Again,
-    /// The job is over, whoever decided that.
+    /// The job is over, by its own or by a client's decision.
     Over,
     Failed(String),
 }

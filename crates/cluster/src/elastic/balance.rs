@@ -16,7 +16,7 @@ use crate::db::Db;
 use crate::offer;
 use crate::rid::Rid;
 
-/// How long a partition may be too large before somebody looks.
+/// How long a partition may be too large before the balancer looks.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// Partitions are too many when they are provisioned with less than this part of what they could give.
 const COLD_PART: u32 = 10;
@@ -100,7 +100,7 @@ impl Db {
             if cold.since.elapsed() < self.inner.options.limits.merge_after {
                 continue;
             }
-            // It builds an index, and whoever has to split meanwhile cannot wait for that.
+            // It builds an index, and a range that has to split meanwhile cannot wait for that.
             cold.merge = coldest_pair(container).map(|pair| self.merge_later(container, pair));
         }
     }

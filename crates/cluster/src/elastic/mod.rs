@@ -2,6 +2,22 @@
 //!
 //! No item moves in either. For a moment nobody writes to the partitions concerned: their queues are held, and what
 //! waits there is handed to the successors, so that no client notices more than a short delay.
+//!
+//! ```text
+//!           parent 0 ............................ gone       its feed ends at LSN 9
+//!   plan:   sizes of logical partitions are added up while writes go on; what they touch is noted
+//!   hold:   queue |w w w|   no group is under way
+//!   commit: states of the children: LSN 9, their part of the items and bytes     one batch
+//!   record: ranges 1 and 2, parents [0], sources (partition 0, up to LSN 9)      one change of the catalog
+//!   hand:   queue of 1 |w w|   queue of 2 |w|
+//!           child 1 reads 0 up to LSN 9, then its own feed from 10; so does child 2
+//! ```
+//!
+//! A crash before the record leaves states of partitions that no range names, whose numbers are never given again. After it
+//! the children are there, and what the clients of the held writes have not been told was not written.
+//!
+//! A merge is the same with two parents, which first build one index between them. [`balance`] decides when: it splits what
+//! is too large, or provisioned with more than a partition can give, and merges what has been nearly idle for a while.
 
 mod balance;
 mod merge;

@@ -59,7 +59,7 @@ impl Db {
         Err(ErrorKind::Overloaded.into())
     }
 
-    /// Leaves a range as it was before somebody wanted to split it.
+    /// Leaves a range as it was before the split began.
     fn give_up(&self, range: &Arc<Range>) {
         range.partition.forget_plan();
         range.release(&self.inner.committer);

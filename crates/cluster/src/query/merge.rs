@@ -251,7 +251,7 @@ enum Found {
 
 /// Gives the program all that one visit finds.
 fn take_all(found: &Receiver<Found>, run: &mut dyn Feed, steward: &QuerySteward) -> Result<Flow> {
-    // Whoever waits here must not keep the visits from their turns.
+    // A query that waits here must not keep the visits from their turns.
     while let Ok(found) = found.try_recv().or_else(|_| turns::aside(|| found.recv())) {
         match found {
             Found::Count(count) => run.feed_count(count)?,

@@ -9,9 +9,26 @@
 //! - *Term order* ([`term_order`]): an index delivers the order that the query asks for, and the page ends when
 //!   it is full. The program's state says which value came last, and that is where the next page goes on.
 //!
+//! ```text
+//!   program ── plan_access ──> what entries must an item have?  which index has the order?  is the index the answer?
+//!                                   │                               │                           │
+//!                  choose: count the first entries            term_order: walk it,         shortcut, groups:
+//!                  of each condition, weigh, or scan          give up if too dear          no items, or one each
+//!                                   └──────────── key_order ────────┴───────────┬───────────────┘
+//!                                                                               ▼
+//!                                        the program checks every item, and its rows go into the sink
+//! ```
+//!
 //! Some answers need no items at all ([`shortcut`]), or one of each group ([`groups`]). Whichever way is taken, the rows are the same, and so is the
 //! continuation: it carries a place in the key space and the program's own small state, and nothing of the
 //! way. So each page chooses anew, whatever happened to the indexes in between.
+//!
+//! Over several partitions, either the client merges the pages that it asks of each, or [`merge`] does: it feeds one program from
+//! all partitions, and where indexes have the order it walks them side by side ([`merged_order`]), so that only the
+//! items of the page are fetched.
+//!
+//! What a page costs is bounded three times: by its items and bytes, by its time ([`page`]), and by the memory that its
+//! [`steward`] grants before the program holds anything.
 
 mod choose;
 mod groups;

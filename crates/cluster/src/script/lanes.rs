@@ -30,7 +30,7 @@ impl Lanes {
     pub async fn enter(&self, partition: u32, epk: &Epk) -> Turn {
         let place = (partition, epk.clone());
         let lane = self.lanes.lock().entry(place.clone()).or_default().clone();
-        // Made before the wait: whoever stops waiting leaves the lane as well.
+        // Made before the wait: a script that stops waiting leaves the lane as well.
         let mut turn = Turn { lanes: self.lanes.clone(), place, guard: None };
         turn.guard = Some(lane.lock_owned().await);
         turn
@@ -79,6 +79,6 @@ mod tests {
         let turn = lanes.enter(0, &epk(1)).await;
         assert!(tokio::time::timeout(Duration::from_millis(5), lanes.enter(0, &epk(1))).await.is_err());
         drop(turn);
-        assert!(lanes.lanes.lock().is_empty(), "whoever gave up waiting left nothing behind");
+        assert!(lanes.lanes.lock().is_empty(), "a script that gave up waiting left nothing behind");
     }
 }

@@ -23,7 +23,7 @@ const NICENESS: i32 = 10;
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// How many there may be is decided by whoever hands in tasks.
+/// How many there may be is decided by the caller that hands in tasks.
 #[derive(Default)]
 pub(super) struct Threads {
     idle: Arc<Mutex<Idle>>,
@@ -74,7 +74,7 @@ fn work(first: Task, idle: &Mutex<Idle>) {
     }
 }
 
-/// The next task; none when it is time to end. Whoever took this thread off the list is about to send one.
+/// The next task; none when it is time to end. The caller that took this thread off the list is about to send one.
 fn wait(name: u64, tasks: &Receiver<Task>, idle: &Mutex<Idle>) -> Option<Task> {
     match tasks.recv_timeout(IDLE) {
         Ok(task) => Some(task),
@@ -120,7 +120,7 @@ mod tests {
         let tell = |wait: Option<mpsc::Receiver<()>>| {
             let said = said.clone();
             let task = move || {
-                said.send(thread::current().id()).expect("somebody listens");
+                said.send(thread::current().id()).expect("the test listens");
                 if let Some(wait) = wait {
                     let _ = wait.recv();
                 }

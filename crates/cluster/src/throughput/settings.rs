@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Settings {
-    /// Parts of the throughput by partition, as they were when somebody set them; empty when all are equal.
+    /// Parts of the throughput by partition, as they were when a client set them; empty when all are equal.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<Share>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

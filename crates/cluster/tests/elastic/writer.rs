@@ -95,7 +95,7 @@ impl Writer {
         }
     }
 
-    /// What was acknowledged is there, for whoever names what he has seen.
+    /// What was acknowledged is there, for a client that names what it has seen.
     async fn read(&mut self, place: (usize, usize)) {
         let options = ReadOptions {
             consistency: Consistency::Session,

@@ -6,7 +6,7 @@
 //!   never made or lost, the entries are exactly those that were acknowledged, and balances follow from them.
 //! - *Counting* is done by a procedure, by a trigger, by a patch and in batches. Each is told the number it
 //!   reached: no two are told the same, and the last number is how many counted.
-//! - *Duty*: whoever finds both on duty may leave. If two leave at the same time, each because the other was there,
+//! - *Duty*: a person who finds both on duty may leave. If two leave at the same time, each because the other was there,
 //!   nobody is: write skew, which a check of written items alone would not find.
 //!
 //! *Audits*, by procedure and by batch, look at everything at once and find it in order at every moment. Items that

@@ -53,7 +53,7 @@ struct Tally {
     comparisons: usize,
     /// Pages by the way to their items.
     methods: BTreeMap<&'static str, usize>,
-    /// What went wrong, in words for whoever has to find out why.
+    /// What went wrong, in words for the reader who has to find out why.
     failures: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! GeoJSON, read for its positions only.
 //!
-//! Whoever compares shapes has stricter rules for what a valid one is. What is no shape here is none there, so that
-//! nothing is missing in the index.
+//! The functions that compare shapes have stricter rules for what a valid one is. Every shape that they accept is one here, so
+//! that nothing is missing in the index.
 
 use super::{Place, SHAPE_POINTS};
 use crate::Value;

@@ -1,6 +1,6 @@
 //! The first byte of every term, which is its type's.
 //!
-//! One table says where the terms of each type lie in each order. Whoever reads an index by type (all numbers, all that
+//! One table says where the terms of each type lie in each order. A reader of an index by type (all numbers, all that
 //! is not text) asks it for bounds, and so needs to know neither the order of types nor their bytes.
 
 use crate::typed::{Plain, Typed};

@@ -1,4 +1,4 @@
-//! What a permission allows whoever has a token of it.
+//! What a permission allows the bearer of its token.
 //!
 //! A permission names a resource by its link: a container, an item, a script, or a whole database. Its tokens are bound to
 //! what was there under that link when they were made. It opens that

@@ -246,7 +246,7 @@ impl Rights<'_> {
                 return true;
             }
         }
-        // Somebody who develops against the server need not assign roles first.
+        // A developer who works against the server need not assign roles first.
         self.principal.is_development && !has_roles && role_allows(self.catalog, CONTRIBUTOR, action)
     }
 
@@ -353,7 +353,7 @@ pub(crate) fn check_assignment(catalog: &Catalog, root: Value<'_>) -> Result<(),
     }
 }
 
-/// Whether somebody has the role.
+/// Whether the role is assigned to any principal.
 pub(crate) fn is_assigned(catalog: &Catalog, definition: &str) -> bool {
     catalog.children(ChildKind::RoleAssignment, Rid::ACCOUNT).any(|assignment| {
         let role = assignment.resource.body.root().get("roleDefinitionId").as_str();

@@ -4,7 +4,7 @@
 //! for, and carries a signature over all of it. What the permission allows is not in it: that is looked up at each request,
 //! so that replacing or deleting a permission counts at once. The resource is there by its RID: a permission names it by
 //! a link, and under the same link something else may have been made since.
-//! The key is made from a read-write key of the account, so whoever changes that key ends the tokens made with it.
+//! The key is made from a read-write key of the account, so a change of that key ends the tokens made with it.
 
 use std::time::{Duration, SystemTime};
 

@@ -139,7 +139,7 @@ pub(super) fn check_expiry(call: &Call<'_>, kind: ChildKind) -> Result<(), Refus
     }
 }
 
-/// A role that somebody has cannot go.
+/// A role that is assigned cannot go.
 pub(super) fn check_unused(call: &Call<'_>, child: &Child) -> Result<(), Refusal> {
     if child.kind == ChildKind::RoleDefinition && access::is_assigned(call.catalog, &child.resource.id) {
         return Err(Refusal::bad_request("The role definition is assigned; delete its assignments first."));

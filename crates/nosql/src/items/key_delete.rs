@@ -37,7 +37,7 @@ pub(crate) async fn delete_key(call: &Call<'_>, address: &ContainerAddress) -> R
         if !ops.is_empty() {
             match call.db.write(container, &key, ops, &options).await {
                 Ok(reply) => add(&mut total, reply.receipt),
-                // Somebody else deleted an item meanwhile: look at the same page again.
+                // Another client deleted an item meanwhile: look at the same page again.
                 Err(Error { kind: ErrorKind::Op { error: OpError::NotFound, .. }, .. }) => {
                     continuation = from;
                     continue;

@@ -241,7 +241,7 @@ fn needs_plan_refusal(container: &Container, spec: &QuerySpec) -> Refusal {
     }
 }
 
-/// Where the next page begins, in the form that clients expect. Whoever names one range, and whoever has us merge,
+/// Where the next page begins, in the form that clients expect. A client that names one range, or has us merge,
 /// is given the token as it is.
 fn token<S>(
     call: &Call<'_>,

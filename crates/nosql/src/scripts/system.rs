@@ -52,7 +52,7 @@ pub(super) async fn execute(
     }
 }
 
-/// Arguments that were left out are undefined, as in the procedures that somebody has made.
+/// Arguments that were left out are undefined, as in the procedures that clients have made.
 fn argument(arguments: Value<'_>, place: usize) -> Value<'_> {
     let list = arguments.as_array();
     list.and_then(|list| list.iter().nth(place)).unwrap_or(Value::Undefined)

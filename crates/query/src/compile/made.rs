@@ -1,6 +1,6 @@
 //! Queries that no text stands for: other languages make the tree themselves and have the same planner.
 //!
-//! The parser refuses texts that are too long, too deep or join too much, and never makes some trees at all. Whoever makes
+//! The parser refuses texts that are too long, too deep or join too much, and never makes some trees at all. A caller that makes
 //! a tree is held to the same here, before anything walks it that trusts the parser.
 
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! bounded by the page and by what OFFSET passes over. Equal keys are ordered by the item's place, in the
 //! direction of the first ORDER BY item, which is what clients assume when they resume.
 //!
-//! Items that an index delivers in order are sorted only among their ties: whoever feeds them says when all items
+//! Items that an index delivers in order are sorted only among their ties: the caller that feeds them says when all items
 //! fed later come behind all fed so far, and the rows held until then are answered at once. The two ways give
 //! the same rows in the same order and end with the same carry, so a client may go on with either.
 

@@ -36,7 +36,7 @@ pub trait Protocol: Send + Sync + 'static {
     /// clear, a first byte of 0x16 is TLS and never comes here.
     fn recognises(&self, first: &[u8]) -> Verdict;
 
-    /// Speaks until the connection ends. The stream begins with the first byte, whoever looked at it before.
+    /// Speaks until the connection ends. The stream begins with the first byte, even if the listener has looked at it before.
     fn serve(&self, connection: Connection) -> Serving<'_>;
 
     /// Whether requests wait for memory that answers hold which are not sent yet.

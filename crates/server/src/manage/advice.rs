@@ -76,7 +76,7 @@ pub async fn serve(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer
 }
 
 /// Computes for seconds if it is asked to; that must not hold up those who serve requests. The turn belongs to the
-/// work and not to the request: the work goes on when whoever asked goes away.
+/// work and not to the request: the work goes on when the client goes away.
 async fn work_aside<T: Send + 'static>(
     turn: SemaphorePermit<'static>,
     work: impl FnOnce() -> T + Send + 'static,

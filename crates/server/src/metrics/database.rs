@@ -7,7 +7,7 @@ use orrery_cluster::stats::{AlertStats, RangeStats, Stats};
 
 use super::{counter, gauge, header, line};
 
-/// Physical partitions that have lines of their own. A label for each of any number would burden whoever collects
+/// Physical partitions that have lines of their own. A label for each of any number would burden the system that collects
 /// them; further ones are only counted, those of later containers first.
 const RANGES_MAX: usize = 1_000;
 

@@ -1,6 +1,6 @@
 //! The certificate authority and the leaf certificates that it signs.
 //!
-//! Developers tell their machines to trust the authority, for ten years. Whoever got hold of its key could then be any
+//! Developers tell their machines to trust the authority, for ten years. An attacker who got hold of its key could then be any
 //! site for them, so its certificate says for which names it may speak at all: those of this machine and of private networks,
 //! and those that the operator has given when it was made. Clients refuse others, and they refuse a certificate that has one
 //! such name among others; so a leaf gets only the names that its authority may speak for. Authorities of earlier versions

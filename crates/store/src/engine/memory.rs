@@ -1,6 +1,6 @@
 //! The engine that keeps everything in memory: a B-tree of versions per keyspace.
 //!
-//! Each commit gets a sequence number, and each key keeps the versions that somebody may still read:
+//! Each commit gets a sequence number, and each key keeps the versions that a snapshot may still read:
 //! the newest one, and those that a live snapshot sees. A superseded version cannot be dropped while
 //! a snapshot needs it, and nobody would come back for it later, so the commit that superseded it
 //! queues the key; later commits take keys from the queue once no live snapshot is older than the

@@ -2,7 +2,7 @@
 //!
 //! The tree compresses blocks of its lower levels, and unpacks them to read and to merge. A block of many small items is small
 //! either way; one large item is a block of its own, and LZ4 may make it 255 times smaller. Then a table that is small on
-//! disk is huge in memory while it is merged (`shape`), and whoever sends such items decides how much memory that is.
+//! disk is huge in memory while it is merged (`shape`), and the client that sends such items decides how much memory that is.
 //!
 //! So items, and the versions of items in the history, are packed one by one when they are put into a batch, if that makes them
 //! smaller: all that comes after, journal, write buffers, tables and cached blocks, holds them packed, and the tree finds

@@ -1,4 +1,4 @@
-//! The sequence numbers that somebody may read at.
+//! The sequence numbers that snapshots may read at.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Points {
         drop(previous);
     }
 
-    /// The oldest sequence number that somebody reads at.
+    /// The oldest sequence number that a snapshot reads at.
     pub fn oldest(&self) -> u64 {
         self.live.0.lock().first_key_value().map_or(0, |(sequence, _)| *sequence)
     }

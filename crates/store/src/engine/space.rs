@@ -48,7 +48,7 @@ pub(super) struct Space {
     free: AtomicU64,
     /// Bytes committed since the figures were measured.
     since: AtomicU64,
-    /// When that was; held while somebody measures.
+    /// When that was; held while a thread measures.
     measured: Mutex<Instant>,
 }
 
@@ -71,7 +71,7 @@ impl Space {
 
     /// Admits a batch of so many bytes, or refuses it. `pending` bytes are in write buffers and in the journal.
     pub fn admit(&self, bytes: u64, pending: u64, frees: bool) -> Result<(), EngineError> {
-        // Where somebody is measuring, there is nothing to do and no reason to wait.
+        // Where another thread is measuring, there is nothing to do and no reason to wait.
         let is_stale = self.measured.try_lock().is_some_and(|at| at.elapsed() >= STALE_AFTER);
         if is_stale {
             self.measure();

@@ -52,7 +52,7 @@ impl Tree {
 
     /// What the manifest is to say of the tree as it is now.
     pub fn note(&self) -> io::Result<TreeNote> {
-        // Held to the end: as long as somebody has the version, its tables are not deleted.
+        // Held to the end: as long as a reader has the version, its tables are not deleted.
         let version = self.tree.current_version();
         let mut prints = self.prints.lock();
         let mut known = HashMap::with_capacity(prints.len());

@@ -1,6 +1,6 @@
 //! Expired items and unique keys on the way into a commit.
 //!
-//! An expired item is stored and yet not there. Whoever writes where it stands, or takes a value that it holds at
+//! An expired item is stored and yet not there. A transaction that writes where it stands, or takes a value that it holds at
 //! a unique key, removes it first, in the same transaction: what readers no longer see must not stand in anybody's way,
 //! and what is to be deleted must be deleted before something new takes its place.
 

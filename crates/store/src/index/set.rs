@@ -100,7 +100,7 @@ impl<'r> PlaceCursor<'r> {
     }
 
     /// Makes all lists of an intersection stand at the same place: each leaps to where the first stands, and
-    /// whoever goes beyond it sets the new goal. When one list ends, so does the first.
+    /// the list that goes beyond it sets the new goal. When one list ends, so does the first.
     fn settle(&mut self) -> OpResult<()> {
         let PlaceCursor::All(children) = self else { return Ok(()) };
         let Some((first, rest)) = children.split_first_mut() else { return Ok(()) };

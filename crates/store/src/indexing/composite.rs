@@ -5,7 +5,7 @@
 //! so that every indexed item has exactly one entry.
 //!
 //! A part whose term was cut ends the entry: what follows it must not decide the order of items whose first parts only
-//! look alike. Equal entries are therefore exactly those that the index cannot order, and whoever reads in
+//! look alike. Equal entries are therefore exactly those that the index cannot order, and a reader in
 //! order has to sort only within them.
 
 use orrery_doc::{Doc, TermOrder, Value, encode_term, term_length};

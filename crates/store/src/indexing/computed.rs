@@ -1,6 +1,6 @@
 //! Values that are computed from an item and not stored in it.
 //!
-//! Their definitions are expressions of the query language, which this room does not know. Whoever does hands over
+//! Their definitions are expressions of the query language, which this room does not know. The cluster, which does, hands over
 //! a [`Computer`] for each. A policy has to name a computed value: wildcards are about what is stored.
 
 use std::fmt;

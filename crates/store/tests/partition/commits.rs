@@ -132,7 +132,7 @@ fn a_partition_begins_at_one() {
     assert_eq!(ground::open(&engine).lsn(), FIRST_LSN, "an empty partition of an old directory");
 }
 
-/// What somebody may have given out in the epoch before is not given in this one.
+/// What another leader may have given out in the epoch before is not given in this one.
 #[test]
 fn a_new_epoch_skips_lsns_and_rids() {
     let engine = Engine::in_memory();

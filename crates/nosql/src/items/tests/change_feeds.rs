@@ -88,7 +88,7 @@ async fn a_query_says_which_changes_are_shown() {
     assert!(all.body.contains("\"current\":{\"id\":\"3\""), "{}", all.body);
     let none = ask("Incremental feed", "SELECT * FROM c WHERE c.city = 'city9'", "").await;
     assert_eq!((none.status, none.count), (304, Some(0)));
-    assert_eq!(none.header("etag"), latest.header("etag"), "a reader moves on past what he does not want");
+    assert_eq!(none.header("etag"), latest.header("etag"), "a reader moves on past what it does not want");
 
     world.send(Method::DELETE, Some("3"), &[(KEY, "[1,2]")], "").await;
     world.send(Method::DELETE, Some("2"), &[(KEY, "[1,2]")], "").await;

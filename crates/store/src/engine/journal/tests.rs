@@ -424,7 +424,7 @@ fn records_of_an_earlier_life_do_not_come_back() {
     assert_eq!(open(dir.path()).unwrap().1, [21]);
 }
 
-/// Or somebody who knows the numbers could store bytes that read as a record once the file is written over.
+/// Or a client that knows the numbers could store bytes that read as a record once the file is written over.
 #[test]
 fn nobody_can_tell_how_records_are_checked() {
     let seeds: Vec<u64> = (0..4)

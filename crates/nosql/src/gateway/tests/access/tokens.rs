@@ -86,7 +86,7 @@ async fn a_token_of_a_key_writes_nothing_elsewhere_after_the_key_has_changed() {
     server.send_as(&token, "POST", docs, &[MINE], &stray).await.expect(403);
     server.send_as(&token, "POST", docs, &[MINE, upsert], &stray).await.expect(403);
     server.send_as(&token, "PUT", &format!("{docs}/9"), &[MINE], &stored).await.expect(403);
-    // Whoever may write anywhere still may name the old key, and the bearer still may write to the own one.
+    // A token that may write anywhere still may name the old key, and the bearer still may write to the own one.
     server.send("PUT", &format!("{docs}/9"), &[MINE], &stored).await.expect(200);
     let own = json!({"id": "8", "pk": "mine", "city": "mine"});
     server.send_as(&token, "POST", docs, &[MINE], &own).await.expect(201);
@@ -224,7 +224,7 @@ async fn a_token_does_not_open_what_was_made_anew_under_its_name() {
             let answer = server.send_as(token, "GET", path, &[MINE], &Value::Null).await;
             assert_eq!(answer.status, 403, "{id} at {path}");
         }
-        // The permission names it still; whoever may read the permission gets a token for what is there now.
+        // The permission names it still; a client that may read the permission gets a token for what is there now.
         let shown = server.get(&format!("/dbs/d/users/u/permissions/{id}")).await.expect(200);
         let token = Token::Text(shown.body["_token"].as_str().expect("a token").to_owned());
         server.send_as(&token, "GET", path, &[MINE], &Value::Null).await.expect(200);

@@ -56,6 +56,9 @@ impl Span {
 
     /// All strings that begin with a text, and whether the span holds nothing else.
     pub(crate) fn of_text_prefix(text: &str) -> (Self, bool) {
+        if text.is_empty() {
+            return (Self::of_kind(Kind::String), true);
+        }
         let mut term = Vec::new();
         let complete = encode_term(Value::Str(text), ORDER, &mut term);
         // Without its end of two bytes, a string's term begins the terms of all longer strings.

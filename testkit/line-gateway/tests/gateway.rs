@@ -152,7 +152,7 @@ async fn queries_order_and_compare_as_mongodb_does_with_an_index_and_without() {
         }
         // A number is compared with numbers and a date with dates, whatever stands between them.
         for (condition, wanted) in [
-            ("[\"v\",\">\",3]", &[5, 6][..]),
+            ("[\"v\",\">\",3]", &[4, 5, 6][..]),
             ("[\"v\",\"<=\",31.0]", &[2, 3, 4, 5]),
             ("[\"v\",\">=\",date(-1)]", &[15, 16]),
             ("[\"v\",\"<\",true]", &[13]),

@@ -61,7 +61,17 @@ pub(crate) fn order_origin(query: &Query, item: &Expr) -> Origin {
     }
     let mut scope = Scope::new();
     bind(query, &mut scope, true);
-    origin(item, &scope)
+    origin(keyed(item), &scope)
+}
+
+/// The place of a value in another order comes from where the value does.
+fn keyed(item: &Expr) -> &Expr {
+    match &item.kind {
+        ExprKind::Call { udf: false, name, arguments } if name.eq_ignore_ascii_case("ORDERKEY") => {
+            arguments.get(1).unwrap_or(item)
+        }
+        _ => item,
+    }
 }
 
 /// Adds the names of a FROM clause. Who asks for the elements of an array and nothing else has them in place of

@@ -167,4 +167,16 @@ mod tests {
             assert!(error.to_string().contains("ORDERKEY"), "{error}");
         }
     }
+
+    #[test]
+    fn rows_are_ordered_by_keys_of_their_own_items_only() {
+        let compiled = |text: &str| compile(text, &Parameters::default());
+        assert!(compiled("SELECT * FROM c ORDER BY ORDERKEY('bson', c.x)").is_ok());
+        for wrong in [
+            "SELECT VALUE e FROM c JOIN e IN c.list ORDER BY ORDERKEY('bson', e.x)",
+            "SELECT * FROM c ORDER BY ORDERKEY('bson', 5)",
+        ] {
+            assert!(compiled(wrong).is_err(), "{wrong}");
+        }
+    }
 }

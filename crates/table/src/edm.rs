@@ -72,8 +72,8 @@ impl<'a> Edm<'a> {
             "Edm.Binary" => Edm::Binary(binary(text()?).ok_or(WrongValue)?.into()),
             "Edm.DateTime" => Edm::DateTime(moment::parse(text()?).ok_or(WrongValue)?),
             "Edm.Boolean" => Edm::Boolean(match value.as_str() {
-                Some("true") => true,
-                Some("false") => false,
+                Some(text) if text.eq_ignore_ascii_case("true") => true,
+                Some(text) if text.eq_ignore_ascii_case("false") => false,
                 Some(_) => return Err(WrongValue),
                 None => value.as_bool().ok_or(WrongValue)?,
             }),
@@ -275,6 +275,7 @@ mod tests {
             (r#""p":1e300"#, r#"{"$t":1,"$v":1e300}"#, "1.0e300"),
             (r#""p":"x""#, r#"{"$t":2,"$v":"x"}"#, r#""x""#),
             (r#""p":true"#, r#"{"$t":8,"$v":true}"#, "true"),
+            (r#""p":"False","p@odata.type":"Edm.Boolean""#, r#"{"$t":8,"$v":false}"#, "false"),
             (r#""p":"5","p@odata.type":"Edm.Int64""#, r#"{"$t":18,"$v":"00000000000000000005"}"#, r#""5""#),
             (
                 r#""p@odata.type":"Edm.Int64","p":"-5""#,

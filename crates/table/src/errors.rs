@@ -31,6 +31,10 @@ pub(crate) enum Own {
     NoKey,
     /// An entity has more properties than it may.
     TooManyProperties,
+    /// A property has a name that none may have.
+    BadPropertyName,
+    /// A new table has no name, or one that is too long.
+    BadTableName,
     TableExists,
     /// There is no such table or entity.
     NotFound,
@@ -245,6 +249,13 @@ fn own_wire(own: &Own) -> Wire {
             "TooManyProperties",
             "The entity contains more properties than allowed. Each entity can include up to 252 properties to store \
              data.",
+        ),
+        Own::BadPropertyName => wire(S::BAD_REQUEST, "PropertyNameInvalid", "The property name is invalid."),
+        // By the code clients know that it is the name of the table.
+        Own::BadTableName => wire(
+            S::BAD_REQUEST,
+            "BadRequest",
+            "The input name is invalid. Ensure to provide a unique non-empty string less than '255' characters.",
         ),
         Own::TableExists => wire(S::CONFLICT, "TableAlreadyExists", "The specified table already exists."),
         Own::NotFound => wire(S::NOT_FOUND, "ResourceNotFound", "The specified resource does not exist."),

@@ -3,7 +3,7 @@
 //! Addresses have one segment; in front of it there may be the name of the account, where the host does not tell it.
 //! Keys stand in parentheses, as OData has it: quotes are doubled, and then all is percent-encoded.
 
-use crate::errors::Refusal;
+use crate::errors::{Own, Refusal};
 use crate::limits;
 use crate::parameters::{Parameters, decode};
 
@@ -83,15 +83,19 @@ pub(crate) fn route(
         ("Tables", Some(keys), None) => {
             let keys = keys.strip_prefix("TableName=").unwrap_or(keys);
             let (table, rest) = quoted(keys)?;
-            if rest.is_empty() { Ok(Endpoint::Table { table }) } else { Err(Refusal::bad_address()) }
+            if rest.is_empty() {
+                Ok(Endpoint::Table { table: named(&table)? })
+            } else {
+                Err(Refusal::bad_address())
+            }
         }
         ("$batch", None, None) => Ok(Endpoint::Batch),
         ("", ..) => Err(Refusal::bad_address()),
-        (name, None, Some("acl")) => Ok(Endpoint::Acl { table: name.to_owned() }),
-        (name, None, None) => Ok(Endpoint::Entities { table: name.to_owned() }),
+        (name, None, Some("acl")) => Ok(Endpoint::Acl { table: named(name)? }),
+        (name, None, None) => Ok(Endpoint::Entities { table: named(name)? }),
         (name, Some(keys), None) => {
             let (partition_key, row_key) = entity_key(keys)?;
-            Ok(Endpoint::Entity { table: name.to_owned(), partition_key, row_key })
+            Ok(Endpoint::Entity { table: named(name)?, partition_key, row_key })
         }
         _ => Err(Refusal::bad_address()),
     }
@@ -138,16 +142,25 @@ fn quoted(text: &str) -> Result<(String, &str), Refusal> {
     }
 }
 
+/// The name of a table in an address. No table has a name with such letters; one that is too long only is not there.
+fn named(table: &str) -> Result<String, Refusal> {
+    if table.contains(is_wrong) || table.ends_with(' ') {
+        Err(Refusal::bad_address())
+    } else {
+        Ok(table.to_owned())
+    }
+}
+
+fn is_wrong(letter: char) -> bool {
+    matches!(letter, '/' | '\\' | '#' | '?') || letter.is_control()
+}
+
 /// What is wrong with the name of a new table.
 pub(crate) fn check_table_name(name: &str) -> Result<(), Refusal> {
     if name.is_empty() || name.chars().count() > limits::TABLE_NAME_CHARS_MAX {
-        return Err(Refusal::invalid(
-            "The input name is invalid. Ensure to provide a unique non-empty string less than '255' characters.",
-        ));
+        return Err(Own::BadTableName.into());
     }
-    if let Some(wrong) =
-        name.chars().find(|letter| matches!(letter, '/' | '\\' | '#' | '?') || letter.is_control())
-    {
+    if let Some(wrong) = name.chars().find(|letter| is_wrong(*letter)) {
         return Err(Refusal::invalid(format!("The table name contains an invalid character {wrong}.")));
     }
     if name.ends_with(' ') {
@@ -222,6 +235,10 @@ mod tests {
             "/t(x='a')",
             "/%FF",
             "/t?comp=else",
+            "/Tables('%5C')",
+            "/Tables('t%20')",
+            "/%23",
+            "/a%2Fb(PartitionKey='p',RowKey='r')",
         ] {
             assert_eq!(routed(address), None, "{address}");
         }

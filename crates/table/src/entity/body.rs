@@ -28,9 +28,9 @@ impl Body {
         let invalid = || Refusal::invalid(ONE_INPUT);
         let body = json::parse(text, BODY_DEPTH_MAX).map_err(|_| invalid())?;
         let object = body.root().as_object().ok_or_else(invalid)?;
-        let own = |name: &str| match object.get(name) {
-            Value::Str(text) => Ok(Some(text)),
-            Value::Undefined | Value::Null => Ok(None),
+        let own = |name: &str| match (object.get(name), object.get(&format!("{name}{TYPE_OF}")).as_str()) {
+            (Value::Undefined | Value::Null, _) => Ok(None),
+            (Value::Str(text), None | Some("Edm.String")) => Ok(Some(text)),
             _ => Err(invalid()),
         };
         let (partition_key, row_key) = match (address, own("PartitionKey")?, own("RowKey")?) {
@@ -52,6 +52,9 @@ impl Body {
             let Some(edm) = Edm::read(value, annotated)? else { continue };
             if name.is_empty() || name.chars().count() > PROPERTY_NAME_CHARS_MAX {
                 return Err(invalid());
+            }
+            if name.starts_with(|first: char| first.is_ascii_digit()) {
+                return Err(Own::BadPropertyName.into());
             }
             count += 1;
             doc.name(&stored(name));
@@ -115,6 +118,8 @@ mod tests {
             r#"{"PartitionKey":"","RowKey":"r"}"#,
             r#"{"PartitionKey":5,"RowKey":"r"}"#,
             r#"{"PartitionKey":"a/b","RowKey":"r"}"#,
+            r#"{"PartitionKey":"p","PartitionKey@odata.type":"Edm.Binary","RowKey":"r"}"#,
+            r#"{"PartitionKey":"p","RowKey":"r","1x":1}"#,
             r#"{"PartitionKey":"p","RowKey":"r","x":[]}"#,
             r#"{"PartitionKey":"p","RowKey":"r","":1}"#,
         ] {
@@ -131,5 +136,9 @@ mod tests {
         let body = Body::read(br#"{"PartitionKey":"other","x":1}"#, Some(("p", "r"))).expect("an entity");
         assert_eq!((body.partition_key.as_str(), body.row_key.as_str()), ("p", "r"));
         assert_eq!(body.doc.root().get("$pk").as_str(), Some("p"));
+        assert!(
+            Body::read(br#"{"PartitionKey":"p","PartitionKey@odata.type":"Edm.Guid"}"#, Some(("p", "r")))
+                .is_err()
+        );
     }
 }

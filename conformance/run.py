@@ -4,24 +4,25 @@ import argparse
 import sys
 import time
 
-from harness import python_suite, rust_suite, workspace
+from harness import python_suite, rust_suite, tables_suite, workspace
 from harness.expectations import MISSING
 from harness.server import ServerFailed, binary
 
 # Where only the end of an output is seen, the first complaints must still be in it.
 SHOWN_MAX = 15
+PYTEST_SUITES = [python_suite, tables_suite]
 
 
 def suites():
     """Name -> how to run it (given: quick or not, and the builds of Rust suites)."""
-    table = {python_suite.NAME: lambda quick, _builds: python_suite.run_suite(quick)}
+    table = {suite.NAME: lambda quick, _builds, suite=suite: suite.run_suite(quick) for suite in PYTEST_SUITES}
     for suite in rust_suite.SUITES:
         table[suite.name] = lambda _quick, builds, suite=suite: rust_suite.run_suite(suite, builds)
     return table
 
 
 def measures():
-    table = {python_suite.NAME: python_suite.measure_client_only}
+    table = {suite.NAME: suite.measure_client_only for suite in PYTEST_SUITES}
     for suite in rust_suite.SUITES:
         table[suite.name] = lambda suite=suite: rust_suite.measure_client_only(suite)
     return table

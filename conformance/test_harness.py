@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-from harness import expectations, python_suite, rust_suite
+from harness import expectations, pytest_runs, rust_suite
 from harness.expectations import FAILED, MISSING, PASSED, SKIPPED, Result
 
 
@@ -95,18 +95,18 @@ class Reading(unittest.TestCase):
     def test_random_parameters_become_constant(self):
         seen = collections.Counter()
         raw = "tests/test_x.py::T::t[box-138b2dbf-837e-489b-9299-b7abb0ad6dfe]"
-        self.assertEqual(python_suite.stable_id(raw, seen), "test_x.py::T::t[box-{uuid}]")
-        self.assertEqual(python_suite.stable_id(raw, seen), "test_x.py::T::t[box-{uuid}]#2")
+        self.assertEqual(pytest_runs.stable_id(raw, seen), "test_x.py::T::t[box-{uuid}]")
+        self.assertEqual(pytest_runs.stable_id(raw, seen), "test_x.py::T::t[box-{uuid}]#2")
 
     def test_tests_are_selected_without_their_parameters(self):
         ids = ["test_x.py::T::t[a-1]", "test_x.py::T::t[b-{uuid}]#2", "test_y.py::U::u#2", "group quick-sync"]
-        self.assertEqual(python_suite.selectors(ids), ["tests/test_x.py::T::t", "tests/test_y.py::U::u"])
+        self.assertEqual(pytest_runs.selectors(ids), ["tests/test_x.py::T::t", "tests/test_y.py::U::u"])
 
     def test_the_reason_why_nothing_was_collected_is_found(self):
         lines = ["E   ImportError: no x", "ERROR tests/a.py - ImportError: no x", "!!! Interrupted !!!", "1 error in 0.2s"]
-        self.assertEqual(python_suite.collection_error(lines), lines[1])
-        self.assertEqual(python_suite.collection_error(["killed", ""]), "killed")
-        self.assertEqual(python_suite.collection_error([]), "no output")
+        self.assertEqual(pytest_runs.collection_error(lines), lines[1])
+        self.assertEqual(pytest_runs.collection_error(["killed", ""]), "killed")
+        self.assertEqual(pytest_runs.collection_error([]), "no output")
 
     def test_libtest_output_is_understood(self):
         text = (

@@ -4,16 +4,10 @@ Files run in groups, one pytest process each, so that a hang or a crash costs a 
 groups run at once: each makes databases of its own, and many tests only sleep.
 """
 
-import collections
 import concurrent.futures
-import json
-import os
-import re
-import subprocess
 import time
 
-from . import expectations, workspace
-from .expectations import Result
+from . import expectations, pytest_runs, workspace
 from .server import PORT, Server
 
 NAME = "python"
@@ -67,11 +61,8 @@ CLIENT_ONLY_FILES = [
 ]
 # Tests of failing regions tell two addresses apart: the one they dial and the one they are told to dial.
 SERVER_FLAGS = ["--no-throttle", "--advertised-host", "127.0.0.1", "--entra-development"]
-GROUP_LIMIT_SECONDS = 20 * 60
-TEST_LIMIT_SECONDS = 300
 FILES_PER_GROUP = 12
 GROUPS_AT_ONCE = 2
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 def run_suite(quick):
@@ -94,7 +85,7 @@ def run_suite(quick):
             return []
         workspace.say(f"python: running {len(ids)} tests again, alone")
         with Server(NAME, SERVER_FLAGS) as fresh:
-            again = run_group(python, folder, "alone", selectors(ids))
+            again = run_group(python, folder, "alone", pytest_runs.selectors(ids))
             return again if fresh.alive() else []
 
     with Server(NAME, SERVER_FLAGS) as server:
@@ -132,77 +123,8 @@ def other_groups(folder):
 
 
 def run_group(python, folder, name, files, extra=()):
-    """One pytest process over some files; tests it never reported have no result."""
-    workspace.LOGS.mkdir(parents=True, exist_ok=True)
-    report = workspace.LOGS / f"python.{name}.jsonl"
-    report.unlink(missing_ok=True)
-    log_path = workspace.LOGS / f"python.{name}.log"
-    environment = dict(
-        os.environ,
-        ACCOUNT_HOST=f"https://localhost:{PORT}/",
-        CONFORMANCE_RESULTS=str(report),
-        PYTHONPATH=f"{workspace.CONFORMANCE / 'standin'}{os.pathsep}{workspace.CONFORMANCE}",
-        PYTHONDONTWRITEBYTECODE="1",
-        # Pytest shortens the reasons in its summary to the width of the screen.
-        COLUMNS="300",
-    )
-    command = [
-        str(python), "-m", "pytest", "-q", "--tb=native", "-p", "results_plugin", "-m", MARKERS,
-        "--timeout", str(TEST_LIMIT_SECONDS), *extra, *files,
-    ]
-    with open(log_path, "w", encoding="utf-8") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            process.wait(GROUP_LIMIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            workspace.say(f"python: group {name} ran over its limit and was stopped")
-            process.kill()
-            process.wait()
-    return read_report(report, log_path, name)
-
-
-def read_report(report, log_path, name):
-    collected, outcomes = [], {}
-    if report.exists():
-        for line in report.read_text(encoding="utf-8").splitlines():
-            value = json.loads(line)
-            if "collected" in value:
-                collected = value["collected"]
-            else:
-                outcomes[value["id"]] = value
-    if not collected:
-        lines = log_path.read_text(errors="replace").splitlines()[-25:]
-        message = "\n".join([f"nothing was collected: {collection_error(lines)}", *lines])
-        return [Result(f"group {name}", expectations.FAILED, message)]
-    seen = collections.Counter()
-    results = []
-    for raw in collected:
-        found = outcomes.get(raw, {"outcome": expectations.MISSING, "message": ""})
-        results.append(Result(stable_id(raw, seen), found["outcome"], found["message"]))
-    return results
-
-
-def collection_error(lines):
-    """The line that says why; the very last one only counts errors."""
-    lines = [line for line in lines if line.strip()] or ["no output"]
-    telling = [line for line in lines if re.match(r"ERROR|E  |\w+Error", line)]
-    return (telling or lines)[-1]
-
-
-def stable_id(raw, seen):
-    """Parameter ids that hold random values differ from run to run; lists need them constant."""
-    stable = _UUID.sub("{uuid}", raw.removeprefix("tests/"))
-    seen[stable] += 1
-    return stable if seen[stable] == 1 else f"{stable}#{seen[stable]}"
-
-
-def selectors(ids):
-    """How pytest is told to run these tests. Parameters may be random, so all those of a test run again."""
-    bare = {re.split(r"\[|#", test)[0] for test in ids if "::" in test}
-    return sorted(f"tests/{test}" for test in bare)
+    options = ["-m", MARKERS, *extra, *files]
+    return pytest_runs.run(NAME, python, folder, name, options, {"ACCOUNT_HOST": f"https://localhost:{PORT}/"})
 
 
 def measure_client_only():

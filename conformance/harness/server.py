@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -33,11 +34,15 @@ def binary():
 
 
 class Server:
-    def __init__(self, name, flags=()):
+    def __init__(self, name, flags=(), port=PORT):
         self._name = name
         self._flags = list(flags)
+        # With 0 the server takes any, and says which.
+        self.port = port
         self._process = None
         self._restart = threading.Lock()
+        # Where the server answers for tables, if it does.
+        self.table_port = None
         self.log = workspace.LOGS / f"{name}.server.log"
 
     def __enter__(self):
@@ -48,12 +53,12 @@ class Server:
         self.stop()
 
     def start(self):
-        _require_free_port()
+        _require_free_port(self.port)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         ready = threading.Event()
         with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
-                [str(binary()), "serve", "--in-memory", "--nosql-port", str(PORT), *self._flags],
+                [str(binary()), "serve", "--in-memory", "--nosql-port", str(self.port), *self._flags],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
@@ -62,7 +67,7 @@ class Server:
         if not ready.wait(START_LIMIT_SECONDS):
             self.stop()
             raise ServerFailed(f"the server printed no ready line; see {self.log}")
-        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/ready", timeout=ANSWER_LIMIT_SECONDS) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/ready", timeout=ANSWER_LIMIT_SECONDS) as answer:
             if answer.status != 200:
                 raise ServerFailed(f"GET /ready answered {answer.status}")
 
@@ -72,12 +77,15 @@ class Server:
                 log.write(line)
                 log.flush()
                 if line.startswith(b"ORRERY READY"):
+                    self.port = int(re.search(rb"port=(\d+)", line)[1])
+                    table = re.search(rb"table=\S+:(\d+)/", line)
+                    self.table_port = int(table[1]) if table else None
                     ready.set()
 
     def certificate(self):
         """The server's own certificate authority, saved where a client can be told to trust it."""
         path = workspace.CACHE / "server-ca.pem"
-        address = f"http://127.0.0.1:{PORT}/_explorer/emulator.pem"
+        address = f"http://127.0.0.1:{self.port}/_explorer/emulator.pem"
         with urllib.request.urlopen(address, timeout=ANSWER_LIMIT_SECONDS) as answer:
             path.write_bytes(answer.read())
         return path
@@ -105,12 +113,14 @@ class Server:
             self._process.wait()
 
 
-def _require_free_port():
+def _require_free_port(port):
+    if port == 0:
+        return
     deadline = time.monotonic() + 5
     while True:
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", PORT)) != 0:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
                 return
         if time.monotonic() > deadline:
-            raise ServerFailed(f"port {PORT} is taken; the suites insist on it, so stop its owner")
+            raise ServerFailed(f"port {port} is taken; the suites insist on it, so stop its owner")
         time.sleep(0.2)

@@ -15,11 +15,13 @@ LOGS = CACHE / "logs"
 RUST_TARGET = REPOSITORY / ".cache" / "rust-target"
 
 PYTHON_SDK = "4.17.1"
+TABLES_SDK = "12.7.0"
 RUST_SDK = "1.1.0-beta.1"
 
 # Exact versions: a suite that changes under us would make the expected lists lie.
 PYTHON_PACKAGES = [
     f"azure-cosmos=={PYTHON_SDK}",
+    f"azure-data-tables=={TABLES_SDK}",
     "azure-identity==1.27.0",
     "aiohttp==3.14.5",
     "pytest==9.2.0",
@@ -30,6 +32,7 @@ PYTHON_PACKAGES = [
     "certifi",
     "PyYAML==6.0.3",
     "ConfigArgParse==1.9.0",
+    "python-dateutil==2.9.0.post0",
 ]
 
 
@@ -59,7 +62,7 @@ def venv_python():
     wanted = "\n".join(PYTHON_PACKAGES)
     if python.exists() and stamp.exists() and stamp.read_text() == wanted:
         return python
-    say(f"installing azure-cosmos {PYTHON_SDK} and pytest into {venv.relative_to(REPOSITORY)}")
+    say(f"installing azure-cosmos {PYTHON_SDK}, azure-data-tables {TABLES_SDK} and pytest into {venv.relative_to(REPOSITORY)}")
     run([sys.executable, "-m", "venv", "--clear", str(venv)], "making the virtual environment")
     run([str(python), "-m", "pip", "install", "-q", *PYTHON_PACKAGES], "pip install")
     stamp.write_text(wanted)
@@ -67,21 +70,29 @@ def venv_python():
 
 
 def python_suite_folder(python):
-    """The unpacked tests of the azure-cosmos source package, without its library code.
+    return _source_tests(python, "azure-cosmos", PYTHON_SDK)
+
+
+def tables_suite_folder(python):
+    return _source_tests(python, "azure-data-tables", TABLES_SDK)
+
+
+def _source_tests(python, package, version):
+    """The unpacked tests of a source package, without its library code.
 
     Only `tests/` is taken, so that the installed package is what gets imported.
     """
-    folder = CACHE / f"azure-cosmos-{PYTHON_SDK}"
+    folder = CACHE / f"{package}-{version}"
     if not (folder / "tests").is_dir():
-        say(f"downloading the source package azure-cosmos {PYTHON_SDK} for its tests")
+        say(f"downloading the source package {package} {version} for its tests")
         download = CACHE / "download"
         download.mkdir(parents=True, exist_ok=True)
         run(
             [str(python), "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:",
-             "-d", str(download), f"azure-cosmos=={PYTHON_SDK}"],
+             "-d", str(download), f"{package}=={version}"],
             "pip download",
         )
-        archive = next(download.glob(f"azure[_-]cosmos-{PYTHON_SDK}.tar.gz"))
+        archive = next(download.glob(f"{package.replace('-', '[_-]')}-{version}.tar.gz"))
         unpacked = CACHE / "unpacked"
         with tarfile.open(archive) as tar:
             tar.extractall(unpacked, filter="data")

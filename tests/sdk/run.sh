@@ -28,6 +28,12 @@ start() {
     start_server "$logs/$name.server.log" --entra-development "$@"
 }
 
+# The same with the Table API, on any free port.
+start_with_tables() {
+    start "$1" --table-port 0
+    table_port=$(sed -n 's/^ORRERY READY.* table=[^ ]*:\([0-9][0-9]*\)\/ .*/\1/p' "$logs/$1.server.log" | head -n 1)
+}
+
 # Runs a command, keeps its output, and notes the verdict for one language.
 judge() {
     language=$1
@@ -98,8 +104,7 @@ run_python() {
 # The Table API, beside the NoSQL API that reads the same items.
 run_tables() {
     install_python
-    start tables --table-port 0
-    table_port=$(sed -n 's/^ORRERY READY.* table=[^ ]*:\([0-9][0-9]*\)\/ .*/\1/p' "$logs/tables.server.log" | head -n 1)
+    start_with_tables tables
     say "tables: azure-data-tables for Python on port $table_port"
     judge tables env COLUMNS=300 ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_TABLE_PORT="$table_port" ORRERY_KEY="$key" \
         PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider -W ignore "$here/tables"
@@ -111,7 +116,7 @@ install_javascript() {
     mkdir -p "$work"
     cp "$here"/javascript/*.json "$here"/javascript/*.mjs "$here"/elastic/*.mjs "$here"/requests/*.mjs "$work/"
     if ! cmp -s "$work/package-lock.json" "$work/installed.json"; then
-        say "installing @azure/cosmos with npm into .cache/sdk/javascript"
+        say "installing @azure/cosmos and @azure/data-tables with npm into .cache/sdk/javascript"
         (cd "$work" && npm ci --no-audit --no-fund --silent)
         cp "$work/package-lock.json" "$work/installed.json"
     fi
@@ -139,10 +144,11 @@ run_documents() {
 
 run_javascript() {
     install_javascript
-    start javascript
-    say "javascript: @azure/cosmos over https on port $port, trusting the server's own certificate"
+    start_with_tables javascript
+    say "javascript: @azure/cosmos and @azure/data-tables over https on ports $port and $table_port, trusting the server's own certificate"
     fetch_authority "$work/ca.pem"
-    judge javascript env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" NODE_EXTRA_CA_CERTS="$work/ca.pem" \
+    judge javascript env ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_TABLES="https://localhost:$table_port/" ORRERY_KEY="$key" \
+        NODE_EXTRA_CA_CERTS="$work/ca.pem" \
         sh -c 'cd "$1" && exec node --test --test-reporter=tap' sh "$work"
     stop_server
 }
@@ -199,22 +205,22 @@ run_rust() {
 # Modules and what was compiled of them stay in .cache/go.
 export GOMODCACHE="$root/.cache/go/mod" GOCACHE="$root/.cache/go/build"
 build_go() {
-    say "building the Go scenario (azcosmos) in .cache/go"
+    say "building the Go scenario (azcosmos, aztables) in .cache/go"
     begin_build go sh -c 'cd "$1" && go test -c -o "$2/go.test" . && go test -c -tags requests -o "$2/go.requests" .' \
         sh "$here/go" "$cache"
 }
 
 run_go() {
     finish_build go
-    start go
-    say "go: azcosmos on port $port"
-    judge go env ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_KEY="$key" "$cache/go.test" -test.v
+    start_with_tables go
+    say "go: azcosmos and aztables on ports $port and $table_port"
+    judge go env ORRERY_ENDPOINT="http://localhost:$port/" ORRERY_TABLES="http://localhost:$table_port/" ORRERY_KEY="$key" "$cache/go.test" -test.v
     stop_server
 }
 
 java_target=$root/.cache/java-target
 build_java() {
-    say "building the Java scenario (azure-cosmos) with Maven in .cache/java-target"
+    say "building the Java scenario (azure-cosmos, azure-data-tables) with Maven in .cache/java-target"
     begin_build java mvn -B -q -f "$here/java/pom.xml" -Dmaven.repo.local="$root/.cache/maven" \
         -Dorrery.target="$java_target" test-compile dependency:build-classpath -Dmdep.outputFile="$java_target/classpath"
 }
@@ -231,8 +237,8 @@ trust_in_java() {
 
 run_java() {
     finish_build java
-    start java
-    say "java: azure-cosmos over https on port $port, trusting the server's own certificate, in gateway mode and in its default one"
+    start_with_tables java
+    say "java: azure-cosmos and azure-data-tables over https on ports $port and $table_port, trusting the server's own certificate, in gateway mode and in its default one"
     trust_in_java
     judge java java_modes
     stop_server
@@ -243,7 +249,7 @@ java_modes() {
     for mode in gateway direct; do
         # The options are several words.
         # shellcheck disable=SC2086
-        ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_KEY="$key" ORRERY_MODE=$mode \
+        ORRERY_ENDPOINT="https://localhost:$port/" ORRERY_TABLES="https://localhost:$table_port/" ORRERY_KEY="$key" ORRERY_MODE=$mode \
             java $java_options -cp "$java_classes" org.junit.platform.console.ConsoleLauncher execute \
             --disable-banner --disable-ansi-colors --details=tree --scan-classpath "$java_target/test-classes" || verdicts=1
     done

@@ -37,6 +37,11 @@ impl Signer {
     /// The value of the `authorization` header for a request on `path`.
     pub fn authorization(&self, verb: &str, path: &str) -> String {
         let (kind, link) = resource(path);
+        self.authorization_of(verb, kind, &link)
+    }
+
+    /// The same for a resource of a kind below a link, as requests sign it whose path does not say both.
+    pub fn authorization_of(&self, verb: &str, kind: &str, link: &str) -> String {
         let text = format!("{}\n{kind}\n{link}\n{}\n\n", verb.to_lowercase(), self.date.to_lowercase());
         let mut mac = self.key.clone();
         mac.update(text.as_bytes());

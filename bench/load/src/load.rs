@@ -1,4 +1,4 @@
-//! The load: many keep-alive connections on one thread, each with one request under way.
+//! The load: many keep-alive connections on one thread. Over HTTP each has one request under way, in direct mode several.
 //!
 //! The client shares the machine with what it measures, so it must cost little and the same for
 //! everybody: requests are bytes made beforehand or in a buffer that is kept, answers are read into
@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use memchr::memmem;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
 use crate::latency::Latency;
+use crate::rntbd;
+use crate::tls::Tls;
 
 /// Where requests come from. One source feeds all connections.
 pub trait Source {
@@ -51,6 +53,37 @@ impl Outcome {
     }
 }
 
+/// What connections speak.
+#[derive(Clone)]
+pub enum Wire {
+    Http,
+    Https(Tls),
+    /// RNTBD inside TLS, with so many requests under way on each connection.
+    Direct(Tls, usize),
+}
+
+/// A connection, whatever is below it.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
+
+impl Wire {
+    /// Connects and greets: what only happens once is not measured.
+    async fn open(&self, address: SocketAddr) -> Result<Box<dyn Stream>> {
+        let stream = TcpStream::connect(address).await.context("the server does not listen")?;
+        stream.set_nodelay(true)?;
+        Ok(match self {
+            Wire::Http => Box::new(stream),
+            Wire::Https(tls) => Box::new(tls.open(stream).await?),
+            Wire::Direct(tls, _) => {
+                let mut stream = tls.open(stream).await?;
+                rntbd::greet(&mut stream).await?;
+                Box::new(stream)
+            }
+        })
+    }
+}
+
 /// A thread's own runtime, for the load of one process.
 pub fn runtime() -> Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
@@ -58,12 +91,14 @@ pub fn runtime() -> Result<tokio::runtime::Runtime> {
 
 /// Sends until the plan is fulfilled. An answer with another status ends the whole with its text.
 pub fn run(plan: Plan, source: impl Source + 'static) -> Result<Outcome> {
+    run_over(&Wire::Http, plan, source)
+}
+
+pub fn run_over(wire: &Wire, plan: Plan, source: impl Source + 'static) -> Result<Outcome> {
     runtime()?.block_on(async {
         let mut streams = Vec::new();
         for _ in 0..plan.connections {
-            let stream = TcpStream::connect(plan.address).await.context("the server does not listen")?;
-            stream.set_nodelay(true)?;
-            streams.push(stream);
+            streams.push(wire.open(plan.address).await?);
         }
         let source = Rc::new(RefCell::new(source));
         let latency = Rc::new(RefCell::new(Latency::default()));
@@ -72,7 +107,13 @@ pub fn run(plan: Plan, source: impl Source + 'static) -> Result<Outcome> {
         let mut running = Vec::new();
         for stream in streams {
             let (source, latency) = (Rc::clone(&source), Rc::clone(&latency));
-            running.push(tasks.spawn_local(converse(stream, began + plan.time, source, latency)));
+            let end = began + plan.time;
+            running.push(match wire {
+                Wire::Http | Wire::Https(_) => tasks.spawn_local(converse(stream, end, source, latency)),
+                Wire::Direct(_, at_once) => {
+                    tasks.spawn_local(rntbd::converse(stream, *at_once, end, source, latency))
+                }
+            });
         }
         tasks
             .run_until(async {
@@ -89,7 +130,7 @@ pub fn run(plan: Plan, source: impl Source + 'static) -> Result<Outcome> {
 }
 
 async fn converse(
-    mut stream: TcpStream,
+    mut stream: Box<dyn Stream>,
     end: Instant,
     source: Rc<RefCell<impl Source>>,
     latency: Rc<RefCell<Latency>>,
@@ -103,6 +144,7 @@ async fn converse(
             break;
         }
         stream.write_all(&request).await?;
+        stream.flush().await?;
         let (status, length) = read_answer(&mut stream, &mut answer).await?;
         if status != wanted && !source.borrow().accepts(status) {
             let shown = String::from_utf8_lossy(&answer[..length.min(2000)]).into_owned();
@@ -116,7 +158,10 @@ async fn converse(
 }
 
 /// Reads one answer into the buffer, which grows when it must; returns its status and its bytes.
-async fn read_answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<(u16, usize)> {
+pub async fn read_answer(
+    stream: &mut (impl AsyncRead + Unpin),
+    buffer: &mut Vec<u8>,
+) -> Result<(u16, usize)> {
     let mut filled = 0;
     let mut wanted = None;
     loop {

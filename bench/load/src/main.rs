@@ -8,6 +8,7 @@ mod bare;
 mod before;
 mod copy;
 mod creates;
+mod direct;
 mod engine;
 mod fairness;
 mod growth;
@@ -22,12 +23,14 @@ mod queries;
 mod reads;
 mod report;
 mod requests;
+mod rntbd;
 mod rounds;
 mod scripts;
 mod settings;
 mod site;
 mod splits;
 mod start;
+mod tls;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -73,10 +76,11 @@ fn main() -> Result<ExitCode> {
 
 type Run = fn(&Settings, &mut Report) -> Result<()>;
 
-const SECTIONS: [(Section, Run); 11] = [
+const SECTIONS: [(Section, Run); 12] = [
     (Section::Start, start::run),
     (Section::Reads, reads::run),
     (Section::Creates, creates::run),
+    (Section::Direct, direct::run),
     (Section::Partitions, partitions::run),
     (Section::Growth, growth::run),
     (Section::Queries, queries::run),

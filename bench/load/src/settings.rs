@@ -58,6 +58,7 @@ pub enum Section {
     Start,
     Reads,
     Creates,
+    Direct,
     Partitions,
     Growth,
     Queries,

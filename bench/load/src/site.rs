@@ -9,7 +9,7 @@ use orrery_testkit::{Client, Reply, Server};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::load::{self, Outcome, Plan, Source};
+use crate::load::{self, Outcome, Plan, Source, Wire};
 use crate::machine::{self, Threads};
 use crate::requests::{Batches, Container};
 
@@ -159,6 +159,10 @@ impl Site {
         measure(self.id(), plan, source)
     }
 
+    pub fn measure_over(&self, wire: &Wire, plan: Plan, source: impl Source + 'static) -> Result<Measured> {
+        measure_over(self.id(), wire, plan, source)
+    }
+
     /// Waits until the server does nothing by itself, but not for ever.
     pub fn rest(&self) {
         let mut quiet = 0;
@@ -198,8 +202,12 @@ impl Site {
 
 /// Runs a load against a process and looks at what it used.
 pub fn measure(process: u32, plan: Plan, source: impl Source + 'static) -> Result<Measured> {
+    measure_over(process, &Wire::Http, plan, source)
+}
+
+fn measure_over(process: u32, wire: &Wire, plan: Plan, source: impl Source + 'static) -> Result<Measured> {
     let before = Threads::of(process);
-    let outcome = load::run(plan, source)?;
+    let outcome = load::run_over(wire, plan, source)?;
     let used = before.seconds_since();
     let server_micros = used * 1e6 / outcome.requests.max(1) as f64;
     Ok(Measured { outcome, server_micros })

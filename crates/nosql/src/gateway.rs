@@ -187,7 +187,7 @@ impl Gateway {
         aside: &Aside,
         result: Result<Reply, Refusal>,
     ) -> Response<Full<Bytes>> {
-        note(trace, peer, aside, &result);
+        note(trace, peer, "http", aside, &result);
         let mut response = self.0.responder.respond(trace, result);
         if let Some(unsent) = aside.held.0.clone() {
             response.extensions_mut().insert(unsent);
@@ -448,7 +448,13 @@ impl Extent {
 }
 
 /// Tells the logs how a request ended.
-pub(crate) fn note(trace: &Trace<'_>, peer: Peer, aside: &Aside, result: &Result<Reply, Refusal>) {
+pub(crate) fn note(
+    trace: &Trace<'_>,
+    peer: Peer,
+    protocol: &str,
+    aside: &Aside,
+    result: &Result<Reply, Refusal>,
+) {
     if let Some(entry) = &aside.audit {
         entry.write(trace, &peer, result);
     }
@@ -456,6 +462,7 @@ pub(crate) fn note(trace: &Trace<'_>, peer: Peer, aside: &Aside, result: &Result
         tracing::debug!(
             activity = trace.activity.as_str(),
             remote = %peer.remote,
+            protocol,
             method = %trace.method,
             path = trace.path,
             ?refusal,

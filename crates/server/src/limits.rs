@@ -18,6 +18,9 @@ pub const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// The first bytes of a connection by which several protocols on one port are told apart. The frames and methods that
 /// they begin with are told by far fewer.
 pub const RECOGNITION_BYTES_MAX: usize = 64;
+/// Records of TLS that are gathered before they go to the socket, where a protocol flushes only now and then. One write more
+/// may come on top.
+pub const GATHERED_BYTES_MAX: usize = 32 * 1024;
 /// The longest method of HTTP that is recognised beside other protocols.
 pub const HTTP_METHOD_BYTES_MAX: usize = 24;
 

@@ -22,6 +22,8 @@ pub struct Metrics {
     tls_failures: AtomicU64,
     /// By protocol and status class, 1xx to 5xx.
     answers: [[AtomicU64; 5]; Speech::ALL.len()],
+    /// Hundredths of request units: no charge is finer.
+    charged: [AtomicU64; Speech::ALL.len()],
     throttled: AtomicU64,
 }
 
@@ -56,6 +58,7 @@ impl Metrics {
             connections_timed_out: AtomicU64::new(0),
             tls_failures: AtomicU64::new(0),
             answers: Default::default(),
+            charged: Default::default(),
             throttled: AtomicU64::new(0),
         }
     }
@@ -86,6 +89,10 @@ impl Metrics {
         if status == StatusCode::TOO_MANY_REQUESTS {
             self.throttled.fetch_add(1, Relaxed);
         }
+    }
+
+    pub fn charged(&self, speech: Speech, units: f64) {
+        self.charged[speech as usize].fetch_add((units * 100.0).round() as u64, Relaxed);
     }
 
     /// Writes all counters in Prometheus's text format.
@@ -128,6 +135,11 @@ impl Metrics {
                     ),
                 );
             }
+        }
+        header(out, "orrery_request_units_total", "Request units charged, by protocol.", "counter");
+        for (speech, charged) in Speech::ALL.iter().zip(&self.charged) {
+            let units = charged.load(Relaxed) as f64 / 100.0;
+            line(out, format_args!("orrery_request_units_total{{protocol=\"{}\"}} {units}", speech.name()));
         }
         if let Some(bytes) = resident_bytes() {
             gauge(out, "process_resident_memory_bytes", "Memory in use.", bytes);

@@ -6,7 +6,7 @@
 //!      '-- waits for a place while too many requests wait for their answers, or answers for the client
 //! ```
 //!
-//! One writer sends all answers, so that none is cut in two by another, and sends those that are ready together. A place
+//! One writer sends all answers, so that none is cut in two by another, and lets those go together that are ready. A place
 //! is taken with each frame and given back when its answer is sent: a client that does not read is not read from. A frame
 //! that cannot be decoded ends the connection, for nobody knows where the next one begins.
 
@@ -49,7 +49,7 @@ pub trait Observer: Clone + Send + Sync + 'static {
 
     fn begins(&self) -> Self::Request;
 
-    fn answered(&self, status: StatusCode);
+    fn answered(&self, status: StatusCode, charge: f64);
 
     /// A large answer is handed to the connection.
     fn sending(&self, answer: Weak<Unsent>);
@@ -342,7 +342,7 @@ fn send<O: Observer>(
     request: O::Request,
     place: OwnedSemaphorePermit,
 ) {
-    observer.answered(answer.framed.status);
+    observer.answered(answer.framed.status, answer.framed.charge);
     if let Some(unsent) = answer.held.0 {
         observer.sending(unsent);
     }
@@ -363,7 +363,9 @@ async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, Ended>>
     timeout(limit, work).await.unwrap_or(Err(Ended::Slow))
 }
 
-/// Sends answers until there can be no more.
+/// Sends answers until there can be no more. Each is written by itself, so that TLS makes a record of it, or several: the Java
+/// client, which is given one record at a time, moves the bytes of a second answer in it over those of the first before
+/// it has read them. They leave together all the same, as far as what is below gathers writes until it is flushed.
 async fn write<S, R>(
     mut stream: WriteHalf<S>,
     mut answers: mpsc::UnboundedReceiver<Outgoing<R>>,
@@ -372,32 +374,25 @@ where
     S: AsyncRead + AsyncWrite,
 {
     let mut ready = Vec::new();
-    let mut together = BytesMut::new();
     while answers.recv_many(&mut ready, TOGETHER_MAX).await > 0 {
-        for answer in &ready {
-            together.extend_from_slice(&answer.head);
-            if answer.body.len() <= COPIED_BYTES_MAX {
-                together.extend_from_slice(&answer.body);
-            } else {
-                stream.write_all_buf(&mut together).await?;
-                stream.write_all(&answer.body).await?;
+        for Outgoing { head, body, .. } in &mut ready {
+            if body.len() <= COPIED_BYTES_MAX {
+                head.extend_from_slice(body);
+                body.clear();
             }
-            if together.len() >= TOGETHER_BYTES_MAX {
-                stream.write_all_buf(&mut together).await?;
-            }
+            stream.write_all(head).await?;
+            stream.write_all(body).await?;
         }
-        stream.write_all_buf(&mut together).await?;
         stream.flush().await?;
         ready.clear();
     }
     stream.shutdown().await
 }
 
-/// So many answers leave together, and so many bytes of them.
+/// So many answers leave together.
 const TOGETHER_MAX: usize = 64;
-const TOGETHER_BYTES_MAX: usize = 32 * 1024;
-/// A larger payload is not copied to leave with others.
-const COPIED_BYTES_MAX: usize = 16 * 1024;
+/// A larger payload is not copied to stand in a record with its head.
+const COPIED_BYTES_MAX: usize = 15 * 1024;
 /// What is asked of the socket at once.
 const READ_BYTES: usize = 8 * 1024;
 

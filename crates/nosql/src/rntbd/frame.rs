@@ -119,6 +119,17 @@ impl<'f> Token<'f> {
         }
     }
 
+    /// Writes the token as it was read.
+    #[cfg(test)]
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.id.to_le_bytes());
+        out.push(self.kind as u8);
+        if let Size::Counted(width) = self.kind.size() {
+            out.extend_from_slice(&self.bytes.len().to_le_bytes()[..width]);
+        }
+        out.extend_from_slice(self.bytes);
+    }
+
     fn fixed<const N: usize>(&self, kind: Kind) -> Result<[u8; N], Malformed> {
         debug_assert_eq!(kind.size(), Size::Fixed(N), "a type has one size");
         if self.kind == kind { Ok(array(self.bytes)) } else { Err(Malformed::OtherKind) }

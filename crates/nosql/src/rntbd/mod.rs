@@ -41,6 +41,9 @@ use request::{Greeting, Said, Words};
 
 pub use connection::{Ended, Observer, RequestTime, begins_as_direct};
 
+/// As logs name it.
+const PROTOCOL: &str = "direct";
+
 /// What all requests of a connection share.
 struct Link {
     greeting: Greeting,
@@ -87,7 +90,7 @@ impl Gateway {
             Ok((said, words)) => self.answer_request(link, envelope, to, said, &words, body).await,
             Err(refusal) => {
                 let trace = trace(envelope, &Method::GET, "/");
-                note(&trace, link.peer, &Aside::default(), &Err(refusal.clone()));
+                note(&trace, link.peer, PROTOCOL, &Aside::default(), &Err(refusal.clone()));
                 Answer {
                     framed: reply::frame(to, &trace, Err(refusal), || Some(Position::as_claimed(None))),
                     held: Held::default(),
@@ -123,7 +126,7 @@ impl Gateway {
         if is_admitted {
             link.is_known.store(true, Ordering::Relaxed);
         }
-        note(&trace, link.peer, &aside, &result);
+        note(&trace, link.peer, PROTOCOL, &aside, &result);
         let position = || match is_admitted {
             true => said.place.position(self.db(), &self.db().catalog()).or(Some(claimed)),
             false => Some(claimed),

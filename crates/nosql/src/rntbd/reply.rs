@@ -19,6 +19,8 @@ use crate::respond::{Reply, push_number};
 /// An answer in two pieces: the second is often large, and belongs to the memory budget.
 pub(crate) struct Framed {
     pub status: StatusCode,
+    /// In request units.
+    pub charge: f64,
     pub head: Vec<u8>,
     pub body: Bytes,
 }
@@ -131,13 +133,14 @@ fn finish(
     at: Option<Position>,
     body: Bytes,
 ) -> Framed {
-    out.float(Told::RequestCharge, receipt.charge.total());
+    let charge = receipt.charge.total();
+    out.float(Told::RequestCharge, charge);
     out.float(Told::BackendRequestDurationMilliseconds, trace.started.elapsed().as_micros() as f64 / 1000.0);
     if let Some(at) = at {
         positions(&mut out, at);
     }
     let payload = (!body.is_empty()).then_some(body.len());
-    Framed { status, head: out.finish(payload), body }
+    Framed { status, charge, head: out.finish(payload), body }
 }
 
 /// How far a partition is that has one replica: as far as any quorum of it.

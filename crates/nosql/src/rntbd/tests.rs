@@ -1,7 +1,10 @@
 //! A client in direct mode, frame by frame, at a gateway over an empty database in memory.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Weak;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use http::Request;
@@ -10,7 +13,7 @@ use orrery_cluster::limits::PartitionLimits;
 use orrery_cluster::{Account, Consistency, Db, DbOptions, Durability, Storage};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio::time::timeout;
 
 use super::frame::{HEAD_BYTES, LENGTH_BYTES, Tokens};
@@ -32,7 +35,7 @@ impl Observer for Unobserved {
 
     fn begins(&self) {}
 
-    fn answered(&self, _: StatusCode) {}
+    fn answered(&self, _: StatusCode, _: f64) {}
 
     fn sending(&self, _: Weak<Unsent>) {}
 }
@@ -42,6 +45,10 @@ fn peer(scheme: Scheme) -> Peer {
 }
 
 fn gateway(direct: Direct) -> Gateway {
+    gateway_with(direct, KEY)
+}
+
+fn gateway_with(direct: Direct, key: &str) -> Gateway {
     let options = DbOptions {
         storage: Storage::Memory,
         durability: Durability::Durable,
@@ -58,13 +65,25 @@ fn gateway(direct: Direct) -> Gateway {
     let db = Db::open(options).expect("an empty database opens");
     Gateway::new(
         db,
-        orrery_gateway::Keys::new([KEY], []).expect("a key"),
+        orrery_gateway::Keys::new([key], []).expect("a key"),
         Options { direct, ..Options::default() },
     )
 }
 
 /// A request over HTTP, signed for a link.
 async fn http(
+    gateway: &Gateway,
+    scheme: Scheme,
+    asked: (&str, &str),
+    signed: (&str, &str),
+    headers: &[(&str, &str)],
+    body: Json,
+) -> (u16, Json) {
+    http_with(KEY, gateway, scheme, asked, signed, headers, body).await
+}
+
+async fn http_with(
+    key: &str,
     gateway: &Gateway,
     scheme: Scheme,
     (method, uri): (&str, &str),
@@ -74,7 +93,7 @@ async fn http(
 ) -> (u16, Json) {
     let date = httpdate::fmt_http_date(SystemTime::now());
     let method = Method::from_bytes(method.as_bytes()).expect("a method");
-    let signature = sign(KEY, &method, kind, link, &date).expect("a key");
+    let signature = sign(key, &method, kind, link, &date).expect("a key");
     let mut request = Request::builder()
         .method(method)
         .uri(uri)
@@ -599,6 +618,70 @@ async fn many_requests_are_in_flight_on_one_connection() {
     };
     let ((), heard) = timeout(LONG, async { tokio::join!(sending, hearing) }).await.expect("in time");
     assert!(heard.iter().all(|(transport, status)| *status == if transport % 2 == 0 { 404 } else { 201 }));
+}
+
+/// A stream that notes what is written at once.
+struct Noted {
+    stream: DuplexStream,
+    writes: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl AsyncRead for Noted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Noted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        if let Poll::Ready(Ok(count)) = outcome {
+            self.writes.lock().expect("nobody panicked").push(bytes[..count].to_vec());
+        }
+        outcome
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// The Java client reads only one answer of a TLS record, and a record is made of each write.
+#[tokio::test]
+async fn no_two_answers_are_written_at_once() {
+    let (gateway, rid) = world().await;
+    let (stream, other) = tokio::io::duplex(64 * 1024);
+    let writes = Arc::<Mutex<Vec<Vec<u8>>>>::default();
+    let noted = Noted { stream: other, writes: Arc::clone(&writes) };
+    let times = RequestTime { header: LONG, request: LONG, idle: LONG };
+    tokio::spawn(async move {
+        let stopping = std::future::pending();
+        let _ = gateway.serve_direct(noted, peer(Scheme::Https), Unobserved, times, stopping).await;
+    });
+    let mut client = Client { stream, next: 0 };
+    const COUNT: u32 = 20;
+    let read = |transport| Asking::on_items(READ, "get", Some("none"), &rid).key().bytes(transport);
+    let together: Vec<u8> = std::iter::once(hello()).chain((1..=COUNT).map(read)).flatten().collect();
+    client.send(&together).await;
+    for _ in 0..=COUNT {
+        client.hear().await.expect("an answer");
+    }
+    let writes = writes.lock().expect("nobody panicked");
+    for written in &*writes {
+        let length = u32::from_le_bytes(written[..4].try_into().expect("four bytes")) as usize;
+        let rest = &written[length..];
+        let payload =
+            rest.first_chunk().map_or(0, |length| LENGTH_BYTES + u32::from_le_bytes(*length) as usize);
+        assert_eq!(rest.len(), payload, "{} writes", writes.len());
+    }
 }
 
 #[tokio::test]

@@ -47,11 +47,12 @@ impl Protocol for Direct {
     }
 }
 
-async fn serve(direct: &Direct, Connection { stream, peer, pulse, stopping }: Connection) {
+async fn serve(direct: &Direct, Connection { mut stream, peer, pulse, stopping }: Connection) {
     if peer.scheme == Scheme::Http {
         tracing::debug!(remote = %peer.remote, "direct mode needs TLS");
         return;
     }
+    stream.gather_writes();
     let watcher = Watcher { pulse, metrics: Arc::clone(&direct.metrics) };
     let served = direct.gateway.serve_direct(stream, peer, watcher, direct.times, stopping).await;
     if let Err(error) = served {
@@ -73,8 +74,9 @@ impl Observer for Watcher {
         Beat::of(Arc::clone(&self.pulse))
     }
 
-    fn answered(&self, status: StatusCode) {
+    fn answered(&self, status: StatusCode, charge: f64) {
         self.metrics.answered(Speech::Direct, status);
+        self.metrics.charged(Speech::Direct, charge);
     }
 
     fn sending(&self, answer: Weak<Unsent>) {

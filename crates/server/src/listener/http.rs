@@ -148,6 +148,7 @@ async fn serve<H: Handler>(
                 pulse.sending(unsent.clone());
             }
             shared.metrics.answered(Speech::Http, response.status());
+            shared.metrics.charged(Speech::Http, charge(&response));
             drop(beat);
             Ok::<_, Infallible>(response)
         }
@@ -164,6 +165,12 @@ async fn serve<H: Handler>(
     if let Err(error) = ended {
         tracing::debug!(remote = %peer.remote, %error, "the connection ended badly");
     }
+}
+
+/// What the answer says that its request has cost.
+fn charge<B>(response: &http::Response<B>) -> f64 {
+    let text = response.headers().get("x-ms-request-charge").and_then(|value| value.to_str().ok());
+    text.and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
 
 /// Whether the connection is closed behind the answer, because its request was not read to the end.

@@ -29,11 +29,54 @@ pub enum Socket {
 pub struct Watched {
     stream: TcpStream,
     pulse: Arc<Pulse>,
+    /// Records that go to the socket together, once they are flushed or are many; none if each goes by itself.
+    gathered: Option<Gathered>,
+}
+
+/// Bytes for the socket, and how many of them it has.
+#[derive(Default)]
+struct Gathered {
+    bytes: Vec<u8>,
+    sent: usize,
 }
 
 impl Watched {
     pub fn new(stream: TcpStream, pulse: Arc<Pulse>) -> Watched {
-        Watched { stream, pulse }
+        Watched { stream, pulse, gathered: None }
+    }
+
+    /// Sends what was gathered. The room for it is given back: most connections are silent most of the time.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(gathered) = &mut self.gathered else { return Poll::Ready(Ok(())) };
+        while let Some(left) = gathered.bytes.get(gathered.sent..).filter(|left| !left.is_empty()) {
+            let outcome = Pin::new(&mut self.stream).poll_write(cx, left);
+            self.pulse.sent(&outcome);
+            match ready!(outcome)? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                sent => gathered.sent += sent,
+            }
+        }
+        *gathered = Gathered::default();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Keeps bytes for later, or nothing if they are to go by themselves.
+    fn poll_gather(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Option<Poll<io::Result<usize>>> {
+        if self.gathered.as_ref()?.bytes.len() >= limits::GATHERED_BYTES_MAX {
+            match self.poll_send(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Some(Poll::Ready(Err(error))),
+                Poll::Pending => return Some(Poll::Pending),
+            }
+        }
+        let kept = &mut self.gathered.as_mut()?.bytes;
+        let before = kept.len();
+        slices.iter().for_each(|slice| kept.extend_from_slice(slice));
+        Some(Poll::Ready(Ok(kept.len() - before)))
     }
 }
 
@@ -90,6 +133,14 @@ impl Stream<Anything> {
         match more.read_buf(seen).await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
+        }
+    }
+
+    /// Lets what is written within TLS go to the socket together when it is flushed. Records stay what they are: one for each
+    /// write of up to 16 KiB.
+    pub fn gather_writes(&mut self) {
+        if let Socket::Tls(stream) = &mut self.socket {
+            stream.get_mut().0.gathered = Some(Gathered::default());
         }
     }
 
@@ -268,6 +319,9 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if let Some(outcome) = self.poll_gather(cx, &[IoSlice::new(bytes)]) {
+            return outcome;
+        }
         let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.pulse.sent(&outcome);
         outcome
@@ -278,6 +332,9 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let Some(outcome) = self.poll_gather(cx, slices) {
+            return outcome;
+        }
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
         self.pulse.sent(&outcome);
         outcome
@@ -288,10 +345,12 @@ impl AsyncWrite for Watched {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(cx))?;
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(cx))?;
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -16,14 +16,7 @@ const ACTIVITY: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 1
 /// Writes tokens as they were read.
 fn write(tokens: &[Token<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
-    for token in tokens {
-        out.extend_from_slice(&token.id.to_le_bytes());
-        out.push(token.kind as u8);
-        if let Size::Counted(width) = token.kind.size() {
-            out.extend_from_slice(&token.bytes.len().to_le_bytes()[..width]);
-        }
-        out.extend_from_slice(token.bytes);
-    }
+    tokens.iter().for_each(|token| token.write(&mut out));
     out
 }
 
@@ -168,6 +161,21 @@ fn same(left: &Json, right: &Json) -> bool {
     }
 }
 
+/// A frame as it is written from what was read of it.
+fn again(bytes: &[u8], head: &Head, tokens: &[Token<'_>], is_answer: bool) -> Vec<u8> {
+    let kind = match is_answer {
+        true => u32::from_le_bytes(array(&bytes[4..8])),
+        false => u32::from(head.resource) | u32::from(head.operation) << 16,
+    };
+    let mut out = Writer::new(0, &head.activity);
+    out.out[4..8].copy_from_slice(&kind.to_le_bytes());
+    out.out.extend_from_slice(&write(tokens));
+    let payload = bytes.get(head.length + LENGTH_BYTES..);
+    let mut frame = out.finish(payload.map(<[u8]>::len));
+    frame.extend_from_slice(payload.unwrap_or_default());
+    frame
+}
+
 #[test]
 fn recorded_frames_say_what_was_recorded_and_are_written_as_they_were() {
     let Some(folder) = recorded() else { return };
@@ -199,7 +207,10 @@ fn recorded_frames_say_what_was_recorded_and_are_written_as_they_were() {
             };
             assert_eq!(known, Ok(true), "{name}: {wanted}");
         }
-        assert_eq!(write(&tokens), bytes[HEAD_BYTES..head.length], "{name}");
+        assert_eq!(recorded[direction]["headerLength"], head.length, "{name}");
+        // An answer has the activity of its request.
+        assert_eq!(recorded["request"]["activityId"], ActivityId::of_guid(&head.activity).as_str(), "{name}");
+        assert_eq!(again(&bytes, &head, &tokens, direction == "response"), bytes, "{name}");
         frames += 1;
     }
     assert!(frames > 150, "{frames} frames");

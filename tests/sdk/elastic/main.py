@@ -1,8 +1,8 @@
 """Splits and merges under a mixed load of official SDK clients, which must not notice.
 
-Usage: main.py [--seconds S] [--splits N] [--merges N] [--kills K]
+Usage: main.py [--seconds S] [--splits N] [--merges N] [--kills K] [--java COMMAND]
 
-Starts the server, three kinds of clients (worker.py, worker.mjs, follower.py) and meanwhile has partitions split on
+Starts the server, the clients (worker.py, worker.mjs, follower.py, and Worker.java in direct mode) and meanwhile has partitions split on
 request, by size and by throughput, and merge. Each client checks what it sees at once; in the end all models, a
 full query, the change feed and `orrery verify` are compared.
 """
@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import random
+import shlex
 import signal
 import socket
 import subprocess
@@ -55,6 +56,7 @@ class Server:
         self.binary, self.folder = binary, folder
         self.port = next(port for port in random.sample(PORTS, len(PORTS)) if is_free(port))
         self.endpoint = f"http://127.0.0.1:{self.port}"
+        self.https = f"https://localhost:{self.port}/"
         self.process = None
 
     def launch(self):
@@ -146,20 +148,23 @@ class Operator:
         self.merges += path == "merge"
 
 
-def start_clients(server, container, kills, count, node_folder, started):
+def start_clients(server, container, options, started):
     """Adds them to those that are started, whom the caller ends whatever happens."""
     _, database, _, name = container.container_link.split("/")
-    mode = "kills" if kills else "calm"
+    mode = "kills" if options.kills else "calm"
     environment = {**os.environ, "ORRERY_ENDPOINT": server.endpoint}
     commands = []
-    for number in range(count):
+    for number in range(options.java_clients if options.java else 0):
+        commands.append([*shlex.split(options.java), f"java{number}", database, name, mode])
+    for number in range(options.clients):
         python = [sys.executable, str(HERE / "worker.py"), f"py{number}", database, name, mode]
-        node = ["node", os.path.join(node_folder, "worker.mjs"), f"js{number}", database, name, mode]
+        node = ["node", os.path.join(options.node_folder, "worker.mjs"), f"js{number}", database, name, mode]
         commands += [python, node]
     commands.append([sys.executable, str(HERE / "follower.py"), "follower", database, name, mode])
     pipe = subprocess.PIPE
     for command in commands:
-        started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment))
+        of_java = {"ORRERY_ENDPOINT": server.https, "ORRERY_MODE": "direct"} if "scenario.Worker" in command else {}
+        started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env={**environment, **of_java}))
     # Who has never reached the server does not know that it will come back.
     for client in started:
         line = client.stdout.readline()
@@ -202,7 +207,7 @@ def run(options):
             database = client.create_database("elastic")
             container = database.create_container("items", PartitionKey("/pk"), offer_throughput=1000)
             operator = Operator(server, container, chance)
-            start_clients(server, container, options.kills > 0, options.clients, options.node_folder, clients)
+            start_clients(server, container, options, clients)
             rounds = 0
             end = time.time() + options.seconds
             while time.time() < end or operator.has_more_to_do(options):
@@ -230,11 +235,13 @@ def run(options):
             assert checked.returncode == 0, checked.stdout + checked.stderr
             calls = sum(report["ops"] for report in reports[:-1])
             reread = reports[-1]["reread"]
+            slowest = max((report["slowest_ms"] for report in reports if "slowest_ms" in report), default=0)
             print(
                 f"elastic: {len(clients)} clients, {calls} operations, {operator.done()}, "
                 f"{len(operator.known)} partitions were there, {partitions} in the end, "
                 f"{items} items, {changes} changes seen; nothing lost, nothing twice; "
                 f"{reread} changes that the Python SDK read again by itself"
+                + (f"; the slowest call in direct mode took {slowest} ms" if options.java else "")
             )
         finally:
             for process in clients:
@@ -298,6 +305,8 @@ if __name__ == "__main__":
     parser.add_argument("--merges", type=int, default=2)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--clients", type=int, default=4, help="of each language")
+    parser.add_argument("--java", help="the command of a Java worker, in direct mode")
+    parser.add_argument("--java-clients", type=int, default=2)
     parser.add_argument("--node-folder", default=str(HERE), help="where worker.mjs finds its SDK")
     parser.add_argument("--pause", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=int(time.time()))

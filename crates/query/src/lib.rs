@@ -12,6 +12,7 @@ mod describe;
 mod error;
 mod eval;
 mod functions;
+mod group_order;
 mod lexer;
 pub mod limits;
 mod parameters;
@@ -44,6 +45,7 @@ pub use describe::{
 pub use error::{Code, Diagnostic, QueryError, Result};
 pub use eval::{Context, UserFunctions, order_key};
 pub use functions::Geospatial;
+pub use group_order::{only_counts, path_of};
 pub use parameters::Parameters;
 pub use pattern::LikePattern;
 pub use program::AggregateKind;

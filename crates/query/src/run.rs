@@ -43,11 +43,12 @@ use crate::ast::{Binding, Collection, Query, SelectSpec, Source};
 use crate::compile::{Program, Stage};
 use crate::error::{QueryError, Result};
 use crate::eval::{Context, Env};
+use crate::program::AggregateKind;
 use crate::row::Row;
 use crate::steward::Held;
 use crate::value::Val;
 
-pub(crate) use aggregate::Groups;
+pub(crate) use aggregate::{GroupOrder, Groups};
 pub use carry::{Carry, Position};
 pub(crate) use grouped::compare;
 pub use resume::ResumePoint;
@@ -195,6 +196,14 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
+    /// For a program that [groups as created](Program::groups_as_created): groups come in the order in which their first
+    /// items were created, whatever the order in which they are fed.
+    pub fn order_groups_by_creation(&mut self) {
+        if let State::Grouped(state) = &mut self.last.state {
+            state.order_by_creation();
+        }
+    }
+
     /// For a query without FROM, which has one row and needs no item.
     pub fn feed_nothing(&mut self, out: &mut dyn Sink) -> Result<Flow> {
         let doc = orrery_doc::DocBuilder::new().finish();
@@ -270,7 +279,7 @@ impl<'p> StageRun<'p> {
         match &mut self.state {
             State::Streaming(state) => state.feed(level, &mut env, out),
             State::Distinct(state) => state.feed(level, &mut env, out),
-            State::Grouped(state) => state.feed(level, &mut env),
+            State::Grouped(state) => state.feed(level, &mut env, row.place),
             State::Sorted(state) => state.feed(level, &mut env, row.place, out.rows),
         }
     }
@@ -296,6 +305,13 @@ impl Program {
         let level = &self.code.last.level;
         let rows_tell = !level.distinct || level.keys_are_rows;
         self.code.earlier.is_empty() && level.grouping.is_none() && rows_tell && !level.order_by.is_empty()
+    }
+
+    /// Whether the order of the items is seen in a row: in one of MAKELIST or MAKESET.
+    pub fn lists_items(&self) -> bool {
+        let is_list = |kind| matches!(kind, AggregateKind::MakeList | AggregateKind::MakeSet);
+        let grouping = self.code.last.level.grouping.as_ref();
+        grouping.is_some_and(|grouping| grouping.aggregates.iter().any(|aggregate| is_list(aggregate.kind)))
     }
 
     /// Whether a page can be answered from few items, and each of them in no time: such a page is not worth a thread.

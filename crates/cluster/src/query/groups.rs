@@ -7,8 +7,10 @@
 
 use std::time::Instant;
 
-use orrery_query::ast::{Collection, Expr, ExprKind, Literal, Query, SelectSpec};
-use orrery_query::{AggregateKind, Carry, IndexPath, IndexStep, Program, Proposal, Rows, Sink, Steward};
+use orrery_query::ast::{Collection, Query, SelectSpec};
+use orrery_query::{
+    Carry, IndexPath, IndexStep, Program, Proposal, Rows, Sink, Steward, only_counts, path_of,
+};
 use orrery_store::index::{IndexReader, ItemLoader, OrderedEntry};
 use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, GROUPS_MERGED_MAX};
 
@@ -241,33 +243,4 @@ fn counted_groups(program: &Program) -> Option<IndexPath> {
     // A row made of names always exists, so that rows are groups.
     let SelectSpec::List(items) = &select.spec else { return None };
     items.iter().all(|item| only_counts(&item.expr)).then_some(IndexPath(path))
-}
-
-fn path_of(expr: &Expr, root: &str) -> Option<Vec<IndexStep>> {
-    match &expr.kind {
-        ExprKind::Name(name) if name == root => Some(Vec::new()),
-        ExprKind::Member(base, name) => {
-            let mut path = path_of(base, root)?;
-            path.push(IndexStep::Name(name.as_str().into()));
-            Some(path)
-        }
-        _ => None,
-    }
-}
-
-/// Whether all aggregates count every row of their group.
-fn only_counts(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Subquery(..) | ExprKind::Call { udf: true, .. } => false,
-        ExprKind::Call { name, arguments, .. } if AggregateKind::from_name(name).is_some() => {
-            let is_count = AggregateKind::from_name(name) == Some(AggregateKind::Count);
-            let constant = |argument: &Expr| matches!(&argument.kind, ExprKind::Literal(literal) if *literal != Literal::Undefined);
-            is_count && matches!(arguments.as_slice(), [argument] if constant(argument))
-        }
-        _ => {
-            let mut counts = true;
-            expr.operands(|operand| counts = counts && only_counts(operand));
-            counts
-        }
-    }
 }

@@ -253,9 +253,15 @@ fn run_visit<S: Sink + Default>(
         walk.finish();
         return Ok(answer);
     }
+    if visit.has_groups_as_created() {
+        run.order_groups_by_creation();
+    }
     if let Some(answer) = term_order::answer(visit)? {
         walk.finish();
         return Ok(answer);
+    }
+    if visit.request.program.lists_items() {
+        visit.begin_leg(range, walk);
     }
     let end = key_order::feed(visit, walk, &mut run)?;
     walk.move_on(range, end.step, end.last);

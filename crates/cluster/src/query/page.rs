@@ -51,6 +51,11 @@ impl<'p, S: Sink + Default> PageRun<'p, S> {
         Ok(PageRun { container, page, program, context, run, rows: S::default() })
     }
 
+    /// Groups come in the order in which their first items were created.
+    pub fn order_groups_by_creation(&mut self) {
+        self.run.order_groups_by_creation();
+    }
+
     pub fn feed_nothing(&mut self) -> Result<()> {
         self.run.feed_nothing(&mut self.rows).map_err(ErrorKind::Query)?;
         Ok(())

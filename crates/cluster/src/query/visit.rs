@@ -150,10 +150,24 @@ impl<'a> Visit<'a> {
         if walk.leg().is_none() && (program.is_blocking() || !program.needs_items()) {
             return;
         }
+        self.begin_leg(range, walk);
+    }
+
+    /// Goes through the items in the order of creation, if they are few.
+    pub fn begin_leg(&mut self, range: &Range, walk: &mut Walk) {
         walk.begin_leg(range, self.extent.size);
         if walk.leg().is_some() {
             self.extent.leg = walk.leg().cloned();
             self.extent.epk = walk.part_of(range);
+        }
+    }
+
+    /// Whether groups come in the order in which their first items were created: as at the service, where items are few.
+    /// Pages keep to what the first of them did.
+    pub fn has_groups_as_created(&self) -> bool {
+        match self.request.carry {
+            None => self.request.program.groups_as_created() && self.extent.size.is_small(),
+            Some(carry) => matches!(carry, Carry::EmittedAsCreated(_)),
         }
     }
 

@@ -191,6 +191,7 @@ mod tests {
             ("+RID:~05C1DF#c3a9*", cursor(Some(("05C1DF", "é", true)), None)),
             ("+RID:~05C1DF#6964*#QS:0102ac0201", cursor(Some(("05C1DF", "id", true)), Some(streaming()))),
             ("#QS:0207", cursor(None, Some(Carry::Emitted(7)))),
+            ("#QS:0607", cursor(None, Some(Carry::EmittedAsCreated(7)))),
         ] {
             assert_eq!(write(&wanted), token);
             assert_eq!(read(token).expect(token), wanted);

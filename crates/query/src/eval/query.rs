@@ -7,7 +7,7 @@ use super::Env;
 use crate::error::{QueryError, Result};
 use crate::limits;
 use crate::program::{CollectionNode, Level, SourceNode};
-use crate::run::{Groups, compare};
+use crate::run::{GroupOrder, Groups, compare};
 use crate::sort_key::sort_key;
 use crate::value::Val;
 
@@ -162,7 +162,7 @@ fn grouped<'a>(level: &'a Level, env: &mut Env<'a, '_>) -> Result<Vec<Val<'a>>> 
     // The groups of an outer level may be in use while this one answers.
     let outer_keys = std::mem::take(&mut env.group_keys);
     let outer_aggregates = std::mem::take(&mut env.aggregates);
-    let rows = groups.results(level, env);
+    let rows = groups.results(GroupOrder::Keys, level, env);
     env.group_keys = outer_keys;
     env.aggregates = outer_aggregates;
     rows

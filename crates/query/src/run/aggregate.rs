@@ -19,6 +19,19 @@ pub(crate) struct Groups<'x> {
     last: usize,
     /// The keys of the row at hand; kept so that a row of a known group costs no allocation.
     key: Vec<u8>,
+    /// Where the row at hand comes from, as far as it is told.
+    origin: Origin,
+}
+
+/// The number of a row's item, and of the row among those of its item.
+type Origin = (u64, u64);
+
+/// In which order groups are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GroupOrder {
+    Keys,
+    /// By their first rows, in the order in which items were created.
+    Creation,
 }
 
 /// What a group takes besides its keys and states: its places in the list and the table, which double when they grow.
@@ -28,6 +41,7 @@ const GROUP_BYTES: usize =
 struct Group {
     keys: Vec<Val<'static>>,
     states: Vec<Accumulator>,
+    first: Origin,
 }
 
 /// The keys and the aggregates of one group.
@@ -36,10 +50,16 @@ pub(crate) type GroupResult = (Vec<Val<'static>>, Vec<Val<'static>>);
 impl<'x> Groups<'x> {
     pub fn new(grouping: &Grouping, cx: &Context<'x>) -> Self {
         let groups = match grouping.keys.is_empty() {
-            true => vec![Group::new(grouping, Vec::new())],
+            true => vec![Group::new(grouping, Vec::new(), Origin::default())],
             false => Vec::new(),
         };
-        Self { places: HashMap::new(), groups, held: cx.holds_nothing(), last: 0, key: Vec::new() }
+        let origin = Origin::default();
+        Self { places: HashMap::new(), groups, held: cx.holds_nothing(), last: 0, key: Vec::new(), origin }
+    }
+
+    /// Says where the next row comes from.
+    pub fn at(&mut self, item: u64, row: u64) {
+        self.origin = (item, row);
     }
 
     /// Counts the row that is bound in `env`.
@@ -48,6 +68,7 @@ impl<'x> Groups<'x> {
         self.last = place;
         let live = env.live.bytes();
         let group = &mut self.groups[place];
+        group.first = group.first.min(self.origin);
         for (state, aggregate) in group.states.iter_mut().zip(&grouping.aggregates) {
             let value = aggregate.argument.eval(env)?;
             let mut read = value.as_str().map_or(0, str::len);
@@ -87,7 +108,7 @@ impl<'x> Groups<'x> {
         let keys = keys.collect::<Result<Vec<_>>>()?;
         env.live.cut_to(live);
         let place = self.groups.len();
-        self.groups.push(Group::new(grouping, keys));
+        self.groups.push(Group::new(grouping, keys, self.origin));
         self.places.insert(self.key.as_slice().into(), place);
         Ok(place)
     }
@@ -114,12 +135,16 @@ impl<'x> Groups<'x> {
         Ok(())
     }
 
-    /// All groups, ordered by their keys.
-    pub fn into_results(self) -> (Vec<GroupResult>, Held<'x>) {
+    /// All groups, in an order that does not depend on that of the rows.
+    pub fn into_results(self, order: GroupOrder) -> (Vec<GroupResult>, Held<'x>) {
         let mut groups = self.groups;
-        groups.sort_by(|a, b| {
+        let by_keys = |a: &Group, b: &Group| {
             let pairs = a.keys.iter().zip(&b.keys);
             pairs.map(|(a, b)| a.order(b)).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        };
+        groups.sort_by(|a, b| match order {
+            GroupOrder::Keys => by_keys(a, b),
+            GroupOrder::Creation => a.first.cmp(&b.first).then_with(|| by_keys(a, b)),
         });
         let results =
             groups.into_iter().map(|group| (group.keys, group.states.into_iter().map(Accumulator::result)));
@@ -128,9 +153,9 @@ impl<'x> Groups<'x> {
 }
 
 impl Group {
-    fn new(grouping: &Grouping, keys: Vec<Val<'static>>) -> Self {
+    fn new(grouping: &Grouping, keys: Vec<Val<'static>>, first: Origin) -> Self {
         let states = grouping.aggregates.iter().map(|aggregate| Accumulator::new(aggregate.kind)).collect();
-        Self { keys, states }
+        Self { keys, states, first }
     }
 }
 

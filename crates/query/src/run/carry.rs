@@ -19,6 +19,8 @@ pub enum Carry {
     },
     /// How many results of a blocking program are out.
     Emitted(u64),
+    /// The same of groups in the order in which their first items were created.
+    EmittedAsCreated(u64),
     /// The last row that is out, and how many are.
     Sorted { after: Position, taken: u64 },
     /// Nothing is out, but the client wants no row up to here.
@@ -33,6 +35,7 @@ const EMITTED: u8 = 2;
 const SORTED: u8 = 3;
 const CUT: u8 = 4;
 const FROM: u8 = 5;
+const EMITTED_AS_CREATED: u8 = 6;
 
 /// More order keys than any query has.
 const MOST_KEYS: u64 = 1_000;
@@ -47,6 +50,10 @@ impl Carry {
             }
             Self::Emitted(rows) => {
                 out.push(EMITTED);
+                put(*rows, &mut out);
+            }
+            Self::EmittedAsCreated(rows) => {
+                out.push(EMITTED_AS_CREATED);
                 put(*rows, &mut out);
             }
             Self::Sorted { after, taken } => {
@@ -149,6 +156,7 @@ impl<'b> Reader<'b> {
                 done_of_item: self.number()?,
             },
             EMITTED => Carry::Emitted(self.number()?),
+            EMITTED_AS_CREATED => Carry::EmittedAsCreated(self.number()?),
             SORTED => {
                 let (after, taken) = self.position()?;
                 Carry::Sorted { after, taken }

@@ -1,9 +1,10 @@
-//! GROUP BY and aggregates: one pass over all rows, results in the order of the group keys.
+//! GROUP BY and aggregates: one pass over all rows, results in the order of the group keys, or of the groups' first items
+//! where the caller asks for it. A page that does not hold all groups says in its carry which.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-use super::{Carry, Flow, Groups, Out, PageEnd, emitted};
+use super::{Carry, Flow, GroupOrder, Groups, Out, PageEnd, emitted};
 use crate::ast::Direction;
 use crate::error::Result;
 use crate::eval::{Context, Env, drop_doubles, expand_and_forget};
@@ -17,26 +18,40 @@ pub(super) struct Grouped<'x> {
     emitted_before: u64,
     /// Rows of the first item that are not to be counted.
     passed: u64,
+    order: GroupOrder,
 }
 
 impl<'x> Grouped<'x> {
     /// Begins a page. Aggregates without groups also take what a page of rows ended with: they are about the rows
     /// that are left, and need no further page.
     pub fn start(grouping: &Grouping, cx: &Context<'x>, carry: Option<&Carry>) -> Result<Self> {
-        let (emitted_before, passed) = match carry {
-            Some(Carry::Streaming { done_of_item, .. }) if grouping.keys.is_empty() => (0, *done_of_item),
-            other => (emitted(other)?, 0),
+        let (emitted_before, passed, order) = match carry {
+            Some(Carry::Streaming { done_of_item, .. }) if grouping.keys.is_empty() => {
+                (0, *done_of_item, GroupOrder::Keys)
+            }
+            Some(Carry::EmittedAsCreated(rows)) => (*rows, 0, GroupOrder::Creation),
+            other => (emitted(other)?, 0, GroupOrder::Keys),
         };
-        Ok(Self { groups: Groups::new(grouping, cx), emitted_before, passed })
+        Ok(Self { groups: Groups::new(grouping, cx), emitted_before, passed, order })
     }
 
-    pub fn feed<'a>(&mut self, level: &'a Level, env: &mut Env<'a, '_>) -> Result<Flow> {
+    /// Answers the groups in the order in which their first items were created.
+    pub fn order_by_creation(&mut self) {
+        self.order = GroupOrder::Creation;
+    }
+
+    /// `place` is the number of the item, in big-endian bytes, where its caller has one.
+    pub fn feed<'a>(&mut self, level: &'a Level, env: &mut Env<'a, '_>, place: &[u8]) -> Result<Flow> {
         let Some(grouping) = &level.grouping else { return Ok(Flow::Done) };
         let mut passed = std::mem::take(&mut self.passed);
+        let item = place.try_into().map_or(0, u64::from_be_bytes);
+        let mut row = 0;
         let _ = expand_and_forget(level, env, &mut |env| {
+            row += 1;
             if passed > 0 {
                 passed -= 1;
             } else {
+                self.groups.at(item, row);
                 self.groups.add(grouping, env)?;
             }
             Ok(ControlFlow::Continue(()))
@@ -59,7 +74,7 @@ impl<'x> Grouped<'x> {
         env: &mut Env<'a, '_>,
         out: &mut Out<'_, '_>,
     ) -> Result<PageEnd> {
-        let rows = self.groups.results(level, env)?;
+        let rows = self.groups.results(self.order, level, env)?;
         let first = level.offset.saturating_add(self.emitted_before);
         let last = level.limit.map_or(u64::MAX, |limit| level.offset.saturating_add(limit));
         let mut emitted = self.emitted_before;
@@ -71,7 +86,10 @@ impl<'x> Grouped<'x> {
                 break;
             }
             if out.is_full() {
-                return Ok(PageEnd::Continue(Carry::Emitted(emitted)));
+                return Ok(PageEnd::Continue(match self.order {
+                    GroupOrder::Keys => Carry::Emitted(emitted),
+                    GroupOrder::Creation => Carry::EmittedAsCreated(emitted),
+                }));
             }
             out.push(row, env.cx)?;
             emitted += 1;
@@ -82,9 +100,14 @@ impl<'x> Grouped<'x> {
 
 impl Groups<'_> {
     /// The result rows of all groups, ordered and without duplicates where the query asks for it.
-    pub(crate) fn results<'a>(self, level: &'a Level, env: &mut Env<'a, '_>) -> Result<Vec<Val<'a>>> {
+    pub(crate) fn results<'a>(
+        self,
+        order: GroupOrder,
+        level: &'a Level,
+        env: &mut Env<'a, '_>,
+    ) -> Result<Vec<Val<'a>>> {
         let mut rows = Vec::new();
-        let (results, _held) = self.into_results();
+        let (results, _held) = self.into_results(order);
         for (keys, aggregates) in results {
             env.group_keys = keys;
             env.aggregates = aggregates;

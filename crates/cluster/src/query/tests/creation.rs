@@ -102,6 +102,49 @@ async fn rows_of_a_small_range_come_as_they_were_created() {
     }
 }
 
+/// As the service was recorded to answer: groups as their first items are met, those that an index knows in the order of their
+/// keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_of_a_small_range_come_as_their_first_items_were_created() {
+    let world = filled(7, 5..65).await;
+    for (text, expected) in [
+        ("SELECT VALUE [c.few, COUNT(c.n)] FROM c GROUP BY c.few", ["[2,20]", "[0,20]", "[1,20]"]),
+        ("SELECT VALUE [SUM(1), c.few] FROM c GROUP BY c.few", ["[20,2]", "[20,0]", "[20,1]"]),
+        (
+            "SELECT VALUE [c.few, COUNT(t)] FROM c JOIN t IN c.t GROUP BY c.few",
+            ["[2,40]", "[0,40]", "[1,40]"],
+        ),
+        ("SELECT VALUE ABS(c.few) FROM c GROUP BY ABS(c.few)", ["2", "0", "1"]),
+        ("SELECT VALUE [c.few, COUNT(1)] FROM c GROUP BY c.few", ["[0,20]", "[1,20]", "[2,20]"]),
+        ("SELECT VALUE c.few FROM c GROUP BY c.few", ["0", "1", "2"]),
+        ("SELECT VALUE MAKELIST(c.n) FROM c WHERE c.n < 12 GROUP BY c.few", ["[5,8,11]", "[6,9]", "[7,10]"]),
+    ] {
+        for size in [1, 2, 1_000] {
+            for access in ACCESSES {
+                let rows = world.rows(&Scope::Container, text, &[access], size, false).await;
+                assert_eq!(rows, expected, "{text} with {access:?} and pages of {size}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_keep_the_order_of_their_first_page() {
+    let world = filled(5, 2..50).await;
+    let text = "SELECT c.few, SUM(1) AS k FROM c GROUP BY c.few";
+    let first = world.page(&Scope::Container, text, AccessChoice::Auto, 1, None, false).await;
+    let rows: Vec<&[u8]> = first.rows.iter().collect();
+    assert_eq!(rows, [br#"{"few":2,"k":16}"#]);
+    let count = (CREATION_ITEMS_MAX + 100) / 3;
+    world.fill(5, 50..3 * count).await;
+    let others = |few: u64, taken: u64| format!(r#"{{"few":{few},"k":{}}}"#, count - taken);
+    assert_eq!(world.rest(text, 1, first.continuation).await, [others(0, 1), others(1, 1)]);
+    // By now there are many, and no page came before.
+    let page = world.page(&Scope::Container, text, AccessChoice::Auto, 10, None, false).await;
+    let rows: Vec<String> = page.rows.iter().map(|row| String::from_utf8_lossy(row).into_owned()).collect();
+    assert_eq!(rows, [others(0, 1), others(1, 1), others(2, 0)]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn joined_rows_that_do_not_fit_go_on_in_the_order_of_creation() {
     let world = filled(5, 0..40).await;

@@ -264,6 +264,11 @@ impl Container {
         self.gone.iter().find(|gone| gone.id == id)
     }
 
+    /// What one of the current partitions holds of the key space.
+    pub fn epk_of(&self, range: u32) -> Option<&EpkRange> {
+        self.range_by_id(range).map(|range| range.epk())
+    }
+
     /// How far one of the current partitions is.
     pub fn lsn_of(&self, range: u32) -> Option<orrery_store::Lsn> {
         self.range_by_id(range).map(|range| range.partition.lsn())

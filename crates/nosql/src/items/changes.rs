@@ -32,7 +32,7 @@ pub(crate) async fn read(
 ) -> Result<Reply, Refusal> {
     let from = start(call.headers)?;
     let filter = ChangeFilter::parse(call.db, container, body)?;
-    let scope = scope::of_request(&container.definition, call.headers)?;
+    let scope = scope::of_request(container, call.headers)?;
     let options = options::page(call.headers, call.db.account().consistency, call.page_bytes)?;
     let renderer = Renderer::new(container);
     let mode = mode.trim();

@@ -15,7 +15,7 @@ pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>) -> Result<
     if let Some(mode) = call.headers.a_im {
         return changes::read(call, container, mode, &[]).await;
     }
-    let scope = scope::of_request(&container.definition, call.headers)?;
+    let scope = scope::of_request(container, call.headers)?;
     let options = PageOptions {
         continuation: options::cursor(call.headers)?,
         ..options::page(call.headers, call.db.account().consistency, call.page_bytes)?

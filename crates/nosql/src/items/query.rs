@@ -188,8 +188,7 @@ fn narrow(
     program: &Program,
 ) -> Result<Place, Refusal> {
     let def = &container.definition.key;
-    let (mut scope, is_gone) =
-        of_gone(call, container, scope::of_request(&container.definition, call.headers)?);
+    let (mut scope, is_gone) = of_gone(call, container, scope::of_request(container, call.headers)?);
     let (crosses, merges) = (call.headers.enable_cross_partition, call.headers.merge_here || is_gone);
     if matches!(scope, Scope::Container) && program.needs_items() {
         // Clients are to merge what they said may cross partitions, and they refuse aggregates that they

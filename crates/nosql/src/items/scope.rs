@@ -3,20 +3,31 @@
 //! Clients name a partition key or the first levels of one, a physical partition by the id of its range,
 //! a part of the key space by its two ends, or a part of a physical partition by both.
 
-use orrery_cluster::{ContainerDefinition, Rid, Scope};
-use orrery_doc::{Epk, EpkRange, PartitionKey, PartitionKeyDef, prefix_range};
+use orrery_cluster::{Container, ContainerDefinition, Rid, Scope};
+use orrery_doc::{Epk, EpkRange, PartitionKey, PartitionKeyDef, epk, prefix_range};
 
 use crate::errors::Refusal;
 use crate::headers::RequestHeaders;
 use crate::items::key;
 
 /// Reads the scope from headers.
-pub(crate) fn of_request(
-    definition: &ContainerDefinition,
-    headers: &RequestHeaders<'_>,
-) -> Result<Scope, Refusal> {
+pub(crate) fn of_request(container: &Container, headers: &RequestHeaders<'_>) -> Result<Scope, Refusal> {
+    let definition: &ContainerDefinition = &container.definition;
     let key = key::of_scope(&definition.key, definition.has_system_key(), key::named(definition, headers))?;
-    of_parts(&definition.key, key, headers)
+    let scope = of_parts(&definition.key, key, headers)?;
+    Ok(match (&scope, headers.range_id) {
+        (Scope::Key(key), Some(id)) => elsewhere(container, key, range_id(id)?).unwrap_or(scope),
+        _ => scope,
+    })
+}
+
+/// Nothing of a range, where a client asks one range after the other for a key that lies in only one of them. A range
+/// that is gone is not looked up: the key has all that is meant.
+fn elsewhere(container: &Container, key: &PartitionKey, range_id: u32) -> Option<Scope> {
+    let named = container.epk_of(range_id)?;
+    let nothing = EpkRange::new(named.min.clone(), named.min.clone());
+    let is_elsewhere = !named.contains(&epk(&container.definition.key, key));
+    is_elsewhere.then_some(Scope::Range { range_id, epk: Some(nothing) })
 }
 
 /// A whole key says more than a range. Of the first levels of a key, which may lie in many ranges, only what is in the

@@ -131,6 +131,34 @@ async fn readers_of_changes_are_told_that_their_range_is_gone() {
     assert_eq!(ranges, [json!(["0"]), json!(["0"])]);
 }
 
+/// The Go SDK names both when it reads the changes of a key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_answered_by_the_range_that_it_lies_in_and_by_no_other() {
+    let server = with_items(12).await;
+    server.split(0, 3).await;
+    let ranges = server.get("/dbs/d/colls/c/pkranges").await.expect(200).body["PartitionKeyRanges"].clone();
+    let ranges = ranges.as_array().expect("ranges").iter().map(|range| range["id"].as_str().expect("an id"));
+    let (mut changes, mut rows, mut counted, mut items) = (0, 0, 0, 0);
+    for range in ranges {
+        let scope = [("x-ms-documentdb-partitionkeyrangeid", range), ("x-ms-documentdb-partitionkey", "[5]")];
+        let with = |name: &'static str, value: &'static str| [&[(name, value)], &scope[..]].concat();
+        let page = server.send("GET", DOCS, &with("a-im", "Incremental feed"), &Value::Null).await;
+        assert!(!page.header("etag").is_empty());
+        changes += page.body["_count"].as_u64().unwrap_or(0);
+        let is_query = with("x-ms-documentdb-isquery", "True");
+        let page =
+            server.send("POST", DOCS, &is_query, &json!({"query": "SELECT * FROM c"})).await.expect(200);
+        rows += page.body["_count"].as_u64().expect("a count");
+        let count = json!({"query": "SELECT VALUE COUNT(1) FROM c"});
+        let page = server.send("POST", DOCS, &is_query, &count).await.expect(200);
+        counted += page.body["Documents"][0].as_u64().expect("a number");
+        items += server.send("GET", DOCS, &scope, &Value::Null).await.expect(200).body["_count"]
+            .as_u64()
+            .expect("a count");
+    }
+    assert_eq!((changes, rows, counted, items), (1, 1, 1, 1));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_token_of_a_script_that_a_split_overtook_is_good_everywhere() {
     let server = with_items(8).await;

@@ -1,7 +1,9 @@
 //! A query as clients send it: `{"query":"SELECT ...","parameters":[{"name":"@a","value":1}]}`.
 //!
-//! A client that goes on with an ORDER BY over many partitions adds a `resumeFilter`: which rows it has already. What
-//! else a body may say is not known, and could be about the rows as well: it is refused, by its name.
+//! A client that goes on with an ORDER BY over many partitions adds a `resumeFilter`: which rows it has already. The
+//! JavaScript SDK sends the object that its user gave it as it is, often with options in it that the SDK takes elsewhere;
+//! these mean nothing to the service. What else a body may say is not known, and could be about the rows: it is refused,
+//! by its name.
 
 use orrery_cluster::Rid;
 use orrery_cluster::limits::JSON_DEPTH_MAX;
@@ -23,13 +25,41 @@ pub(crate) struct ResumeFilter {
 
 /// What a query body may have. How .NET's LINQ writes its queries says nothing to us.
 const MEMBERS: [&str; 4] = ["query", "parameters", RESUME, "clientQLCompatibilityLevel"];
+/// Options of queries that clients send as headers, or carry out themselves, and that users put beside the text by mistake.
+/// Those which say what rows are wanted are not among them: where the service passes over them, its user gets other rows
+/// than they ask for, and better knows.
+const OPTIONS: [&str; 23] = [
+    "abortSignal",
+    "allowUnboundedNonStreamingQueries",
+    "bufferItems",
+    "bypassIntegratedCache",
+    "consistencyLevel",
+    "continuationTokenLimitInKB",
+    "disableHybridSearchQueryPlanOptimization",
+    "disableNonStreamingOrderByQuery",
+    "disableRUPerMinuteUsage",
+    "enableCrossPartitionQuery",
+    "enableQueryControl",
+    "enableScanInQuery",
+    "excludedLocations",
+    "forceQueryPlan",
+    "initialHeaders",
+    "maxDegreeOfParallelism",
+    "maxIntegratedCacheStalenessInMs",
+    "maxItemCount",
+    "populateIndexMetrics",
+    "populateQueryMetrics",
+    "priorityLevel",
+    "throughputBucket",
+    "vectorSearchBufferSize",
+];
 const RESUME: &str = "resumeFilter";
 const ON_PREVIOUS: &str = "enableQueryOnPreviousImage";
 const RESUME_MEMBERS: [&str; 3] = ["value", "rid", "exclude"];
 
 impl QuerySpec {
     pub fn parse(body: &[u8]) -> Result<QuerySpec, Refusal> {
-        QuerySpec::read(parse_json(body)?, &MEMBERS)
+        QuerySpec::read(parse_json(body)?, &[])
     }
 
     /// The query of a reader of changes, and whether it is asked about what was deleted as well.
@@ -40,17 +70,16 @@ impl QuerySpec {
             Value::Bool(is_asked) => is_asked,
             _ => return Err(Refusal::bad_request(format!("'{ON_PREVIOUS}' must be true or false."))),
         };
-        let members = [MEMBERS.as_slice(), &[ON_PREVIOUS]].concat();
-        Ok((QuerySpec::read(doc, &members)?, on_previous_image))
+        Ok((QuerySpec::read(doc, &[ON_PREVIOUS])?, on_previous_image))
     }
 
     /// Old clients send the text alone, as one JSON string.
-    fn read(doc: Doc, members: &[&str]) -> Result<QuerySpec, Refusal> {
+    fn read(doc: Doc, more: &[&str]) -> Result<QuerySpec, Refusal> {
         let text = match doc.root() {
             Value::Str(text) => text,
             root => root.get("query").as_str().unwrap_or_default(),
         };
-        check_members(doc.root(), members, "the query request")?;
+        check_members(doc.root(), &[&MEMBERS, &OPTIONS, more], "the query request")?;
         if text.trim().is_empty() {
             return Err(Refusal::bad_request("The query request has no query text."));
         }
@@ -79,7 +108,7 @@ impl ResumeFilter {
         if filter.as_object().is_none() {
             return Err(wrong("it must be an object"));
         }
-        check_members(filter, &RESUME_MEMBERS, "the resume filter of the query")?;
+        check_members(filter, &[&RESUME_MEMBERS], "the resume filter of the query")?;
         let exclude = match filter.get("exclude") {
             Value::Undefined | Value::Null => false,
             Value::Bool(exclude) => exclude,
@@ -100,9 +129,10 @@ impl ResumeFilter {
 }
 
 /// What is not understood must not be passed over: it could be about which rows are wanted.
-fn check_members(value: Value<'_>, known: &[&str], what: &str) -> Result<(), Refusal> {
+fn check_members(value: Value<'_>, known: &[&[&str]], what: &str) -> Result<(), Refusal> {
     let Some(object) = value.as_object() else { return Ok(()) };
-    match object.iter().find(|(name, _)| !known.contains(name)) {
+    let is_known = |name: &str| known.iter().any(|names| names.contains(&name));
+    match object.iter().find(|(name, _)| !is_known(name)) {
         Some((name, _)) => {
             let shown: String = name.chars().take(64).collect();
             Err(Refusal::bad_request(format!("The member '{shown}' of {what} is not supported.")))

@@ -216,9 +216,16 @@ async fn what_a_query_body_says_is_never_passed_over() {
         assert_eq!(answer.status, 400, "{text}: {}", answer.body);
     }
     let headers = [(QUERY, "True"), (RANGE, "0")];
-    for (member, status) in
-        [("\"limit\":1", 400), ("\"Parameters\":[]", 400), ("\"clientQLCompatibilityLevel\":1", 200)]
-    {
+    for (member, status) in [
+        ("\"limit\":1", 400),
+        ("\"Parameters\":[]", 400),
+        ("\"clientQLCompatibilityLevel\":1", 200),
+        // The JavaScript SDK sends what its user put beside the text.
+        ("\"maxItemCount\":1", 200),
+        ("\"enableCrossPartitionQuery\":true,\"populateQueryMetrics\":false", 200),
+        ("\"partitionKey\":1", 400),
+        ("\"continuation\":\"x\"", 400),
+    ] {
         let body = format!("{{\"query\":\"SELECT * FROM c\",{member}}}");
         let answer = world.send(Method::POST, None, &headers, &body).await;
         assert_eq!(answer.status, status, "{member}: {}", answer.body);

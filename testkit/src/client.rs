@@ -2,16 +2,20 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::sign::{EMULATOR_KEY, Signer};
 
 /// How long a server may keep silent.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long one date is signed; servers take it for a quarter of an hour.
+const DATE_FOR: Duration = Duration::from_secs(300);
 
 pub struct Client {
     address: String,
     signer: Signer,
+    /// When the signer's date was taken.
+    dated: Instant,
     connection: Option<BufReader<TcpStream>>,
     buffer: Vec<u8>,
 }
@@ -44,6 +48,7 @@ impl Client {
         Client {
             address: format!("127.0.0.1:{port}"),
             signer: Signer::new(EMULATOR_KEY),
+            dated: Instant::now(),
             connection: None,
             buffer: Vec::new(),
         }
@@ -61,6 +66,7 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> io::Result<Reply> {
+        self.keep_the_date();
         let authorization = self.signer.authorization(verb, path);
         let mut all = vec![
             ("authorization", authorization.as_str()),
@@ -81,11 +87,20 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> io::Result<Reply> {
+        self.keep_the_date();
         let authorization = self.signer.table_authorization(path);
         let date = self.signer.date().to_owned();
         let mut all = vec![("authorization", authorization.as_str()), ("x-ms-date", &date)];
         all.extend_from_slice(headers);
         self.send_raw(verb, path, &all, body)
+    }
+
+    /// Clients that work for an hour sign the time that it is by then.
+    fn keep_the_date(&mut self) {
+        if self.dated.elapsed() > DATE_FOR {
+            self.signer.renew();
+            self.dated = Instant::now();
+        }
     }
 
     /// Sends exactly these headers, besides `host` and `content-length`.

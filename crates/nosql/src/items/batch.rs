@@ -36,7 +36,8 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     };
     // A wish of the whole request does not count: clients send it with batches whose operations want their items back.
     let results = outcomes.into_iter().zip(&charges).zip(&operations);
-    let results = results.map(|((outcome, charge), asked)| OpResult::done(outcome, charge, asked.is_minimal));
+    let results = results
+        .map(|((outcome, charge), asked)| OpResult::done(outcome, charge, asked.is_minimal.unwrap_or(false)));
     Ok(answer(container, form, results.collect(), receipt))
 }
 

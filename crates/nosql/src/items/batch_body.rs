@@ -109,7 +109,7 @@ fn operation(value: Value<'_>) -> Result<Operation<'_>, Refusal> {
         if_match: etag("ifMatch")?,
         if_none_match: etag("ifNoneMatch")?,
         directive: directive(text("indexingDirective")?),
-        is_minimal: value.get("minimalReturnPreference").as_bool().unwrap_or(false),
+        is_minimal: value.get("minimalReturnPreference").as_bool(),
         unsupported: None,
     })
 }

@@ -32,7 +32,7 @@ pub(crate) fn operation<'a>(row: &Row<'a>) -> Result<Operation<'a>, Refusal> {
         if_match: row.text("ifMatch").filter(|etag| !etag.is_empty()),
         if_none_match: row.text("ifNoneMatch").filter(|etag| !etag.is_empty()),
         directive: directive(row.text("indexingDirective")),
-        is_minimal: row.bool("minimalReturnPreference").unwrap_or(false),
+        is_minimal: row.bool("minimalReturnPreference"),
         unsupported: unsupported.map(|(_, feature)| *feature),
     })
 }

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::call::Call;
 use crate::errors::Refusal;
-use crate::items::batch_body::BatchBody;
+use crate::items::batch_body::{BatchBody, Form};
 use crate::items::batch_reply::{AnswerRoom, OpResult};
 use crate::items::operation::Operation;
 use crate::items::shape::Shape;
@@ -69,10 +69,13 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     };
     let mut results: Vec<Option<OpResult>> = vec![None; operations.len()];
     let mut tasks = Vec::with_capacity(operations.len());
-    for (place, operation) in operations.iter().enumerate() {
-        match task(call, &shape, range.as_ref(), place, operation) {
+    // A wish of the whole request counts for those operations that have none of their own. Clients that write HybridRow send
+    // it also where operations that say nothing want their items back.
+    let wants_minimal = call.headers.minimal_response && batch.form() == Form::Json;
+    for numbered in operations.iter().enumerate() {
+        match task(call, &shape, range.as_ref(), wants_minimal, numbered) {
             Ok(task) => tasks.push(task),
-            Err(refusal) => results[place] = Some(OpResult::refused(&refusal)),
+            Err(refusal) => results[numbered.0] = Some(OpResult::refused(&refusal)),
         }
     }
     let done = match call.headers.batch_continue_on_error {
@@ -103,15 +106,15 @@ fn task(
     call: &Call<'_>,
     shape: &Shape<'_>,
     range: Option<&orrery_doc::EpkRange>,
-    place: usize,
-    operation: &Operation<'_>,
+    wants_minimal: bool,
+    (place, operation): (usize, &Operation<'_>),
 ) -> Result<Task, Refusal> {
     let key = operation.key(shape.key)?;
     if range.is_some_and(|range| !range.contains(&epk(shape.key, &key))) {
         return Err(ErrorKind::RangeGone.into());
     }
     call.grant.check(operation.kind.act(), &key)?;
-    let is_minimal = operation.is_minimal;
+    let is_minimal = operation.is_minimal.unwrap_or(wants_minimal);
     Ok(match operation.to_op(shape, &key) {
         Ok(op) => Task { place, key, op, is_minimal, wrong: None },
         Err(refusal) => {

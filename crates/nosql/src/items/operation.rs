@@ -67,7 +67,7 @@ pub(crate) struct Operation<'a> {
     pub if_none_match: Option<&'a str>,
     pub directive: IndexingDirective,
     /// The client wants no item back for this operation.
-    pub is_minimal: bool,
+    pub is_minimal: Option<bool>,
     /// Something that the operation asks for and this release does not do.
     pub unsupported: Option<&'static str>,
 }

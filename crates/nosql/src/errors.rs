@@ -50,6 +50,8 @@ pub(crate) enum Own {
         substatus: u32,
         message: Cow<'static, str>,
     },
+    /// The path has bytes that no URL may mean. The service's web server refuses it before its gateway sees it.
+    InvalidUrl,
     /// Nothing can be at this path.
     NoSuchPath,
     /// The resource does not exist; its owner does.
@@ -377,6 +379,7 @@ fn own_wire(own: &Own) -> Wire {
             );
             Wire { additional_info: Some(plan.clone().unwrap_or_else(|| String::from("{}"))), ..wire }
         }
+        Own::InvalidUrl => gateway(StatusCode::BAD_REQUEST, 0, INVALID_URL),
         Own::StaleCollectionRid => gateway(
             StatusCode::BAD_REQUEST,
             1024,
@@ -534,6 +537,18 @@ impl Wire {
         body.push('}');
         body.into_bytes()
     }
+}
+
+const INVALID_URL: &str = "The path of the request contains control characters.";
+
+/// What the service's web server says where its gateway says nothing: a page. Clients that read it as JSON fail with an error
+/// of their own, as they do at the service.
+pub(crate) fn page(refusal: &Refusal) -> Option<String> {
+    let Refusal::Own(Own::InvalidUrl) = refusal else { return None };
+    Some(format!(
+        "<!DOCTYPE html>\n<html><head><title>Bad Request</title></head><body><h2>Bad Request - Invalid URL</h2>\
+         <p>{INVALID_URL}</p></body></html>\n"
+    ))
 }
 
 /// How this server signs its messages.

@@ -135,7 +135,7 @@ impl Gateway {
         if request.method() != Method::GET || !request.body().is_end_stream() {
             return None;
         }
-        let route = router::route(request.uri().path()).ok()?;
+        let route = router::route(router::path_of(request.uri())).ok()?;
         let Endpoint::Item { .. } = route.endpoint else { return None };
         let started = Instant::now();
         let mut headers = RequestHeaders::default();
@@ -481,7 +481,7 @@ fn trace<'a>(
     let authority = uri.authority().map(|authority| authority.as_str());
     Trace {
         method,
-        path: uri.path(),
+        path: router::path_of(uri),
         host: headers.host.or(authority).unwrap_or("localhost"),
         scheme: peer.scheme,
         activity: ActivityId::choose(headers.activity_id),

@@ -19,7 +19,7 @@ use orrery_cluster::{
 };
 
 use crate::call::Trace;
-use crate::errors::{Refusal, push_json_string};
+use crate::errors::{Refusal, page, push_json_string};
 use crate::headers::names;
 use crate::items::session;
 use crate::respond::template::{Field, Templates};
@@ -251,12 +251,12 @@ impl Responder {
         if let Some(wait) = wire.retry_after_ms {
             values.put(Field::RetryAfterMs, |out| write!(out, "{wait}"));
         }
-        let body = if trace.method == Method::HEAD {
-            Bytes::new()
-        } else {
-            Bytes::from(wire.body(trace.activity.as_str(), trace.path))
+        let (body, extra) = match page(refusal) {
+            Some(page) => (Bytes::from(page), vec![(CONTENT_TYPE, HeaderValue::from_static("text/html"))]),
+            None => (Bytes::from(wire.body(trace.activity.as_str(), trace.path)), Vec::new()),
         };
-        self.finish(wire.status, body, values, Vec::new())
+        let body = if trace.method == Method::HEAD { Bytes::new() } else { body };
+        self.finish(wire.status, body, values, extra)
     }
 
     fn standard(&self, trace: &Trace<'_>, receipt: &Receipt, values: &mut Values) {

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use http::Uri;
 use orrery_cluster::ChildKind;
 
 use crate::errors::{Own, Refusal};
@@ -268,12 +269,27 @@ pub(crate) fn route(path: &str) -> Result<Route<'_>, Refusal> {
     Ok(Route { endpoint, signed: sign(segments, count) })
 }
 
+/// The path of a request as its client means it. Some clients send a question mark in the name of an item as it is (JavaScript's
+/// `encodeURI` lets it stand), and sign it as a part of the name. No endpoint of an item takes a query, so what stands
+/// behind the question mark belongs to the name.
+pub(crate) fn path_of(uri: &Uri) -> &str {
+    match uri.path_and_query() {
+        Some(whole) if whole.query().is_some() && is_item(whole.path()) => whole.as_str(),
+        _ => uri.path(),
+    }
+}
+
+fn is_item(path: &str) -> bool {
+    let mut segments = path.split('/').filter(|segment| !segment.is_empty());
+    segments.nth(4) == Some("docs") && segments.count() == 1
+}
+
 /// Refuses names that the service's gateway does not pass on as they were signed. It refuses control characters, decodes
 /// twice, and cuts what it takes for the end of a path: the signature then does not fit what is left. Acting on the
 /// name all the same would make a program work here and fail there; acting on what is left would be worse.
 fn check_reachable(name: &str) -> Result<(), Refusal> {
     if name.bytes().any(|byte| byte.is_ascii_control()) {
-        return Err(Refusal::bad_request("The path of the request contains control characters."));
+        return Err(Own::InvalidUrl.into());
     }
     if name.ends_with(' ') || name.contains(['/', '\\', '#']) || is_encoded(name) {
         return Err(Own::Unauthorized(UNREACHABLE.into()).into());

@@ -158,7 +158,11 @@ async fn answer(response: Response<Full<Bytes>>) -> Answer {
         }
         false => bytes.to_vec(),
     };
-    let body = if text.is_empty() { Value::Null } else { serde_json::from_slice(&text).expect("JSON") };
+    let is_page = parts.headers.get("content-type").is_some_and(|kind| kind == "text/html");
+    let body = match text.is_empty() || is_page {
+        true => Value::Null,
+        false => serde_json::from_slice(&text).expect("JSON"),
+    };
     Answer { status: parts.status.as_u16(), headers: parts.headers, body, is_binary }
 }
 

@@ -85,6 +85,31 @@ async fn every_id_can_be_made_found_and_deleted() {
     }
 }
 
+/// JavaScript sends it so, and signs the name with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_mark_that_is_not_encoded_belongs_to_the_name() {
+    let server = server().await;
+    for id in ["Allowed?Chars", "a?", "a?b=c&d?e"] {
+        create(&server, id).await;
+        let path = format!("{DOCS}/{id}");
+        let read = server.send("GET", &path, &[KEY_HEADER], &Value::Null).await.expect(200);
+        assert_eq!(read.body["id"], *id);
+        server.send("PUT", &path, &[KEY_HEADER], &json!({"id": id, "pk": "k", "n": 1})).await.expect(200);
+        server.send("DELETE", &path, &[KEY_HEADER], &Value::Null).await.expect(204);
+        server.send("GET", &named(id), &[KEY_HEADER], &Value::Null).await.expect(404);
+    }
+}
+
+/// The service's web server answers with a page, which the JavaScript SDK shows as an error without a code.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_with_control_characters_is_refused_by_a_page() {
+    let server = server().await;
+    for id in ["With\rCarriageReturn", "\u{1}"] {
+        let refused = server.send("GET", &named(id), &[KEY_HEADER], &Value::Null).await.expect(400);
+        assert_eq!(refused.headers["content-type"], "text/html");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_deletes_what_no_path_can_name() {
     let server = server().await;

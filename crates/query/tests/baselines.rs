@@ -124,12 +124,6 @@ fn group_by_gives_the_recorded_results() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-fn sorted(rows: &[Value]) -> Vec<String> {
-    let mut rows: Vec<String> = rows.iter().map(normal).collect();
-    rows.sort();
-    rows
-}
-
 /// Text that is equal for equal values: numbers as doubles, members by name.
 fn normal(value: &Value) -> String {
     match value {

@@ -2,7 +2,11 @@
 
 import type { ChargeLine } from "../wire/client.ts";
 
-export const units = (value: number) => (Math.round(value * 100) / 100).toLocaleString("en");
+/** Request units, always with two decimals, as the header of the charge has them. */
+export const units = (value: number) => value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+
+/** Prices of single steps have more digits than that. */
+const price = (value: number) => value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 6 });
 
 export function ChargeTable(props: { total: number; lines: ChargeLine[] }) {
   return (
@@ -12,7 +16,7 @@ export function ChargeTable(props: { total: number; lines: ChargeLine[] }) {
         <tr>
           <th scope="col">What</th>
           <th scope="col" class="number">How many</th>
-          <th scope="col" class="number">Each</th>
+          <th scope="col" class="number">RU each</th>
           <th scope="col" class="number">RU</th>
         </tr>
       </thead>
@@ -21,8 +25,8 @@ export function ChargeTable(props: { total: number; lines: ChargeLine[] }) {
           <tr key={index}>
             <th scope="row">{line.what}</th>
             <td class="number">{line.count.toLocaleString("en")}</td>
-            <td class="number">{line.each}</td>
-            <td class="number">{line.units}</td>
+            <td class="number">{price(line.each)}</td>
+            <td class="number">{units(line.units)}</td>
           </tr>
         ))}
         <tr class="total">

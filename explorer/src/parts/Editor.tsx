@@ -1,6 +1,7 @@
 // An editor as a component; CodeMirror itself is loaded when the first one is shown.
 
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import type { Mistake } from "../wire/client.ts";
 import type { Language, LiveEditor } from "./editor-core.ts";
 
 const core = () => import("./editor-core.ts");
@@ -16,6 +17,8 @@ interface EditorProps {
   onRun?: () => void;
   onSave?: () => void;
   properties?: () => Promise<string[]> | string[];
+  /** What is wrong with the text as it is now; underlined. */
+  mistakes?: Mistake[];
 }
 
 export function Editor(props: EditorProps) {
@@ -48,6 +51,7 @@ export function Editor(props: EditorProps) {
         onSave: () => latest.current.onSave?.(),
         properties: () => latest.current.properties?.() ?? [],
       });
+      live.current.underline(latest.current.mistakes ?? []);
       // It comes late, when the person may be busy with something else, as on the way over the tabs.
       if (props.autoFocus === true && document.activeElement === document.body) live.current.focus();
     });
@@ -68,6 +72,8 @@ export function Editor(props: EditorProps) {
     said.current = [];
     live.current?.show(props.text);
   }, [props.text]);
+
+  useEffect(() => live.current?.underline(props.mistakes ?? []), [props.mistakes]);
 
   return <div ref={host} class={`editor ${props.className ?? ""}`} data-editor={props.label} />;
 }

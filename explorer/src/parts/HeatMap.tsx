@@ -1,7 +1,7 @@
 // The key space from top to bottom, time from left to right; the warmer a cell, the more happened there.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { valuesOf, type Column, type Metric } from "../state/heat.ts";
+import { valuesOf, type Column, type Metric, type Span } from "../state/heat.ts";
 import { theme } from "../state/theme.ts";
 
 /** From nothing to the most that is in sight. */
@@ -79,15 +79,17 @@ export function HeatMap(props: HeatMapProps) {
     const row = Math.min(values.length - 1, Math.floor(((place - span.from) / (span.to - span.from)) * values.length));
     setHint(`${new Date(column.time * 1000).toLocaleTimeString()}, partition ${span.id}: ${props.describe(values[row] ?? 0)}`);
   };
-  const first = columns[0];
   const last = columns[columns.length - 1];
   return (
     <figure class="heat">
+      <p class="axis-title soft" aria-hidden="true">
+        Physical partitions, by their share of the key space ↓
+      </p>
+      <PartitionAxis spans={last?.spans ?? []} />
       <canvas ref={canvas} role="img" aria-label={props.label} onMouseMove={onMove} onMouseLeave={() => setHint("")} />
-      <figcaption>
-        <span>{first === undefined ? "" : new Date(first.time * 1000).toLocaleTimeString()}</span>
-        <span class="hint">{hint === "" ? "key space ↓ time →" : hint}</span>
-        <span>{last === undefined ? "" : new Date(last.time * 1000).toLocaleTimeString()}</span>
+      <TimeAxis columns={columns} />
+      <figcaption class="hint" aria-live="off">
+        {hint === "" ? "Point at a cell to see its figures." : hint}
       </figcaption>
       <div class="legend" aria-hidden="true">
         <span>0</span>
@@ -97,5 +99,50 @@ export function HeatMap(props: HeatMapProps) {
         <span>{props.describe(most)}</span>
       </div>
     </figure>
+  );
+}
+
+/** Labels nearer to each other than this share of the height would lie on one another. */
+const LABELS_APART = 0.06;
+
+/** Which partition each band is. Where many are narrow, some go without a label; the pointer tells all. */
+function PartitionAxis(props: { spans: Span[] }) {
+  let lowest = -1;
+  const shown = props.spans.filter((span) => {
+    const middle = (span.from + span.to) / 2;
+    if (middle - lowest < LABELS_APART) return false;
+    lowest = middle;
+    return true;
+  });
+  return (
+    <ol class="axis-left" aria-hidden="true">
+      {shown.map((span) => (
+        <li key={span.id} style={{ top: `${((span.from + span.to) / 2) * 100}%` }} title={`${percent(span.from)} to ${percent(span.to)} of the key space`}>
+          <span class="word">partition </span>
+          {span.id}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+const percent = (share: number) => `${(share * 100).toLocaleString("en", { maximumFractionDigits: 1 })} %`;
+
+const TICKS = 5;
+
+function TimeAxis(props: { columns: Column[] }) {
+  const { columns } = props;
+  const first = columns[0]?.time;
+  const last = columns[columns.length - 1]?.time;
+  if (first === undefined || last === undefined) return null;
+  const times = Array.from({ length: TICKS }, (_, tick) => first + ((last - first) * tick) / (TICKS - 1));
+  // Days matter only where there are several.
+  const form: Intl.DateTimeFormatOptions = last - first > 43_200 ? { weekday: "short", hour: "2-digit", minute: "2-digit" } : { timeStyle: last - first < 600 ? "medium" : "short" };
+  return (
+    <ol class="axis-below soft" aria-hidden="true">
+      {times.map((time, tick) => (
+        <li key={tick}>{new Date(time * 1000).toLocaleString([], form)}</li>
+      ))}
+    </ol>
   );
 }

@@ -41,7 +41,7 @@ export function Tabs<T extends string>(props: TabsProps<T>) {
           tabIndex={tab.name === props.chosen ? 0 : -1}
           onClick={() => props.onChoose(tab.name)}
         >
-          {tab.title}
+          {tab.title}{" "}
           {tab.note !== undefined && <span class="badge">{tab.note}</span>}
         </button>
       ))}

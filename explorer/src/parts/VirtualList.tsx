@@ -1,4 +1,5 @@
-// A list of any length of which only the rows in sight exist. One row is active; the arrow keys move it.
+// A list of any length of which only the rows in sight exist. One row is active; the arrow keys move it. Where several may
+// be chosen, Space and Ctrl-click choose one more, Shift all up to it, and Ctrl A all.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -20,6 +21,8 @@ interface VirtualListProps {
   onEnd?: () => void;
   /** Whether rows are on their way. */
   busy?: boolean;
+  /** Where several rows may be chosen: which are, and what chooses them. */
+  chosen?: { has: (index: number) => boolean; toggle: (index: number) => void; upTo: (index: number) => void; all: () => void };
 }
 
 /** Rows above and below those in sight, so that fast scrolling shows no gaps. */
@@ -78,13 +81,23 @@ export function VirtualList(props: VirtualListProps) {
     if (last >= shown && !busy) props.onEnd?.();
   }, [last, shown, busy]);
 
+  const { chosen } = props;
   const onKeyDown = (event: KeyboardEvent) => {
+    if (chosen !== undefined && event.key === " " && active >= 0) {
+      event.preventDefault();
+      return chosen.toggle(active);
+    }
+    if (chosen !== undefined && event.key === "a" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      return chosen.all();
+    }
     const wanted = moveOf(event.key, active, Math.max(1, Math.floor(height / rowHeight) - 2), shown);
     if (wanted !== undefined && shown > 0) {
       event.preventDefault();
       const next = Math.max(0, Math.min(shown - 1, wanted));
       if (box.current !== null) reveal(box.current, next * rowHeight, rowHeight);
       props.onActive(next);
+      if (event.shiftKey) chosen?.upTo(next);
     } else if (event.key === "Enter" && active >= 0) {
       event.preventDefault();
       props.onOpen?.(active);
@@ -98,12 +111,14 @@ export function VirtualList(props: VirtualListProps) {
         key={index}
         id={`${name}-${index}`}
         role={grid ? "row" : "option"}
-        class={`row ${index % 2 === 1 ? "odd" : ""} ${index === active ? "active" : ""}`}
+        class={`row ${index % 2 === 1 ? "odd" : ""} ${index === active ? "active" : ""} ${chosen?.has(index) === true ? "chosen" : ""}`}
         style={{ top: `${index * rowHeight}px`, height: `${rowHeight}px` }}
         {...(grid ? { "aria-rowindex": index + 2 } : { "aria-setsize": count, "aria-posinset": index + 1 })}
-        aria-selected={index === active}
-        onClick={() => {
+        aria-selected={chosen === undefined ? index === active : chosen.has(index)}
+        onClick={(event) => {
           props.onActive(index);
+          if (chosen !== undefined && event.shiftKey) return chosen.upTo(index);
+          if (chosen !== undefined && (event.ctrlKey || event.metaKey)) return chosen.toggle(index);
           props.onOpen?.(index);
         }}
       >
@@ -119,6 +134,7 @@ export function VirtualList(props: VirtualListProps) {
       role={props.role ?? "listbox"}
       aria-label={props.label}
       aria-rowcount={grid ? count + 1 : undefined}
+      aria-multiselectable={chosen === undefined ? undefined : true}
       aria-activedescendant={inSight ? `${name}-${active}` : undefined}
       tabIndex={0}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}

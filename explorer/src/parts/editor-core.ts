@@ -9,12 +9,13 @@ import { javascript } from "@codemirror/lang-javascript";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
 import { sql } from "@codemirror/lang-sql";
 import { bracketMatching, foldGutter, foldKeymap, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
-import { lintKeymap, linter } from "@codemirror/lint";
+import { lintKeymap, linter, setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { MergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
 import { EditorState, Prec, type Extension } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import type { Mistake } from "../wire/client.ts";
 import { completeQuery, dialect } from "./query-language.ts";
 
 export type Language = "sql" | "json" | "javascript";
@@ -51,6 +52,9 @@ const theme = EditorView.theme({
   ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--text)" },
   ".cm-foldPlaceholder": { backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)" },
   ".cm-matchingBracket": { backgroundColor: "var(--selection)" },
+  // Its own underline is an image inside the style sheet, which the page's content policy forbids.
+  ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--bad)", textUnderlineOffset: "3px" },
+  ".cm-tooltip-lint": { maxWidth: "32rem", whiteSpace: "pre-wrap" },
   ".cm-changedLine": { backgroundColor: "var(--changed) !important" },
   ".cm-changedText": { background: "var(--changed-text) !important" },
 });
@@ -124,6 +128,8 @@ function common(label: string, readOnly: boolean): Extension {
 export interface LiveEditor {
   /** Replaces the text if it is another. */
   show(text: string): void;
+  /** Marks what is wrong; with nothing, nothing is marked any more. */
+  underline(mistakes: Mistake[]): void;
   focus(): void;
   destroy(): void;
 }
@@ -157,9 +163,19 @@ export function createEditor(root: ShadowRoot, options: EditorOptions): LiveEdit
       if (view.state.doc.toString() === text) return;
       view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
     },
+    underline: (mistakes) => view.dispatch(setDiagnostics(view.state, diagnosticsOf(mistakes, view.state.doc.length))),
     focus: () => view.focus(),
     destroy: () => view.destroy(),
   };
+}
+
+/** A mistake at the end of the text, or one without extent, is shown at the character before it. */
+function diagnosticsOf(mistakes: Mistake[], length: number): Diagnostic[] {
+  const diagnostics = mistakes.map(({ start, end, message }): Diagnostic => {
+    const to = Math.min(length, Math.max(end, start + 1));
+    return { from: Math.max(0, Math.min(start, to - 1)), to, severity: "error", message };
+  });
+  return diagnostics.sort((a, b) => a.from - b.from);
 }
 
 /** Two texts side by side with what differs; the right one can be edited. */
@@ -174,5 +190,5 @@ export function createDiff(root: ShadowRoot, theirs: string, mine: string, onCha
     root,
     collapseUnchanged: { margin: 3, minSize: 6 },
   });
-  return { show: () => undefined, focus: () => merge.b.focus(), destroy: () => merge.destroy() };
+  return { show: () => undefined, underline: () => undefined, focus: () => merge.b.focus(), destroy: () => merge.destroy() };
 }

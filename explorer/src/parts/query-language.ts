@@ -1,7 +1,8 @@
 // The query language as the editor knows it: words to colour, and words to complete.
 
-import { type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
+import type { Completion, CompletionContext, CompletionResult } from "@codemirror/autocomplete";
 import { SQLDialect } from "@codemirror/lang-sql";
+import type { EditorView } from "@codemirror/view";
 
 const KEYWORDS = (
   "SELECT FROM WHERE ORDER BY GROUP TOP DISTINCT VALUE AS IN JOIN AND OR NOT BETWEEN LIKE ESCAPE EXISTS ARRAY ASC DESC " +
@@ -51,7 +52,30 @@ const words = [
   ...Object.entries(FUNCTIONS).map(([label, takes]) => ({ label, type: "function", detail: `(${takes})`, apply: `${label}(` })),
 ];
 
-/** Completes property names behind a dot, keywords and functions elsewhere. */
+const IDENTIFIER = /^[A-Za-z_]\w*$/;
+/** What the server adds comes behind what the user wrote, and all of it before keywords and functions. */
+const OWN = 60;
+const SYSTEM = 30;
+const boostOf = (name: string) => (name.startsWith("_") ? SYSTEM : OWN);
+
+/** The name that the query gives to the items: `c`, unless FROM says otherwise. */
+export function aliasOf(query: string): string {
+  const match = /\bFROM\s+(\w+)(?:\s+AS\s+(\w+)|\s+(?!WHERE\b|JOIN\b|ORDER\b|GROUP\b|OFFSET\b|IN\b|AS\b)(\w+))?/i.exec(query);
+  return match?.[2] ?? match?.[3] ?? match?.[1] ?? "c";
+}
+
+/** One name behind a dot; one that no identifier can be stands in brackets, without the dot. */
+function property(label: string): Completion {
+  const base = { label, type: "property", boost: boostOf(label) };
+  if (IDENTIFIER.test(label)) return base;
+  const text = `[${JSON.stringify(label)}]`;
+  const apply = (view: EditorView, _: Completion, from: number, to: number) => {
+    view.dispatch({ changes: { from: from - 1, to, insert: text }, selection: { anchor: from - 1 + text.length } });
+  };
+  return { ...base, apply };
+}
+
+/** Completes property names behind a dot; elsewhere the container's own properties, then keywords and functions. */
 export function completeQuery(context: CompletionContext, properties: string[]): CompletionResult | null {
   const path = context.matchBefore(/[A-Za-z_]\w*(?:\.\w+|\[\])*\.\w*/);
   if (path !== null) {
@@ -60,15 +84,17 @@ export function completeQuery(context: CompletionContext, properties: string[]):
     const owner = parts.slice(1).join(".");
     const prefix = owner === "" ? "" : `${owner}.`;
     const names = new Set<string>();
-    for (const property of properties) {
-      if (property.startsWith(prefix)) names.add(property.slice(prefix.length).split(".")[0] ?? "");
+    for (const name of properties) {
+      if (name.startsWith(prefix)) names.add(name.slice(prefix.length).split(".")[0] ?? "");
     }
-    const options = [...names].filter((name) => /^[A-Za-z_]\w*$/.test(name)).map((label) => ({ label, type: "property" }));
-    return { from: context.pos - typed.length, options, validFor: /^\w*$/ };
+    return { from: context.pos - typed.length, options: [...names].map(property), validFor: /^\w*$/ };
   }
   const word = context.matchBefore(/\w+/);
   if (word === null && !context.explicit) return null;
-  return { from: word?.from ?? context.pos, options: words, validFor: /^\w*$/ };
+  const alias = aliasOf(context.state.doc.toString());
+  const top = properties.filter((name) => name.split(".").every((part) => IDENTIFIER.test(part)));
+  const own = top.map((name) => ({ label: name, detail: "property", type: "property", apply: `${alias}.${name}`, boost: boostOf(name) }));
+  return { from: word?.from ?? context.pos, options: [...own, ...words], validFor: /^\w*$/ };
 }
 
 /** The property paths of some items, with dots; elements of arrays are not looked into. */

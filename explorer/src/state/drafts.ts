@@ -10,16 +10,25 @@ export interface ItemDraft {
   etag: string;
 }
 
-const items = new Map<string, ItemDraft>();
+const items = signal<ReadonlyMap<string, ItemDraft>>(new Map());
 
-export const itemDraft = (name: string) => items.get(name);
+export const itemDraft = (name: string) => items.value.get(name);
 
 export function keepItemDraft(name: string, draft: ItemDraft): void {
-  if (draft.text === draft.base) items.delete(name);
-  else items.set(name, draft);
+  if (draft.text === draft.base) dropItemDraft(name);
+  else items.value = new Map(items.value).set(name, draft);
 }
 
-export const dropItemDraft = (name: string) => items.delete(name);
+export function dropItemDraft(name: string): void {
+  const kept = new Map(items.value);
+  if (kept.delete(name)) items.value = kept;
+}
+
+/** Whether something of a container has been typed and not saved; `name` is the link of the container. */
+export function hasDrafts(name: string): boolean {
+  const isInside = (key: string) => key.startsWith(`${name}/`);
+  return [...items.value.keys(), ...scripts.value.keys()].some(isInside);
+}
 
 export interface ScriptDraft {
   script: Script;
@@ -45,49 +54,5 @@ export function dropScriptDraft(name: string): void {
 
 // A reload would lose them; the browser asks first.
 addEventListener("beforeunload", (event) => {
-  if (items.size > 0 || scripts.value.size > 0) event.preventDefault();
+  if (items.value.size > 0 || scripts.value.size > 0) event.preventDefault();
 });
-
-const QUERY = "orrery.query.";
-const HISTORY = "orrery.history";
-const HISTORY_MOST = 100;
-
-/** The text of a container's query tab, kept in this browser. */
-export const queryDraft = (container: string) => localStorage.getItem(QUERY + container);
-
-export function keepQueryDraft(container: string, text: string): void {
-  keep(QUERY + container, text.slice(0, 100_000));
-}
-
-export interface PastQuery {
-  container: string;
-  text: string;
-  at: number;
-  charge: number;
-  rows: number;
-}
-
-export function pastQueries(): PastQuery[] {
-  try {
-    const kept = JSON.parse(localStorage.getItem(HISTORY) ?? "[]") as unknown;
-    return Array.isArray(kept) ? (kept as PastQuery[]) : [];
-  } catch {
-    return [];
-  }
-}
-
-export function keepPastQuery(query: PastQuery): void {
-  const others = pastQueries().filter((past) => past.text !== query.text || past.container !== query.container);
-  keep(HISTORY, JSON.stringify([{ ...query, text: query.text.slice(0, 20_000) }, ...others].slice(0, HISTORY_MOST)));
-}
-
-export const forgetPastQueries = () => localStorage.removeItem(HISTORY);
-
-/** A full store is no reason to stop working. */
-function keep(name: string, text: string): void {
-  try {
-    localStorage.setItem(name, text);
-  } catch {
-    console.warn("The browser's store is full; this is not kept:", name);
-  }
-}

@@ -191,13 +191,31 @@ export function cellsOf(row: string): Map<string, string> {
   return row.trimStart().startsWith("{") ? members(row) : new Map([[WHOLE, row]]);
 }
 
+/**
+ * The columns of rows in the order that the rows have them, which is that of SELECT. A row may lack some, even the first
+ * one: what another has in front of a known column goes in front of it.
+ */
 export function columnsOf(rows: string[], most = 200): string[] {
-  const names = new Set<string>();
+  const columns: string[] = [];
+  const known = new Set<string>();
   for (const row of rows) {
-    for (const name of cellsOf(row).keys()) names.add(name);
-    if (names.size >= most) break;
+    const names = [...cellsOf(row).keys()];
+    names.forEach((name, place) => {
+      if (known.has(name)) return;
+      const next = names.slice(place + 1).find((later) => known.has(later));
+      columns.splice(next === undefined ? columns.length : columns.indexOf(next), 0, name);
+      known.add(name);
+    });
+    if (columns.length >= most) break;
   }
-  return [...names];
+  return columns;
+}
+
+/** The same with what the server adds to whole items last: it is of less interest than what the user wrote. */
+export function columnsShown(rows: string[], most: number): string[] {
+  const found = columnsOf(rows, most).slice(0, most);
+  if (!["_rid", "_self", "_etag"].every((name) => found.includes(name))) return found;
+  return [...found.filter((name) => !SYSTEM.has(name)), ...found.filter((name) => SYSTEM.has(name))];
 }
 
 /** A value as people write it: strings without quotes, all else as its JSON text. */

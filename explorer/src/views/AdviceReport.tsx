@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { Meter } from "../parts/TimeChart.tsx";
 import type { Advice, Candidate } from "../wire/manage.ts";
 import type { Container, Place } from "../wire/resources.ts";
-import { bytesText, numberText } from "./figures.ts";
+import { bytesText, countText, numberText } from "./figures.ts";
 import { RekeyDialog } from "./NewJob.tsx";
 
 /** A key that a container can simply be given; others need a property that the application writes. */
@@ -12,6 +12,16 @@ export function plainPaths(key: string): string[] | undefined {
   const paths = key.split(",").map((path) => path.trim());
   return paths.every((path) => /^\/[^+()]+$/.test(path)) ? paths : undefined;
 }
+
+/** How bad a verdict is; one that is not here is a fault. */
+const SEVERITY: Record<string, "done" | "waiting"> = {
+  best: "done",
+  good: "done",
+  "good-until": "waiting",
+  "splits-transactions": "waiting",
+  scattered: "waiting",
+  uneven: "waiting",
+};
 
 export function AdviceReport(props: { advice: Advice; place: Place; container: Container }) {
   const { advice } = props;
@@ -24,7 +34,7 @@ export function AdviceReport(props: { advice: Advice; place: Place; container: C
   return (
     <section aria-label="Advice" data-advice-for={advice.recommended}>
       <h2>
-        {advice.partitions} partitions, {numberText(advice.throughput)} RU/s, looking {numberText(advice.horizonDays)} days ahead
+        {countText(advice.partitions, "partition")}, {numberText(advice.throughput)} RU/s, looking {numberText(advice.horizonDays)} days ahead
       </h2>
       <p>
         <strong>{advice.summary}</strong>
@@ -63,21 +73,25 @@ function CandidateCard(props: CandidateCardProps) {
   const { candidate, most } = props;
   const paths = plainPaths(candidate.key);
   const { largest, load } = candidate;
-  const good = candidate.verdict === "best" || candidate.verdict === "good";
+  // The server would refuse to copy the items; docs/advisor.md has these words.
+  const isRefused = candidate.findings.some(({ code }) => code === "collides" || code === "too-long");
+  const severity = SEVERITY[candidate.verdict] ?? "failed";
   return (
-    <article class={`candidate ${good ? "good" : ""}`} data-candidate={candidate.key} data-verdict={candidate.verdict}>
+    <article class="candidate" data-severity={severity} data-candidate={candidate.key} data-verdict={candidate.verdict}>
       <header>
         <h3>
           <bdi>{candidate.key}</bdi> {props.isCurrent && <span class="badge">now</span>}
         </h3>
-        <span class="verdict">{candidate.verdict.replaceAll("-", " ")}</span>
+        <span class="status" data-status={severity}>
+          {candidate.verdict.replaceAll("-", " ")}
+        </span>
       </header>
       <Meter label={`Score of ${candidate.key}`} value={candidate.score} most={100} isLimit={false} text={`${numberText(candidate.score)} of 100`} />
       <p>{candidate.words}</p>
       <h4>Storage of each partition</h4>
       <Bars label={`Storage of each partition with ${candidate.key}`} values={candidate.partitions.map((one) => one.bytesAtHorizon)} most={most.bytes} limit={0} text={bytesText} />
-      <h4>Request units a second of each partition</h4>
-      <Bars label={`Request units of each partition with ${candidate.key}`} values={candidate.partitions.map((one) => one.unitsPerSecond)} most={most.units} limit={load.budget} text={numberText} />
+      <h4>RU/s of each partition</h4>
+      <Bars label={`RU/s of each partition with ${candidate.key}`} values={candidate.partitions.map((one) => one.unitsPerSecond)} most={most.units} limit={load.budget} text={numberText} />
       <dl class="small-facts">
         <dt>Distinct values</dt>
         <dd>{candidate.distinct === null ? "one for each item" : numberText(candidate.distinct)}</dd>
@@ -92,15 +106,16 @@ function CandidateCard(props: CandidateCardProps) {
         </dd>
       </dl>
       <ul class="findings">
-        {candidate.findings.map((finding) => (
-          <li key={finding.code} class={finding.against ? "against" : ""}>
+        {candidate.findings.map((finding, index) => (
+          <li key={index} class={finding.against ? "against" : ""} data-finding={finding.code}>
             {finding.words}
           </li>
         ))}
       </ul>
-      {paths !== undefined && !props.isCurrent && (
-        <button type="button" aria-label={`Give the container the key ${candidate.key}`} onClick={() => props.onRekey(paths)}>
-          Give the container this key
+      {isRefused && <p class="help">The container cannot be given this key with the items that it has.</p>}
+      {paths !== undefined && !props.isCurrent && !isRefused && (
+        <button type="button" aria-label={`Change the partition key to ${candidate.key}`} onClick={() => props.onRekey(paths)}>
+          Change the partition key
         </button>
       )}
     </article>

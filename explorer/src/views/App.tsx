@@ -36,6 +36,13 @@ export function App() {
 
 function Desk() {
   const [shortcuts, setShortcuts] = useState(false);
+  const [treeOpen, setTreeOpen] = useState(false);
+  // On narrow pages the tree covers what it leads to while it is open or has the focus; it goes when something was chosen in it.
+  useEffect(() => {
+    setTreeOpen(false);
+    const isInTree = document.getElementById("tree")?.contains(document.activeElement) === true;
+    if (isInTree && matchMedia("(max-width: 640px)").matches) document.getElementById("main")?.focus();
+  }, [route.value]);
   // In the same breath as the rendering: who sees the page may press a key.
   useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -55,7 +62,7 @@ function Desk() {
     Promise.all([refreshTree(), refreshOffers()]).catch((error: unknown) => fail("Cannot refresh", error));
   };
   return (
-    <div class="desk">
+    <div class={`desk ${treeOpen ? "tree-open" : ""}`}>
       <a class="skip" href="#main" onClick={(event) => {
         event.preventDefault();
         document.getElementById("main")?.focus();
@@ -63,6 +70,9 @@ function Desk() {
         Skip to content
       </a>
       <header class="bar">
+        <button type="button" class="narrow-only" aria-expanded={treeOpen} aria-controls="tree" onClick={() => setTreeOpen(!treeOpen)}>
+          ☰ Databases
+        </button>
         <a class="brand" href={hrefOf({ page: "home" })}>
           <img src="/_explorer/icon.svg" alt="" width="22" height="22" /> Orrery
         </a>
@@ -85,7 +95,7 @@ function Desk() {
           Sign out
         </button>
       </header>
-      <aside class="side" aria-label="Databases">
+      <aside class="side" id="tree" aria-label="Databases">
         <Tree />
         <button type="button" class="wide" onClick={() => go({ page: "new-database" })}>
           New database

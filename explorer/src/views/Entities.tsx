@@ -7,7 +7,8 @@ import { VirtualList } from "../parts/VirtualList.tsx";
 import type { Kind } from "../text/entity.ts";
 import { brief } from "../text/json.ts";
 import { conditionOf } from "../text/odata.ts";
-import type { Container, Place } from "../wire/resources.ts";
+import { itemDraft } from "../state/drafts.ts";
+import { linkOf, type Container, type Place } from "../wire/resources.ts";
 import type { EntityRow } from "../wire/tables.ts";
 import { EntityEditor } from "./EntityEditor.tsx";
 import { explain } from "../state/notices.ts";
@@ -50,11 +51,12 @@ export function Entities(props: { place: Place; container: Container }) {
           <button type="button" class="primary" onClick={() => setOpen("new")}>
             New entity
           </button>
+          {itemDraft(`${linkOf(place)}/new`) !== undefined && <span class="draft">not saved</span>}
           <button type="button" class="quiet" onClick={again}>
             Reload
           </button>
         </div>
-        <EntityTable listed={listed} busy={busy} columns={columns} filtered={condition !== ""} active={active} onActive={setActive} onOpen={setOpen} onMore={more} />
+        <EntityTable link={linkOf(place)} listed={listed} busy={busy} columns={columns} filtered={condition !== ""} active={active} onActive={setActive} onOpen={setOpen} onMore={more} />
       </div>
       {open !== null && (
         <div class="pane side-pane">
@@ -118,6 +120,7 @@ function FilterForm(props: { onFilter: (condition: string) => void }) {
 }
 
 interface EntityTableProps {
+  link: string;
   listed: Listed<EntityRow>;
   busy: boolean;
   columns: Column[];
@@ -173,7 +176,7 @@ function EntityTable(props: EntityTableProps) {
         header={<HeaderRow headers={headers} template={template} />}
         row={(index) => {
           const row = listed.rows[index];
-          return row === undefined ? null : <Cells row={row} columns={columns} template={template} />;
+          return row === undefined ? null : <Cells row={row} isDraft={itemDraft(`${props.link}/${row.head.rid}`) !== undefined} columns={columns} template={template} />;
         }}
       />
       <p class="foot soft" data-count={listed.rows.length} data-done={listed.done}>
@@ -201,12 +204,13 @@ function HeaderRow(props: { headers: (readonly [string, string])[]; template: { 
   );
 }
 
-function Cells(props: { row: EntityRow; columns: Column[]; template: { gridTemplateColumns: string } }) {
+function Cells(props: { row: EntityRow; isDraft: boolean; columns: Column[]; template: { gridTemplateColumns: string } }) {
   const { entity, timestamp } = props.row;
   return (
     <div class="cells" role="presentation" style={props.template}>
       <span role="rowheader">
         <bdi>{entity.partitionKey}</bdi>
+        {props.isDraft && <span class="draft">not saved</span>}
       </span>
       <span role="gridcell">
         <bdi>{entity.rowKey}</bdi>

@@ -31,7 +31,7 @@ export function EntityEditor(props: EntityProps & { columns: Column[]; onClose: 
         <strong class="grow ellipsis">
           <bdi>{row === null ? "New entity" : `${entity.partitionKey} / ${entity.rowKey}`}</bdi>
         </strong>
-        {changed && row !== null && <span class="badge">not saved</span>}
+        {changed && row !== null && <span class="draft">not saved</span>}
         <button type="submit" class="primary" disabled={!changed || wrong !== "" || busy || theirs !== null}>
           {row === null ? "Create" : "Save"}
         </button>

@@ -11,12 +11,14 @@ import { Copyable, TableConnection } from "./Connections.tsx";
 const LANGUAGES = [".NET", "Java", "JavaScript", "Python", "Go", "Rust"] as const;
 type Language = (typeof LANGUAGES)[number];
 
+/** As the README has them. Direct mode and Java need HTTPS. */
 function sample(language: Language, endpoint: string, key: string): string {
+  const secure = endpoint.startsWith("https:");
   switch (language) {
     case ".NET":
-      return `var client = new CosmosClient("${endpoint}", "${key}",\n    new CosmosClientOptions { ConnectionMode = ConnectionMode.Gateway, LimitToEndpoint = true });`;
+      return `var client = new CosmosClient("${endpoint}", "${key}"${secure ? "" : ",\n    new CosmosClientOptions { ConnectionMode = ConnectionMode.Gateway }"});`;
     case "Java":
-      return `CosmosClient client = new CosmosClientBuilder()\n    .endpoint("${endpoint}").key("${key}")\n    .gatewayMode().endpointDiscoveryEnabled(false).buildClient();`;
+      return `CosmosClient client = new CosmosClientBuilder()\n    .endpoint("${endpoint.replace(/^http:/, "https:")}")\n    .key("${key}")\n    .buildClient();`;
     case "JavaScript":
       return `import { CosmosClient } from "@azure/cosmos";\nconst client = new CosmosClient({ endpoint: "${endpoint}", key: "${key}" });`;
     case "Python":
@@ -43,7 +45,7 @@ export function Home() {
       <h1>Connect</h1>
       <p>
         Account <strong>{current.account.id}</strong>, {current.account.consistency} consistency, region {current.account.region}.
-        Any Cosmos DB SDK in gateway mode works.
+        Any Cosmos DB SDK works; direct mode, and Java in every mode, need HTTPS.
       </p>
       <AlertList />
       <div class="row-of">
@@ -63,10 +65,10 @@ export function Home() {
       <h2>First line of a program</h2>
       <Tabs label="Language" tabs={LANGUAGES.map((name) => ({ name, title: name }))} chosen={language} onChoose={setLanguage} />
       <Copyable name={`${language} code`} shown={sample(language, endpoint, hidden)} text={sample(language, endpoint, key)} />
-      {secure && (
+      {(secure || language === "Java") && (
         <p class="help">
-          For HTTPS, let the client trust the certificate authority above; for example <code>NODE_EXTRA_CA_CERTS=orrery.pem</code>{" "}
-          or <code>SSL_CERT_FILE=orrery.pem</code>.
+          For HTTPS, let the client trust the certificate authority above; for example <code>NODE_EXTRA_CA_CERTS=orrery.pem</code>,{" "}
+          <code>SSL_CERT_FILE=orrery.pem</code>, or a trust store of Java that it was imported into with <code>keytool</code>.
         </p>
       )}
     </section>

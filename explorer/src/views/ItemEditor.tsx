@@ -24,6 +24,7 @@ export function ItemEditor(props: ItemProps & { onClose: () => void }) {
         <strong class="grow ellipsis">
           <bdi>{head === null ? "New item" : head.id}</bdi>
         </strong>
+        {text !== base && <span class="draft">not saved</span>}
         <button type="button" class="primary" disabled={!changed || wrong !== "" || item.busy || item.theirs !== null} onClick={save}>
           {head === null ? "Create" : "Save"}
         </button>

@@ -3,10 +3,14 @@
 import { useState } from "preact/hooks";
 import { VirtualList } from "../parts/VirtualList.tsx";
 import { units } from "../parts/Charge.tsx";
+import { itemDraft } from "../state/drafts.ts";
 import { brief } from "../text/json.ts";
-import type { Container, ItemHead, Place } from "../wire/resources.ts";
+import { linkOf, type Container, type ItemHead, type Place } from "../wire/resources.ts";
+import { DeleteItems } from "./DeleteItems.tsx";
 import { ItemEditor } from "./ItemEditor.tsx";
 import { Upload } from "./Upload.tsx";
+import { countText } from "./figures.ts";
+import { useChosen } from "./useChosen.ts";
 import { useItemList, type Listed } from "./useItemList.ts";
 
 /** What stands in the place of a key value that an item does not have. */
@@ -21,23 +25,27 @@ export function Items(props: { place: Place; container: Container }) {
   const [active, setActive] = useState(-1);
   const [open, setOpen] = useState<ItemHead | "new" | null>(null);
   const [uploading, setUploading] = useState(false);
+  const [deleting, setDeleting] = useState(false);
   const { listed, busy, reload, more } = useItemList(place, container, filter);
+  const chosen = useChosen(listed.rows);
   const again = () => {
     setActive(-1);
     reload();
   };
   const filterBy = (next: string) => {
+    chosen.clear();
     if (next === filter) again();
     else setFilter(next);
   };
   return (
-    <div class="split">
+    <div class={`split ${open === null ? "" : "has-open"}`}>
       <div class="pane list-pane">
         <FilterForm onFilter={filterBy} />
         <div class="row-of">
           <button type="button" class="primary" onClick={() => setOpen("new")}>
             New item
           </button>
+          {itemDraft(`${linkOf(place)}/new`) !== undefined && <span class="draft">not saved</span>}
           <button type="button" onClick={() => setUploading(true)}>
             Upload
           </button>
@@ -45,7 +53,18 @@ export function Items(props: { place: Place; container: Container }) {
             Reload
           </button>
         </div>
-        <ItemList listed={listed} busy={busy} filtered={filter !== ""} active={active} onActive={setActive} onOpen={setOpen} onMore={more} />
+        {chosen.heads.length > 0 && (
+          <div class="row-of chosen-bar">
+            <strong data-chosen={chosen.heads.length}>{chosen.heads.length.toLocaleString("en")} chosen</strong>
+            <button type="button" class="danger" onClick={() => setDeleting(true)}>
+              Delete chosen
+            </button>
+            <button type="button" class="quiet" onClick={chosen.clear}>
+              Clear
+            </button>
+          </div>
+        )}
+        <ItemList link={linkOf(place)} chosen={chosen} listed={listed} busy={busy} filtered={filter !== ""} active={active} onActive={setActive} onOpen={setOpen} onMore={more} />
       </div>
       <div class="pane">
         {open === null ? (
@@ -69,6 +88,21 @@ export function Items(props: { place: Place; container: Container }) {
           />
         )}
       </div>
+      {deleting && (
+        <DeleteItems
+          place={place}
+          container={container}
+          heads={chosen.heads}
+          onDone={() => {
+            const gone = new Set(chosen.heads.map((head) => head.rid));
+            setOpen((now) => (now !== null && now !== "new" && gone.has(now.rid) ? null : now));
+            setDeleting(false);
+            chosen.clear();
+            again();
+          }}
+          onClose={() => setDeleting(false)}
+        />
+      )}
       {uploading && (
         <Upload
           place={place}
@@ -110,6 +144,8 @@ function FilterForm(props: { onFilter: (filter: string) => void }) {
 }
 
 interface ItemListProps {
+  link: string;
+  chosen: ReturnType<typeof useChosen>;
   listed: Listed;
   busy: boolean;
   filtered: boolean;
@@ -138,6 +174,7 @@ function ItemList(props: ItemListProps) {
         className="items"
         count={listed.rows.length}
         rowHeight={44}
+        chosen={props.chosen}
         active={props.active}
         onActive={props.onActive}
         onOpen={(index) => {
@@ -150,14 +187,25 @@ function ItemList(props: ItemListProps) {
           const head = listed.rows[index];
           return head === undefined ? null : (
             <>
+              <span
+                class="tick"
+                aria-hidden="true"
+                onClick={(event) => {
+                  event.stopPropagation();
+                  if (event.shiftKey) props.chosen.upTo(index);
+                  else props.chosen.toggle(index);
+                }}
+              />
               <bdi class="item-id">{head.id}</bdi>
+              {itemDraft(`${props.link}/${head.rid}`) !== undefined && <span class="draft">not saved</span>}
               <bdi class="item-key soft">{keyText(head.key)}</bdi>
             </>
           );
         }}
       />
       <p class="foot soft" data-count={listed.rows.length} data-done={listed.done}>
-        {listed.rows.length.toLocaleString("en")} items{listed.done ? "" : " so far"}, {units(listed.charge)} RU
+        {countText(listed.rows.length, "item")}
+        {listed.done ? "" : " so far"}, {units(listed.charge)} RU
         {!listed.done && (
           <button type="button" class="link" disabled={busy} onClick={props.onMore}>
             Next page

@@ -2,6 +2,7 @@
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Confirm } from "../parts/Dialog.tsx";
+import { Status } from "../parts/Status.tsx";
 import { explain, fail, say } from "../state/notices.ts";
 import { client, refreshTree } from "../state/session.ts";
 import { watch } from "../state/watch.ts";
@@ -77,7 +78,7 @@ function JobCard(props: { job: Job; onChanged: () => void }) {
     <article class="job" data-job={job.id} data-state={job.state}>
       <header class="row-of">
         <h2>
-          {job.kind === "copy" ? "Copy" : "New key for"} <bdi>{job.source.database}/{job.source.container}</bdi>
+          {job.kind === "copy" ? "Copy" : "Change of the partition key of"} <bdi>{job.source.database}/{job.source.container}</bdi>
           {job.kind === "copy" && (
             <>
               {" "}
@@ -85,7 +86,7 @@ function JobCard(props: { job: Job; onChanged: () => void }) {
             </>
           )}
         </h2>
-        <span class="badge">{job.state}</span>
+        <Status state={job.state} />
       </header>
       <progress max={100} value={job.percent} aria-label={`Progress of the job ${job.id}`} />
       <p>

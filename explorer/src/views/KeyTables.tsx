@@ -17,24 +17,24 @@ export function HottestKeys(props: { keys: HotKey[]; window: Window; container: 
   const most = props.keys[0]?.requestUnits ?? 0;
   return (
     <section>
-      <h2>Hottest keys {WORDS[props.window]}</h2>
+      <h2>Hottest logical partitions {WORDS[props.window]}</h2>
       {props.keys.length === 0 ? (
-        <p class="soft">No request for one key yet.</p>
+        <p class="soft">No request for one logical partition yet.</p>
       ) : (
         <table class="plain" data-hottest>
           <thead>
             <tr>
               <th scope="col">{props.container.partitionKey.paths.join(" / ")}</th>
-              <th scope="col">Request units</th>
+              <th scope="col">RU</th>
               <th scope="col" class="number">Requests</th>
-              <th scope="col" class="number">429</th>
+              <th scope="col" class="number">Throttled</th>
             </tr>
           </thead>
           <tbody>
             {props.keys.map((key) => (
               <tr key={`${key.partition} ${JSON.stringify(key.partitionKey)}`}>
                 <th scope="row">
-                  <bdi>{keyText(key.partitionKey)}</bdi> <span class="soft">in {key.partition}</span>
+                  <bdi>{keyText(key.partitionKey)}</bdi> <span class="soft">in partition {key.partition}</span>
                 </th>
                 <td>
                   <Meter label="Request units" value={key.requestUnits} most={most} isLimit={false} text={numberText(key.requestUnits)} />
@@ -53,7 +53,7 @@ export function HottestKeys(props: { keys: HotKey[]; window: Window; container: 
 export function LargestKeys(props: { keys: LargeKey[]; container: Container }) {
   return (
     <section>
-      <h2>Largest keys</h2>
+      <h2>Largest logical partitions</h2>
       {props.keys.length === 0 ? (
         <p class="soft">Nothing has been written since these partitions were made or the server started.</p>
       ) : (
@@ -70,7 +70,7 @@ export function LargestKeys(props: { keys: LargeKey[]; container: Container }) {
               <tr key={key.effectivePartitionKey}>
                 <th scope="row">
                   <bdi>{key.partitionKey === null ? key.effectivePartitionKey : keyText(key.partitionKey)}</bdi>{" "}
-                  <span class="soft">in {key.partition}</span>
+                  <span class="soft">in partition {key.partition}</span>
                 </th>
                 <td>
                   <Meter label="Share of the limit" value={key.percentOfLimit} most={100} text={bytesText(key.bytes)} />

@@ -5,7 +5,7 @@ import { Dialog } from "../parts/Dialog.tsx";
 import { Choice, Field } from "../parts/Field.tsx";
 import { explain, fail, say } from "../state/notices.ts";
 import { go } from "../state/route.ts";
-import { client, openAllBranches, tree } from "../state/session.ts";
+import { client, findContainer, openAllBranches, tree } from "../state/session.ts";
 import { createJob, type ContainerName, type NewJob } from "../wire/manage.ts";
 import type { Place } from "../wire/resources.ts";
 import { pathError } from "./names.ts";
@@ -20,7 +20,7 @@ const rateOf = (rate: string) => (rate === "" ? {} : { rate: Number(rate) });
 
 function RateField(props: { rate: string; onChange: (rate: string) => void }) {
   return (
-    <Field label="Items a second, at most" help="Empty leaves it to the server. The job uses request units that are left over." error={rateError(props.rate)}>
+    <Field label="Items a second, at most" help="10,000 if it is empty. Copying is charged no request units." error={rateError(props.rate)}>
       {(attributes) => <input {...attributes} name="rate" inputMode="numeric" value={props.rate} onInput={(event) => props.onChange(event.currentTarget.value.trim())} />}
     </Field>
   );
@@ -56,13 +56,15 @@ function Problem(props: { text: string }) {
 }
 
 export function RekeyDialog(props: { place: Place; paths: string[]; onClose: () => void }) {
+  const current = findContainer(props.place.db, props.place.coll)?.partitionKey.paths.join(",");
   const [text, setText] = useState(props.paths.join(", "));
   const [rate, setRate] = useState("");
   const { problem, busy, start } = useJob(props.onClose);
   const paths = text.split(",").map((path) => path.trim());
   const wrong = paths.map((path) => (path === "" ? "A path is needed." : pathError(path))).find((error) => error !== "") ?? (paths.length > 3 ? "At most three levels." : "");
+  const same = paths.join(",") === current;
   return (
-    <Dialog title="Another partition key" onClose={props.onClose}>
+    <Dialog title="Change the partition key" onClose={props.onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -74,7 +76,7 @@ export function RekeyDialog(props: { place: Place; paths: string[]; onClose: () 
           <bdi>{props.place.coll}</bdi> is copied into a new container with this key while it is in use. When the copy has caught
           up, writes wait for a moment and the new one takes its name.
         </p>
-        <Field label="Partition key" help="One path, or up to three with commas between." error={wrong}>
+        <Field label="Partition key" help={same ? "This is the key that it has. One path, or up to three with commas between." : "One path, or up to three with commas between."} error={wrong}>
           {(attributes) => <input {...attributes} name="rekey-paths" value={text} spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} />}
         </Field>
         <RateField rate={rate} onChange={setRate} />
@@ -83,8 +85,8 @@ export function RekeyDialog(props: { place: Place; paths: string[]; onClose: () 
           <button type="button" onClick={props.onClose}>
             Cancel
           </button>
-          <button type="submit" class="primary" disabled={busy || wrong !== "" || rateError(rate) !== ""}>
-            Change the key
+          <button type="submit" class="primary" disabled={busy || wrong !== "" || same || rateError(rate) !== ""}>
+            Change the partition key
           </button>
         </div>
       </form>

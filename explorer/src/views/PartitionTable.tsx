@@ -25,7 +25,7 @@ export function PartitionTable(props: { place: Place; partitions: Partition[]; o
             <th scope="col" class="number">Items</th>
             <th scope="col" class="number">Storage</th>
             <th scope="col">RU/s now</th>
-            <th scope="col" class="number">429/s</th>
+            <th scope="col" class="number">Throttled/s</th>
             <th scope="col">
               <span class="unseen">Actions</span>
             </th>

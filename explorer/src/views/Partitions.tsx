@@ -16,7 +16,7 @@ import { bytesText, numberText } from "./figures.ts";
 const METRICS: readonly { name: Metric; title: string }[] = [
   { name: "requestUnits", title: "Request units" },
   { name: "requests", title: "Requests" },
-  { name: "throttled", title: "429s" },
+  { name: "throttled", title: "Throttled" },
   { name: "bytes", title: "Storage" },
 ];
 const WINDOWS: readonly { name: Window; title: string; every: number }[] = [
@@ -103,7 +103,7 @@ export function Partitions(props: { place: Place; container: Container }) {
         metric={metric}
         describe={(value) => describe(value, metric, insight.slotSeconds)}
       />
-      <h2>Request units a second, against {budget > 0 ? `${numberText(budget)} provisioned` : "no limit"}</h2>
+      <h2>RU/s over time{budget > 0 && `, against ${numberText(budget)} RU/s provisioned`}</h2>
       <TimeChart
         label={`Request units a second of the whole container, now ${numberText(insight.whole.perSecond.requestUnits)}`}
         values={insight.whole.slots.requestUnits.map((value) => value / insight.slotSeconds)}
@@ -129,7 +129,7 @@ function describe(value: number, metric: Metric, seconds: number): string {
     case "requests":
       return `${numberText(value / seconds)} requests/s`;
     case "throttled":
-      return `${numberText(value / seconds)} refused/s`;
+      return `${numberText(value / seconds)} throttled/s`;
   }
 }
 
@@ -176,22 +176,22 @@ function Overview(props: { insight: Insight; budget: number; largest: LargeKey[]
   return (
     <dl class="facts-list">
       <div>
-        <dt>Request units a second</dt>
+        <dt>Throughput in use</dt>
         <dd>
           {budget > 0 ? (
-            <Meter label="Throughput in use" value={now.requestUnits} most={budget} text={`${numberText(now.requestUnits)} of ${numberText(budget)}`} />
+            <Meter label="Throughput in use" value={now.requestUnits} most={budget} text={`${numberText(now.requestUnits)} of ${numberText(budget)} RU/s`} />
           ) : (
-            numberText(now.requestUnits)
+            `${numberText(now.requestUnits)} RU/s`
           )}
         </dd>
       </div>
       <div>
-        <dt>Requests a second</dt>
-        <dd>{numberText(now.requests)}</dd>
+        <dt>Requests</dt>
+        <dd>{numberText(now.requests)} a second</dd>
       </div>
       <div>
-        <dt>Refused with 429, a second</dt>
-        <dd data-throttled={now.throttled}>{numberText(now.throttled)}</dd>
+        <dt>Throttled (429)</dt>
+        <dd data-throttled={now.throttled}>{numberText(now.throttled)} a second</dd>
       </div>
       <div>
         <dt>Storage</dt>

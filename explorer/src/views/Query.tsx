@@ -1,162 +1,113 @@
-// The query tab: an editor, the rows, and everything that the server can tell about how it found them.
+// The query tab: several queries, each with its own text and rows. They are kept in this browser.
 
-import { useState } from "preact/hooks";
-import { Editor } from "../parts/Editor.tsx";
-import { sumLines, units } from "../parts/Charge.tsx";
+import { useRef, useState } from "preact/hooks";
+import { Dialog } from "../parts/Dialog.tsx";
+import { Field } from "../parts/Field.tsx";
 import { Tabs } from "../parts/Tabs.tsx";
-import { keepQueryDraft, queryDraft } from "../state/drafts.ts";
-import { members } from "../text/json.ts";
-import { linkOf, type Container, type Place, type QueryAsked } from "../wire/resources.ts";
-import { QueryFacts } from "./QueryFacts.tsx";
-import { QueryHistory } from "./QueryHistory.tsx";
-import { Results } from "./Results.tsx";
-import { useQuery, type Run } from "./useQuery.ts";
-
-const FIRST = "SELECT * FROM c";
-
-type View = "rows" | "facts" | "history";
-
-/** The settings as they are typed. */
-interface Typed {
-  parameters: string;
-  pageSize: string;
-  access: QueryAsked["access"];
-}
+import { say } from "../state/notices.ts";
+import { keepOpenQueries, OPEN_MOST, openQueries, savedQueries, saveQuery, withNewQuery, withoutQuery, type OpenQueries, type OpenQuery } from "../state/queries.ts";
+import { linkOf, type Container, type Place } from "../wire/resources.ts";
+import { QueryPane } from "./QueryPane.tsx";
 
 export function Query(props: { place: Place; container: Container }) {
-  const name = linkOf(props.place);
-  const [text, setText] = useState(queryDraft(name) ?? FIRST);
-  const [typed, setTyped] = useState<Typed>({ parameters: "", pageSize: "100", access: "auto" });
-  const [view, setView] = useState<View>("rows");
-  const query = useQuery(props.place);
-  const { run } = query;
-  const wrong = parametersError(typed.parameters);
-  const start = () => {
-    if (text.trim() === "" || wrong !== "") return;
-    setView("rows");
-    query.start(text, { parameters: readParameters(typed.parameters), pageSize: Number(typed.pageSize), access: typed.access });
+  const container = linkOf(props.place);
+  const [queries, setQueries] = useState(() => openQueries(container));
+  const [naming, setNaming] = useState(false);
+  // What is typed comes faster than the page is drawn.
+  const latest = useRef(queries);
+  // A query keeps its rows while another is looked at; those that nobody has looked at yet are not drawn.
+  const seen = useRef(new Set<number>());
+  seen.current.add(queries.active);
+  const put = (next: OpenQueries) => {
+    latest.current = next;
+    setQueries(next);
+    keepOpenQueries(container, next);
   };
-  const write = (next: string) => {
-    setText(next);
-    keepQueryDraft(name, next);
+  const change = (id: number, part: Partial<OpenQuery>) => {
+    const { list, active } = latest.current;
+    put({ list: list.map((one) => (one.id === id ? { ...one, ...part } : one)), active });
+  };
+  const active = queries.list.find(({ id }) => id === queries.active);
+  const saved = new Map(savedQueries(container).map(({ name, text }) => [name, text]));
+  const saveAs = (name: string) => {
+    if (active === undefined) return;
+    saveQuery({ container, name, text: active.text });
+    change(active.id, { name });
+    setNaming(false);
+    say(`Saved the query ${name}`);
+  };
+  const save = () => {
+    if (active?.name === null || active?.name === undefined) setNaming(true);
+    else saveAs(active.name);
   };
   return (
     <div class="query">
-      <Editor label="Query" language="sql" className="query-editor" text={text} autoFocus properties={query.names} onRun={start} onChange={write} />
-      <QueryBar typed={typed} wrong={wrong} run={run} onChange={setTyped} onStart={start} onCancel={query.cancel} />
-      {wrong !== "" && <p class="problem">{wrong}</p>}
-      {run !== null && run.state === "failed" && (
-        <p class="problem" role="alert">
-          {run.error}
-        </p>
-      )}
-      <Tabs
-        label="Result"
-        tabs={[
-          { name: "rows", title: "Rows" },
-          { name: "facts", title: "Charge, metrics, plan", ...noteOf(run) },
-          { name: "history", title: "History" },
-        ]}
-        chosen={view}
-        onChoose={setView}
-      />
-      <div class="query-result">
-        {view === "rows" && <Results run={run} onMore={() => query.more(false)} onAll={() => query.more(true)} />}
-        {view === "facts" && <QueryFacts run={run} lines={sumLines(run?.pages.map((page) => page.lines) ?? [])} />}
-        {view === "history" && <QueryHistory container={name} onTake={write} />}
-      </div>
-    </div>
-  );
-}
-
-interface QueryBarProps {
-  typed: Typed;
-  wrong: string;
-  run: Run | null;
-  onChange: (typed: Typed) => void;
-  onStart: () => void;
-  onCancel: () => void;
-}
-
-function QueryBar(props: QueryBarProps) {
-  const { typed, wrong, run, onChange } = props;
-  const running = run?.state === "running";
-  return (
-    <div class="row-of bar-of-query">
-      <button type="button" class="primary" disabled={running || wrong !== ""} onClick={props.onStart}>
-        Run
-      </button>
-      {running && (
-        <button type="button" onClick={props.onCancel}>
-          Cancel
-        </button>
-      )}
-      <label class="inline">
-        Rows a page{" "}
-        <select value={typed.pageSize} onChange={(event) => onChange({ ...typed, pageSize: event.currentTarget.value })}>
-          {["10", "100", "1000", "10000"].map((size) => (
-            <option key={size}>{size}</option>
-          ))}
-        </select>
-      </label>
-      <label class="inline">
-        Access{" "}
-        <select value={typed.access} onChange={(event) => onChange({ ...typed, access: event.currentTarget.value as Typed["access"] })}>
-          <option value="auto">by cost</option>
-          <option value="index">index</option>
-          <option value="scan">scan</option>
-        </select>
-      </label>
-      <label class="inline grow">
-        Parameters{" "}
-        <input
-          name="parameters"
-          aria-invalid={wrong !== ""}
-          placeholder='{"@city": "Rome"}'
-          value={typed.parameters}
-          spellcheck={false}
-          onInput={(event) => onChange({ ...typed, parameters: event.currentTarget.value })}
+      <div class="row-of query-tabs">
+        <Tabs
+          label="Queries"
+          tabs={queries.list.map(({ id, name, text }) => {
+            const isDraft = name !== null && saved.get(name) !== text;
+            return { name: String(id), title: name ?? `Untitled ${id}`, ...(isDraft ? { note: "not saved" } : {}) };
+          })}
+          chosen={String(queries.active)}
+          onChoose={(id) => put({ ...latest.current, active: Number(id) })}
         />
-      </label>
-      <span class="soft" role="status" data-run={run?.state ?? "none"}>
-        {run === null ? "Ctrl Enter runs" : summary(run)}
-      </span>
+        <button type="button" class="quiet" disabled={queries.list.length >= OPEN_MOST} onClick={() => put(withNewQuery(latest.current))}>
+          + New query
+        </button>
+        <button type="button" class="quiet" aria-label="Close this query" onClick={() => put(withoutQuery(latest.current, latest.current.active))}>
+          × Close
+        </button>
+      </div>
+      {queries.list
+        .filter(({ id }) => seen.current.has(id))
+        .map(({ id, text }) => (
+          <div key={id} class="query-pane" hidden={id !== queries.active}>
+            <QueryPane
+              place={props.place}
+              text={text}
+              onChange={(next) => change(id, { text: next })}
+              onOpen={(text, name) => put(opened(latest.current, text, name))}
+              onSave={save}
+            />
+          </div>
+        ))}
+      {naming && <NameDialog taken={[...saved.keys()]} onSave={saveAs} onClose={() => setNaming(false)} />}
     </div>
   );
 }
 
-function noteOf(run: Run | null): { note?: string } {
-  const advice = run?.pages[0]?.advice.length ?? 0;
-  return advice === 0 ? {} : { note: `${advice} advice` };
+/** A saved query is opened once; there is room for it, or it takes the place of the one that is shown. */
+function opened(queries: OpenQueries, text: string, name: string): OpenQueries {
+  const there = queries.list.find((one) => one.name === name);
+  if (there !== undefined) return { ...queries, active: there.id };
+  if (queries.list.length < OPEN_MOST) return withNewQuery(queries, text, name);
+  return { ...queries, list: queries.list.map((one) => (one.id === queries.active ? { ...one, text, name } : one)) };
 }
 
-function summary(run: Run): string {
-  const rows = `${run.rows.length.toLocaleString("en")} rows, ${units(run.charge)} RU`;
-  const time = Math.round(run.pages.reduce((sum, page) => sum + page.milliseconds, 0)).toLocaleString("en");
-  switch (run.state) {
-    case "running":
-      return `Running… ${rows}`;
-    case "more":
-      return `${rows} in ${time} ms; there is more`;
-    case "done":
-      return `${rows} in ${time} ms`;
-    case "cancelled":
-      return `Cancelled after ${rows}`;
-    case "failed":
-      return run.rows.length > 0 ? `Stopped after ${rows}` : "Failed";
-  }
-}
-
-function readParameters(text: string): QueryAsked["parameters"] {
-  return [...members(text)].map(([name, json]) => ({ name: name.startsWith("@") ? name : `@${name}`, json }));
-}
-
-function parametersError(text: string): string {
-  if (text.trim() === "") return "";
-  try {
-    const value = JSON.parse(text) as unknown;
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? "" : "Parameters are a JSON object.";
-  } catch {
-    return 'Parameters are a JSON object such as {"@city": "Rome"}.';
-  }
+function NameDialog(props: { taken: string[]; onSave: (name: string) => void; onClose: () => void }) {
+  const [name, setName] = useState("");
+  const typed = name.trim();
+  return (
+    <Dialog title="Save this query" onClose={props.onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (typed !== "") props.onSave(typed);
+        }}
+      >
+        <Field label="Name" help={props.taken.includes(typed) ? "There is a query with this name; it will be replaced." : "It is kept in this browser, for this container."}>
+          {(attributes) => <input {...attributes} name="query-name" maxLength={80} value={name} autocomplete="off" onInput={(event) => setName(event.currentTarget.value)} />}
+        </Field>
+        <div class="actions">
+          <button type="button" onClick={props.onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="primary" disabled={typed === ""}>
+            Save
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
 }

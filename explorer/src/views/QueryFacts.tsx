@@ -3,6 +3,8 @@
 import { ChargeTable } from "../parts/Charge.tsx";
 import { JsonTree } from "../parts/JsonTree.tsx";
 import type { ChargeLine } from "../wire/client.ts";
+import type { Figures, QueryPage } from "../wire/resources.ts";
+import { PlanGraph } from "../parts/PlanGraph.tsx";
 import type { Run } from "./useQuery.ts";
 
 const METRICS: Record<string, string> = {
@@ -31,6 +33,23 @@ export function QueryFacts(props: { run: Run | null; lines: ChargeLine[] }) {
   const newest = run.pages[run.pages.length - 1] ?? first;
   return (
     <div class="facts scroll" tabIndex={0} role="region" aria-label="About this query">
+      <section class="whole">
+        <h3>Plan</h3>
+        <p>
+          Method: <strong data-access>{newest.access}</strong>
+        </p>
+        {first.plan !== undefined && (
+          <>
+            <PlanGraph plan={first.plan.plan} figures={figuresOf(run.pages)} />
+            <details>
+              <summary>Plan of the first page as text</summary>
+              <pre class="plan" data-plan>
+                {first.plan.text}
+              </pre>
+            </details>
+          </>
+        )}
+      </section>
       <section>
         <h3>Charge</h3>
         <ChargeTable total={run.charge} lines={props.lines} />
@@ -38,17 +57,6 @@ export function QueryFacts(props: { run: Run | null; lines: ChargeLine[] }) {
           {run.pages.length === 1 ? "One page" : `${run.pages.length} pages`}
           {run.pages.some((page) => page.throttled > 0) ? ", throttled in between" : ""}.
         </p>
-      </section>
-      <section>
-        <h3>Plan</h3>
-        <p>
-          Method: <strong data-access>{newest.access}</strong>
-        </p>
-        {first.plan !== undefined && (
-          <pre class="plan" data-plan>
-            {first.plan.text}
-          </pre>
-        )}
       </section>
       <section>
         <h3>Advice</h3>
@@ -83,6 +91,22 @@ export function QueryFacts(props: { run: Run | null; lines: ChargeLine[] }) {
       </section>
     </div>
   );
+}
+
+/** What went through the steps of all pages. */
+function figuresOf(pages: QueryPage[]): Figures {
+  const sum = (name: keyof Figures) => pages.reduce((all, page) => all + (page.plan?.plan.figures[name] ?? 0), 0);
+  return {
+    // Pages may look at the same partition or at different ones, so this is the least that was in reach.
+    scopeItems: Math.max(sum("documents"), ...pages.map((page) => page.plan?.plan.figures.scopeItems ?? 0)),
+    indexEntries: sum("indexEntries"),
+    documents: sum("documents"),
+    documentBytes: sum("documentBytes"),
+    rows: sum("rows"),
+    indexLookupMicros: sum("indexLookupMicros"),
+    documentLoadMicros: sum("documentLoadMicros"),
+    evaluationMicros: sum("evaluationMicros"),
+  };
 }
 
 /** What the numbers of the service's query advice stand for, in our words. */

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { units } from "../parts/Charge.tsx";
-import { forgetPastQueries, pastQueries } from "../state/drafts.ts";
+import { countText } from "./figures.ts";
+import { forgetPastQueries, pastQueries } from "../state/queries.ts";
 
 /** Queries that were run before, in this browser; a click takes one back into the editor. */
 export function QueryHistory(props: { container: string; onTake: (text: string) => void }) {
@@ -31,7 +32,7 @@ export function QueryHistory(props: { container: string; onTake: (text: string) 
             <button type="button" class="past" onClick={() => props.onTake(query.text)}>
               <code>{query.text.slice(0, 300)}</code>
               <span class="soft">
-                {new Date(query.at).toLocaleString()} · {query.rows.toLocaleString("en")} rows · {units(query.charge)} RU
+                {new Date(query.at).toLocaleString()} · {countText(query.rows, "row")} · {units(query.charge)} RU
               </span>
             </button>
           </li>

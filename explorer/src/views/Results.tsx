@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { JsonTree } from "../parts/JsonTree.tsx";
 import { templateOf } from "../parts/columns.ts";
 import { VirtualList } from "../parts/VirtualList.tsx";
-import { brief, cellsOf, columnsOf, layOut, plainText, toCsv } from "../text/json.ts";
+import { brief, cellsOf, columnsShown, layOut, plainText, toCsv } from "../text/json.ts";
 import type { Run } from "./useQuery.ts";
 
 /** Rows that are looked at to find the columns, and columns that are shown. */
@@ -83,11 +83,7 @@ function More(props: { run: Run; onMore: () => void; onAll: () => void }) {
 function TableOf(props: { rows: string[]; active: number; onActive: (index: number) => void }) {
   const { rows } = props;
   const sampled = Math.min(rows.length, SAMPLE);
-  const columns = useMemo(() => {
-    const found = columnsOf(rows.slice(0, sampled), COLUMNS_SHOWN);
-    // What the server adds is of less interest than what the user wrote.
-    return [...found.filter((name) => !name.startsWith("_")), ...found.filter((name) => name.startsWith("_"))];
-  }, [rows[0], sampled]);
+  const columns = useMemo(() => columnsShown(rows.slice(0, sampled), COLUMNS_SHOWN), [rows[0], sampled]);
   const template = useMemo(() => {
     const cells = rows.slice(0, WIDTHS_SAMPLE).map(cellsOf);
     const text = (row: number, column: number) => (column === 0 ? "" : plainText(cells[row]?.get(columns[column - 1] ?? "")));

@@ -5,6 +5,7 @@ import { ChargeTable, units } from "../parts/Charge.tsx";
 import { Confirm } from "../parts/Dialog.tsx";
 import { Editor } from "../parts/Editor.tsx";
 import { Field } from "../parts/Field.tsx";
+import { scriptDraft } from "../state/drafts.ts";
 import { explain } from "../state/notices.ts";
 import { client } from "../state/session.ts";
 import { layOut } from "../text/json.ts";
@@ -34,7 +35,7 @@ export function Scripts(props: { place: Place; container: Container }) {
   const { place, container } = props;
   const { lists, open, setOpen, refresh, saved } = useScripts(place);
   return (
-    <div class="split">
+    <div class={`split ${open === null ? "" : "has-open"}`}>
       <nav class="pane list-pane scroll" aria-label="Scripts" tabIndex={0}>
         {KINDS.map(({ kind, title, one, body }) => (
           <section key={kind}>
@@ -49,6 +50,7 @@ export function Scripts(props: { place: Place; container: Container }) {
                   >
                     <bdi>{script.id}</bdi>
                   </button>
+                  {scriptDraft(draftName(place, { kind, script, isNew: false })) !== undefined && <span class="draft">not saved</span>}
                 </li>
               ))}
             </ul>
@@ -62,6 +64,7 @@ export function Scripts(props: { place: Place; container: Container }) {
             >
               New {one}
             </button>
+            {scriptDraft(draftName(place, { kind, isNew: true, script: { id: "", body: "" } })) !== undefined && <span class="draft">not saved</span>}
           </section>
         ))}
       </nav>
@@ -74,6 +77,7 @@ export function Scripts(props: { place: Place; container: Container }) {
             place={place}
             container={container}
             open={open}
+            onClose={() => setOpen(null)}
             onSaved={(script) => saved(open, script)}
             onDiscarded={() => void refresh()}
             onDeleted={() => {
@@ -119,6 +123,9 @@ function ScriptEditor(props: ScriptEditorProps) {
             Delete
           </button>
         )}
+        <button type="button" class="quiet" onClick={props.onClose}>
+          Close
+        </button>
       </div>
       {nameError(script.id) !== "" && <p class="problem">{nameError(script.id)}</p>}
       {problem !== "" && (

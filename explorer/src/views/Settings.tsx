@@ -6,8 +6,11 @@ import { Editor } from "../parts/Editor.tsx";
 import { Field } from "../parts/Field.tsx";
 import { fail, say } from "../state/notices.ts";
 import { go } from "../state/route.ts";
+import { bytesText } from "./figures.ts";
+import { RekeyDialog } from "./NewJob.tsx";
 import { client, findOffer, refreshBranch, serverless } from "../state/session.ts";
 import { deleteContainer, readContainer, readRanges, replaceContainer, type Container, type ContainerState, type Place } from "../wire/resources.ts";
+import { isTable } from "../wire/tables.ts";
 import { policyError, TtlFields, ttlError, ttlValue, type TtlDraft } from "./NewContainer.tsx";
 import { ThroughputNow } from "./ThroughputNow.tsx";
 import { ThroughputSettings } from "./ThroughputSettings.tsx";
@@ -17,6 +20,7 @@ export function Settings(props: { place: Place; container: Container }) {
   const [state, setState] = useState<ContainerState | null>(null);
   const [partitions, setPartitions] = useState(1);
   const [deleting, setDeleting] = useState(false);
+  const [rekeying, setRekeying] = useState(false);
   const read = async () => {
     const [found, ranges] = await Promise.all([readContainer(client(), place), readRanges(client(), place)]);
     setState(found);
@@ -48,6 +52,17 @@ export function Settings(props: { place: Place; container: Container }) {
   return (
     <div class="page scroll" tabIndex={0} role="region" aria-label="Settings">
       <Facts state={state} partitions={partitions} />
+      {!isTable(place.db, state.container) && (
+        <div class="row-of">
+          <button type="button" onClick={() => setRekeying(true)}>
+            Change the partition key
+          </button>
+          <button type="button" class="link" onClick={() => go({ page: "container", db: place.db, coll: place.coll, tab: "advisor" })}>
+            Compare keys first
+          </button>
+        </div>
+      )}
+      {rekeying && <RekeyDialog place={place} paths={state.container.partitionKey.paths} onClose={() => setRekeying(false)} />}
       <h2>Throughput</h2>
       {serverless.value && <p class="soft">This account is serverless: nothing is provisioned.</p>}
       {!serverless.value && offer === undefined && <p class="soft">Shared with the database; change it there.</p>}
@@ -78,7 +93,7 @@ function Facts(props: { state: ContainerState; partitions: number }) {
   const facts: [string, string][] = [
     ["Partition key", `${key.paths.join(", ")} (${key.kind === "MultiHash" ? "hierarchical" : `hash, version ${key.version ?? 1}`})`],
     ["Items", items === undefined ? "unknown" : items.toLocaleString("en")],
-    ["Size", kilobytes === undefined ? "unknown" : `${kilobytes.toLocaleString("en")} KB`],
+    ["Size", kilobytes === undefined ? "unknown" : bytesText(kilobytes * 1024)],
     ["Physical partitions", String(props.partitions)],
     ["Unique keys", unique.length === 0 ? "none" : unique.join("; ")],
     ["Index", indexProgress >= 100 ? "complete" : `${indexProgress} % built`],

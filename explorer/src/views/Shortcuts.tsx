@@ -5,10 +5,11 @@ const KEYS: readonly [string, string][] = [
   ["t", "Go to the tree; arrow keys move, Enter opens"],
   ["g", "Go to the tabs; arrow keys change them"],
   ["Ctrl Enter", "Run the query, or the procedure"],
-  ["Ctrl S", "Save the item, or the script"],
+  ["Ctrl S", "Save the item, the script, or the query"],
   ["Ctrl Space", "Complete in the editor"],
   ["Esc", "Close a dialog; stop a completion"],
   ["↑ ↓ Page Home End", "Move in a list of items or rows"],
+  ["Space, Shift ↑ ↓, Ctrl A", "Choose items, to delete them together"],
 ];
 
 export function Shortcuts(props: { onClose: () => void }) {

@@ -1,6 +1,7 @@
 // Databases and their containers. One entry takes part in the order of Tab; the arrow keys move from there.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { hasDrafts } from "../state/drafts.ts";
 import { fail } from "../state/notices.ts";
 import { go, route, type Route } from "../state/route.ts";
 import { refreshBranch, tree, unlisted, type Branch } from "../state/session.ts";
@@ -115,9 +116,11 @@ interface TreeItemProps {
 
 function TreeItem(props: TreeItemProps) {
   const { entry } = props;
+  const isDraft = entry.level === 2 && hasDrafts(`dbs/${entry.db}/colls/${entry.title}`);
   return (
     <li
       role="treeitem"
+      aria-description={isDraft ? "has something that is not saved" : undefined}
       aria-level={entry.level}
       aria-expanded={entry.level === 1 ? entry.open : undefined}
       aria-selected={props.chosen}
@@ -145,6 +148,11 @@ function TreeItem(props: TreeItemProps) {
         </span>
       )}
       <bdi>{entry.title}</bdi>
+      {isDraft && (
+        <span class="draft-dot" aria-hidden="true">
+          ●
+        </span>
+      )}
     </li>
   );
 }

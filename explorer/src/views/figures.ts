@@ -5,6 +5,9 @@ export function numberText(value: number): string {
   return value.toLocaleString("en", { maximumFractionDigits: digits });
 }
 
+/** `1 row`, `2,000 rows` */
+export const countText = (count: number, one: string) => `${count.toLocaleString("en")} ${count === 1 ? one : `${one}s`}`;
+
 const UNITS = ["bytes", "KB", "MB", "GB", "TB"];
 
 export function bytesText(value: number): string {

@@ -1,13 +1,9 @@
 // Choosing throughput: how, how much, and what that means in physical partitions.
 
 import { Choice, Field } from "../parts/Field.tsx";
-import { offers } from "../state/session.ts";
+import { offers, server } from "../state/session.ts";
+import type { Server } from "../wire/manage.ts";
 import type { Throughput } from "../wire/resources.ts";
-
-/** Unless the server was started with other budgets, a physical partition has these. */
-export const PARTITION_RU = 10_000;
-export const PARTITION_GB = 50;
-export const LOGICAL_PARTITION_BYTES = 20 * 1024 ** 3;
 
 const LEAST = 400;
 const AUTOSCALE_LEAST = 1000;
@@ -41,24 +37,23 @@ export function throughputOf(draft: ThroughputDraft): Throughput {
   }
 }
 
-/** What a new container gets for each partition once one is not enough: with room to grow, as in the service. */
-const INITIAL_PARTITION_RU = 6_000;
-
-function partitionsFor(units: number, existing: number | undefined): number {
-  if (existing !== undefined) return Math.max(existing, Math.ceil(units / PARTITION_RU));
-  return units <= PARTITION_RU ? 1 : Math.ceil(units / INITIAL_PARTITION_RU);
+/** By the budgets that the server was started with. */
+function partitionsFor(units: number, existing: number | undefined, limits: Server["limits"]): number {
+  const { partitionThroughput: most, newPartitionThroughput: each } = limits;
+  if (existing !== undefined) return Math.max(existing, Math.ceil(units / most));
+  return units <= most ? 1 : Math.ceil(units / each);
 }
 
 /** What an amount of throughput means for a container with so many partitions now, or for a new one. */
-export function meaning(draft: ThroughputDraft, existing?: number): string {
-  if (draft.kind === "shared" || throughputError(draft) !== "") return "";
+export function meaning(draft: ThroughputDraft, limits: Server["limits"] | undefined, existing?: number): string {
+  if (draft.kind === "shared" || throughputError(draft) !== "" || limits === undefined) return "";
   const value = Number(draft.units);
-  const partitions = partitionsFor(value, existing);
+  const partitions = partitionsFor(value, existing, limits);
   const each = Math.floor(value / partitions).toLocaleString("en");
-  const noun = partitions === 1 ? "1 physical partition" : `${partitions} physical partitions`;
+  const noun = partitions === 1 ? `1 physical partition with ${each} RU/s` : `${partitions} physical partitions, each with ${each} RU/s`;
   const range =
     draft.kind === "autoscale" ? ` Between ${(value / 10).toLocaleString("en")} and ${value.toLocaleString("en")} RU/s in all, as needed.` : "";
-  return `${noun}, each with ${each} RU/s; a key that takes more than that is throttled while others idle.${range}`;
+  return `${noun}; a logical partition that needs more than that is throttled while others idle.${range}`;
 }
 
 interface ThroughputFieldsProps {
@@ -92,7 +87,7 @@ export function ThroughputFields(props: ThroughputFieldsProps) {
     <>
       <Choice
         label="Throughput"
-        help="A request unit is the price of reading 1 KB by id. What is not provisioned is answered with 429."
+        help="A request unit (RU) is the price of reading an item of 1 KB by its id. Requests beyond the throughput are throttled: 429."
         options={options}
         chosen={draft.kind}
         onChoose={choose}
@@ -100,7 +95,7 @@ export function ThroughputFields(props: ThroughputFieldsProps) {
       {draft.kind !== "shared" && (
         <Field
           label={draft.kind === "manual" ? "RU/s" : "Maximum RU/s"}
-          help={<span data-meaning>{meaning(draft, props.existing)}</span>}
+          help={<span data-meaning>{meaning(draft, server.value?.limits, props.existing)}</span>}
           error={throughputError(draft)}
         >
           {(attributes) => (

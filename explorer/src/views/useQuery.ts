@@ -2,10 +2,10 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { propertiesOf } from "../parts/query-language.ts";
-import { keepPastQuery } from "../state/drafts.ts";
+import { keepPastQuery } from "../state/queries.ts";
 import { explain } from "../state/notices.ts";
 import { client } from "../state/session.ts";
-import { isAbort } from "../wire/client.ts";
+import { isAbort, Refused, type Mistake } from "../wire/client.ts";
 import { linkOf, runQuery, type Place, type QueryAsked, type QueryPage } from "../wire/resources.ts";
 
 /** Rows that are kept in the page at most; whoever needs more exports by script. */
@@ -25,12 +25,14 @@ export interface Run {
   charge: number;
   state: "running" | "more" | "done" | "cancelled" | "failed";
   error: string;
+  /** Where the text is wrong, if the server said so. */
+  mistakes: Mistake[];
 }
 
 /** What is asked for besides the text. */
 export type QuerySettings = Pick<QueryAsked, "parameters" | "pageSize" | "access">;
 
-const NOTHING: Omit<Run, "text" | "settings"> = { rows: [], pages: [], continuation: null, charge: 0, state: "running", error: "" };
+const NOTHING: Omit<Run, "text" | "settings"> = { rows: [], pages: [], continuation: null, charge: 0, state: "running", error: "", mistakes: [] };
 
 export function useQuery(place: Place) {
   const [run, setRun] = useState<Run | null>(null);
@@ -46,7 +48,7 @@ export function useQuery(place: Place) {
     abandon();
     const mine = (control.current = new AbortController());
     const { settings } = from;
-    let now: Run = { ...from, state: "running", error: "" };
+    let now: Run = { ...from, state: "running", error: "", mistakes: [] };
     setRun(now);
     // A page of the server may be short, as when one partition has no more; ours is filled from the next.
     const wanted = everything ? ROWS_MAX : now.rows.length + settings.pageSize;
@@ -63,7 +65,7 @@ export function useQuery(place: Place) {
       now = { ...now, state: now.continuation === null ? "done" : "more" };
     } catch (error) {
       if (control.current !== mine) return;
-      now = isAbort(error) ? { ...now, state: "cancelled" } : { ...now, state: "failed", error: explain(error) };
+      now = isAbort(error) ? { ...now, state: "cancelled" } : failed(now, error);
     }
     setRun(now);
     if (now.state === "failed") return;
@@ -78,6 +80,10 @@ export function useQuery(place: Place) {
     names: names.all,
   };
 }
+
+const failed = (run: Run, error: unknown): Run => {
+  return { ...run, state: "failed", error: explain(error), mistakes: error instanceof Refused ? error.mistakes : [] };
+};
 
 /** Property names: those seen in results, and those of a few items the first time that somebody asks. */
 function useNames(place: Place) {

@@ -66,6 +66,7 @@ export interface ScriptEditorProps {
   open: Open;
   onSaved: (script: Script) => void;
   onDiscarded: () => void;
+  onClose: () => void;
   onDeleted: () => void;
 }
 

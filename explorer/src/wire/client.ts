@@ -2,6 +2,13 @@
 
 import { readKey, sign } from "./signature.ts";
 
+/** Something that is wrong at a place of a query's text, in UTF-16 units as everywhere in JavaScript. */
+export interface Mistake {
+  start: number;
+  end: number;
+  message: string;
+}
+
 /** What the server said instead of doing what was asked. */
 export class Refused extends Error {
   constructor(
@@ -11,6 +18,7 @@ export class Refused extends Error {
     readonly substatus: number,
     readonly activity: string,
     readonly charge: number,
+    readonly mistakes: Mistake[] = [],
   ) {
     super(message);
   }
@@ -175,30 +183,42 @@ function refusalOf(answer: Answer): Refused {
     // A proxy answered, perhaps; its text is shown as it is.
   }
   const header = (name: string) => answer.headers.get(name);
+  const told = tellingPart(message);
   return new Refused(
     answer.status,
     code,
-    tellingPart(message),
+    told.text,
     Number(header("x-ms-substatus") ?? 0),
     header("x-ms-activity-id") ?? "",
     answer.charge,
+    told.mistakes,
   );
 }
 
-/** Messages of the API wrap the telling part into lists and append the activity's id. */
-function tellingPart(message: string): string {
+/** Messages of the API wrap the telling part into lists and append the activity's id. Those of queries say where they are. */
+function tellingPart(message: string): { text: string; mistakes: Mistake[] } {
   const first = message.split(/\r?\nActivityId:/)[0] ?? message;
   const wrapped = /^Message: (\{.*\})$/s.exec(first.trim());
   if (wrapped?.[1] !== undefined) {
     try {
-      const inner = JSON.parse(wrapped[1]) as { Errors?: string[]; errors?: { message?: string }[] };
+      const inner = JSON.parse(wrapped[1]) as { Errors?: string[]; errors?: ToldError[] };
       const texts = inner.Errors ?? inner.errors?.map((error) => error.message ?? "") ?? [];
-      if (texts.length > 0) return texts.join("\n");
+      if (texts.length > 0) return { text: texts.join("\n"), mistakes: (inner.errors ?? []).flatMap(mistakeOf) };
     } catch {
       // Not JSON after all.
     }
   }
-  return first.trim().slice(0, 4000);
+  return { text: first.trim().slice(0, 4000), mistakes: [] };
+}
+
+interface ToldError {
+  message?: string;
+  location?: { start?: number; end?: number };
+}
+
+function mistakeOf({ message = "", location }: ToldError): Mistake[] {
+  const { start, end } = location ?? {};
+  return typeof start === "number" && typeof end === "number" ? [{ start, end, message }] : [];
 }
 
 export function pause(milliseconds: number, signal?: AbortSignal | null): Promise<void> {

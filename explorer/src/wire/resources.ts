@@ -336,11 +336,33 @@ export interface QueryPage {
   metrics: Map<string, number>;
   indexes: unknown;
   advice: { Id: string; Params?: string[]; [name: string]: unknown }[];
-  plan: { text: string; plan: unknown } | undefined;
+  plan: { text: string; plan: Plan } | undefined;
   access: string;
   milliseconds: number;
   bytes: number;
   throttled: number;
+}
+
+/** How a page was found, as docs of the query headers have it. */
+export interface Plan {
+  method: string;
+  filter: Condition;
+  order?: string;
+  figures: Figures;
+}
+
+/** Of a filter; a text says that it is everything, or nothing. */
+export type Condition = string | { all: Condition[] } | { any: Condition[] } | { path: string; condition: string; exact: boolean; used: boolean };
+
+export interface Figures {
+  scopeItems: number;
+  indexEntries: number;
+  documents: number;
+  documentBytes: number;
+  rows: number;
+  indexLookupMicros: number;
+  documentLoadMicros: number;
+  evaluationMicros: number;
 }
 
 export interface QueryAsked {

@@ -158,7 +158,7 @@ test("the list goes on by itself where its end was reached during a reload", asy
   await list.isReached(1);
   await page.getByRole("listbox", { name: "Items" }).focus();
   await page.keyboard.press("End");
-  await page.locator("[role=option][aria-selected=true][aria-posinset='100']").waitFor();
+  await page.locator("[role=option].active[aria-posinset='100']").waitFor();
   await list.letGo();
   await page.locator("[data-count='120'][data-done=true]").waitFor();
   await desk.close();
@@ -208,6 +208,8 @@ test("queries complete names, show rows in three forms, tell their price and pla
 
   await page.getByRole("tab", { name: "Charge, metrics, plan" }).click();
   await page.getByRole("rowheader", { name: "Total", exact: true }).waitFor();
+  await page.locator("[data-plan-graph]").getByText("Evaluate").waitFor();
+  await page.getByText("Plan of the first page as text").click();
   await page.locator("[data-plan]").getByText("method:").waitFor();
   await eventually(async () => assert.ok((await page.locator("[data-metrics] tr").count()) > 5));
   await desk.accessible("query facts");

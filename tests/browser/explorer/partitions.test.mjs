@@ -62,7 +62,7 @@ test("the key space is a heat map; a hot key, its budget and a split are seen as
   await page.locator("[data-alerts]").getByText("throttling").waitFor();
   await desk.accessible("partitions");
   await desk.picture("partitions-hot");
-  for (const metric of ["Requests", "429s", "Storage", "Request units"]) {
+  for (const metric of ["Requests", "Throttled", "Storage", "Request units"]) {
     await page.getByRole("button", { name: metric, exact: true }).click();
     const colours = () => page.locator(".heat canvas").evaluate((canvas) => {
       const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
@@ -175,9 +175,9 @@ test("a container is given another key while the page watches", async (t) => {
   await desk.signIn(`${place.hash}/advisor`);
   await page.getByLabel("Candidate keys").fill("/customer");
   await page.getByRole("button", { name: "Compare keys" }).click();
-  await page.getByRole("button", { name: "Give the container the key /customer" }).click();
+  await page.getByRole("button", { name: "Change the partition key to /customer" }).click();
   await desk.accessible("rekey dialog");
-  await page.getByRole("button", { name: "Change the key" }).click();
+  await page.getByRole("button", { name: "Change the partition key", exact: true }).click();
   await page.getByRole("heading", { name: "Copy jobs" }).waitFor();
   const card = page.locator("[data-job]", { hasText: place.db });
   await card.and(page.locator("[data-state=completed]")).waitFor();

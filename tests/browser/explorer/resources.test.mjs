@@ -175,7 +175,7 @@ test("a database shares its throughput with its containers", async (t) => {
   await desk.signIn("#/new-database");
   await page.getByLabel("Name", { exact: true }).fill(db);
   await page.getByRole("radio", { name: /^Autoscale/ }).check();
-  await page.getByText("1 physical partition, each with 1,000 RU/s").waitFor();
+  await page.getByText("1 physical partition with 1,000 RU/s").waitFor();
   await page.getByRole("button", { name: "Create database" }).click();
   await page.getByRole("heading", { name: `New container in ${db}` }).waitFor();
   await page.getByLabel("Name", { exact: true }).fill("small");

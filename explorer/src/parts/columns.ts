@@ -7,13 +7,12 @@ const MOST = 42;
 /** Rows that are looked at. */
 const SAMPLE = 100;
 
-/** As wide as what is in the first rows needs, within bounds; the last column takes what is left. */
+/** As wide as what is in the first rows needs, within bounds. */
 export function templateOf(headers: string[], rows: number, cell: (row: number, column: number) => string): { gridTemplateColumns: string } {
   const widths = headers.map((header, column) => {
     let characters = header.length;
     for (let row = 0; row < Math.min(rows, SAMPLE); row += 1) characters = Math.max(characters, cell(row, column).length);
-    return ((Math.min(MOST, Math.max(LEAST, characters)) + 2) * CHARACTER_EM).toFixed(1);
+    return `${((Math.min(MOST, Math.max(LEAST, characters)) + 2) * CHARACTER_EM).toFixed(1)}em`;
   });
-  const last = widths.pop() ?? "4";
-  return { gridTemplateColumns: [...widths.map((width) => `${width}em`), `minmax(${last}em, 1fr)`].join(" ") };
+  return { gridTemplateColumns: widths.join(" ") };
 }

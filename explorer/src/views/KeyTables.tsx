@@ -1,6 +1,7 @@
 // The logical partitions that do most and hold most.
 
 import { go } from "../state/route.ts";
+import { units } from "../parts/Charge.tsx";
 import { brief } from "../text/json.ts";
 import { Meter } from "../parts/TimeChart.tsx";
 import type { HotKey, LargeKey, Window } from "../wire/manage.ts";
@@ -37,7 +38,7 @@ export function HottestKeys(props: { keys: HotKey[]; window: Window; container: 
                   <bdi>{keyText(key.partitionKey)}</bdi> <span class="soft">in partition {key.partition}</span>
                 </th>
                 <td>
-                  <Meter label="Request units" value={key.requestUnits} most={most} isLimit={false} text={numberText(key.requestUnits)} />
+                  <Meter label="Request units" value={key.requestUnits} most={most} isLimit={false} text={units(key.requestUnits)} />
                 </td>
                 <td class="number">{numberText(key.requests)}</td>
                 <td class="number">{numberText(key.throttled)}</td>

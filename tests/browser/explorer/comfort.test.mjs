@@ -16,6 +16,7 @@ test("a new container is told what its throughput means on this server", async (
   await desk.signIn("#/new-database");
   await page.getByLabel("Name", { exact: true }).fill("small");
   await page.getByRole("button", { name: "Create database" }).click();
+  await page.getByRole("heading", { name: "New container in small" }).waitFor();
   await page.getByLabel("Name", { exact: true }).fill("parts");
   await page.getByLabel("Partition key", { exact: true }).fill("/id");
   const meaning = page.locator("[data-meaning]");
@@ -193,7 +194,7 @@ test("drafts are marked where they are", async (t) => {
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByText("Saved a").waitFor();
   await eventually(async () => assert.equal(await page.getByText("not saved").count(), 0));
-  assert.equal(await page.locator("[role=treeitem][aria-description]").count(), 0);
+  await eventually(async () => assert.equal(await page.locator("[role=treeitem][aria-description]").count(), 0));
   await desk.close();
 });
 
@@ -213,6 +214,10 @@ test("the partition key is changed in Settings, and states have colours of their
   await page.locator("[data-state=completed]", { hasText: place.db }).waitFor();
   const { partitionKey } = await call("GET", "colls", `dbs/${place.db}/colls/orders`, `dbs/${place.db}/colls/orders`);
   assert.deepEqual(partitionKey.paths, ["/customer"]);
+
+  // The page knows the container that has taken the place of the first.
+  await desk.goTo(`${place.hash}/items`);
+  await page.getByText("key /customer").waitFor();
 
   desk.expected.add(400);
   const colourOf = (state) => page.locator(`[data-run=${state}] .status`).evaluate((status) => getComputedStyle(status).backgroundColor);

@@ -1,6 +1,7 @@
 // What makes the explorer pleasant: answers that are true of this server, drafts that are seen, several queries, several items.
 
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { call, Desk, eventually, launch, makeContainer, serve, upsert } from "./desk.mjs";
 
@@ -283,13 +284,14 @@ test("the heat map names its partitions and times", async (t) => {
 });
 
 test("a phone shows one thing at a time, and all can be reached", async (t) => {
-  const place = await makeContainer("/id", { coll: "pocket" });
+  const coll = `pocket-${randomUUID().slice(0, 8)}`;
+  const place = await makeContainer("/id", { coll });
   await upsert(place, ["1"], { id: "1", total: 3 });
   const desk = await Desk.open(t, browser, { viewport: { width: 420, height: 800 } });
   const { page } = desk;
   await desk.signIn(`#/dbs/${place.db}`);
   await page.getByRole("button", { name: "Databases" }).click();
-  const entry = page.getByRole("treeitem", { name: "pocket", exact: true });
+  const entry = page.getByRole("treeitem", { name: coll, exact: true });
   await entry.click();
   await page.getByRole("tab", { name: "Items", selected: true }).waitFor();
   await eventually(async () => assert.ok((await page.locator(".side").boundingBox()).x < -100, "the tree has gone aside"));

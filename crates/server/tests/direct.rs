@@ -1,65 +1,26 @@
 //! Direct mode at a real server: the bytes of RNTBD inside TLS, beside HTTP or on a port of its own.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 
+use orrery_testkit::Client;
 use support::Server;
-use support::http::{get, get_tls, is_closed, tls};
+use support::direct::{CREATE, Frame, Place, READ, authority, greeted, hear, hello, open};
+use support::http::{get, get_tls, is_closed};
 
 mod support;
-
-/// The first frame of a client: protocol 1, version 2020-07-15, an agent.
-fn hello() -> Vec<u8> {
-    let mut frame = vec![0; 4];
-    frame.extend_from_slice(&[0; 4]);
-    frame.extend_from_slice(&[9; 16]);
-    frame.extend_from_slice(&[0, 0, 2, 1, 0, 0, 0]);
-    frame.extend_from_slice(&[1, 0, 7, 10]);
-    frame.extend_from_slice(b"2020-07-15");
-    frame.extend_from_slice(&[2, 0, 7, 4]);
-    frame.extend_from_slice(b"test");
-    let length = frame.len() as u32;
-    frame[..4].copy_from_slice(&length.to_le_bytes());
-    frame
-}
-
-/// The status of the next frame, which has no payload or one that is read with it.
-fn status(stream: &mut impl Read, has_payload: bool) -> std::io::Result<u32> {
-    let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
-    let mut head = [0; 24];
-    stream.read_exact(&mut head)?;
-    if head[8..] != [9; 16] {
-        return Err(std::io::Error::other("this answers no frame of ours"));
-    }
-    let mut tokens = vec![0; number(&head[..4]) as usize - 24];
-    stream.read_exact(&mut tokens)?;
-    if has_payload {
-        let mut length = [0; 4];
-        stream.read_exact(&mut length)?;
-        stream.read_exact(&mut vec![0; number(&length) as usize])?;
-    }
-    Ok(number(&head[4..8]))
-}
-
-/// The read of an item that says neither who asks nor where.
-fn read() -> Vec<u8> {
-    let mut frame = vec![35, 0, 0, 0, 3, 0, 3, 0];
-    frame.extend_from_slice(&[9; 16]);
-    frame.extend_from_slice(&[2, 0, 0, 0]);
-    frame.extend_from_slice(&[0x4D, 0, 2, 7, 0, 0, 0]);
-    frame
-}
 
 /// Opens a connection in direct mode and asks something there.
 fn speak(server: &Server, stream: TcpStream) -> std::io::Result<u32> {
     let authority = get(server, "/_explorer/emulator.pem").body;
-    let mut stream = tls(stream, "localhost", &authority)?;
+    let mut stream = open(stream, &authority)?;
     stream.write_all(&hello())?;
     stream.flush()?;
-    assert_eq!(status(&mut stream, false)?, 200);
-    stream.write_all(&read())?;
+    assert_eq!(hear(&mut stream)?.status, 200);
+    // The read of an item that says neither who asks nor where.
+    stream.write_all(&Frame::new(3, READ).numbered(7))?;
     stream.flush()?;
-    status(&mut stream, true)
+    Ok(hear(&mut stream)?.status)
 }
 
 #[test]
@@ -89,4 +50,28 @@ fn direct_mode_can_have_a_port_or_none() {
     assert!(own.terminate().success());
     let none = Server::start(&["--direct-port", "none"]);
     assert!(speak(&none, none.connect()).is_err());
+}
+
+#[test]
+fn requests_and_their_units_are_counted_by_protocol() {
+    let server = Server::start(&[]);
+    let mut client = Client::new(server.port());
+    let container = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
+    for (path, body) in [("/dbs", r#"{"id":"d"}"#), ("/dbs/d/colls", container)] {
+        assert_eq!(client.send("POST", path, &[], body.as_bytes()).expect("an answer").status, 201);
+    }
+    let place = Place::of(&server, "/dbs/d/colls/c/docs");
+    let mut direct = greeted(&server, &authority(&server)).expect("a connection");
+    direct
+        .write_all(&place.ask(CREATE, "post", None).body(r#"{"id":"a","pk":"k"}"#).numbered(1))
+        .and_then(|()| direct.flush())
+        .expect("sent");
+    assert_eq!(hear(&mut direct).expect("an answer").status, 201);
+    let counted = get(&server, "/metrics").text();
+    assert!(counted.contains("orrery_requests_total{protocol=\"direct\",class=\"2xx\"} 1"), "{counted}");
+    for protocol in ["http", "direct"] {
+        let name = format!("orrery_request_units_total{{protocol=\"{protocol}\"}} ");
+        let units = counted.lines().find_map(|line| line.strip_prefix(&name)?.parse::<f64>().ok());
+        assert!(units.is_some_and(|units| units > 1.0), "{protocol}: {units:?}");
+    }
 }

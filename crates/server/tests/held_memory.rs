@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use orrery_testkit::{Client, EMULATOR_KEY, Signer, eventually};
 use support::Server;
+use support::direct::{CREATE, Connection, Place, READ, READ_FEED, authority, greeted};
 
 mod support;
 
@@ -326,4 +327,77 @@ fn large_items_that_are_written_at_once_keep_to_the_budget() {
     assert!(gauge.highest() < BUDGET * 11 / 10, "{} MiB were used", gauge.highest() / MIB);
     assert!(answers.iter().all(|status| [200, 201, 429].contains(status)), "{answers:?}");
     assert!(answers.iter().filter(|status| **status != 429).count() > 20, "{answers:?}");
+}
+
+/// Sends as much of this as a connection takes, and reads nothing.
+fn push_frames(connections: &mut [(Connection, Vec<u8>, usize)]) {
+    for (connection, bytes, sent) in connections {
+        while *sent < bytes.len() {
+            let end = bytes.len().min(*sent + 16 * 1024);
+            // What is full now may have room later; what is closed stays so.
+            let Ok(count) = connection.write(&bytes[*sent..end]) else { break };
+            *sent += count;
+            if connection.flush().is_err() {
+                break;
+            }
+        }
+    }
+}
+
+fn check_direct(connections: usize, bytes: impl Fn(&Place) -> Vec<u8>) {
+    let server = world(&[]);
+    let mut client = Client::new(server.port());
+    for number in 0..40 {
+        assert_eq!(put_item(&mut client, &format!("part-{number}"), 100_000), 201);
+    }
+    assert_eq!(put_item(&mut client, "large", 1_900_000), 201);
+    let (place, authority) = (Place::of(&server, ITEMS), authority(&server));
+    let bytes = bytes(&place);
+    let mut holders: Vec<_> = (0..connections)
+        .map(|_| {
+            let connection = greeted(&server, &authority).expect("a connection");
+            connection.sock.set_nonblocking(true).expect("sockets need not block");
+            (connection, bytes.clone(), 0)
+        })
+        .collect();
+    let gauge = Gauge::start(&server);
+    thread::scope(|scope| {
+        let healthy = scope.spawn(|| live_beside(&server, Duration::from_secs(8)));
+        while !healthy.is_finished() {
+            push_frames(&mut holders);
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    println!("{} MiB were used", gauge.highest() / MIB);
+    assert!(gauge.highest() < BUDGET * 11 / 10, "{} MiB were used", gauge.highest() / MIB);
+    drop(holders);
+    let key = [("x-ms-documentdb-partitionkey", r#"["k"]"#)];
+    eventually("a large item is read again", || {
+        let reply = client.send("GET", &format!("{ITEMS}/large"), &key, b"");
+        reply.is_ok_and(|reply| reply.status == 200 && reply.body.len() > 1_900_000)
+    });
+}
+
+/// Far more requests than a connection may have at once, for what is large, and none of the answers is read.
+#[test]
+fn answers_in_direct_mode_that_nobody_reads_leave_room_for_others() {
+    check_direct(40, |place| {
+        (0..300)
+            .flat_map(|number| match number % 3 {
+                0 => place.ask(READ_FEED, "get", None).number(0x04, u32::MAX).numbered(number),
+                _ => place.ask(READ, "get", Some("large")).numbered(number),
+            })
+            .collect()
+    });
+}
+
+/// Payloads that are announced and never end, for several times what the budget has for bodies.
+#[test]
+fn payloads_in_direct_mode_that_do_not_end_leave_room_for_others() {
+    check_direct(60, |place| {
+        let body = item("endless", UPLOAD_BYTES);
+        let mut frame = place.ask(CREATE, "post", None).body(&body).numbered(1);
+        frame.pop();
+        frame
+    });
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use orrery_testkit::wait_for;
 use tempfile::TempDir;
 
+pub mod direct;
 pub mod http;
 
 /// How long a test waits for bytes or for the end of a connection. Servers allow longer for bodies and for answers, so a

@@ -104,6 +104,8 @@ pub const ENCRYPTION_KEYS_MAX: usize = 20;
 /// Roles of an account that are not built in, and assignments of roles.
 pub const ROLE_DEFINITIONS_MAX: usize = 100;
 pub const ROLE_ASSIGNMENTS_MAX: usize = 2_000;
+/// What APIs keep about the account or a container, each below one name.
+pub const SETTINGS_MAX: usize = 16;
 /// Seconds that a resource token is good for: at least, by default, at most.
 pub const TOKEN_SECONDS_MIN: u64 = 10;
 pub const TOKEN_SECONDS_DEFAULT: u64 = 3_600;

@@ -36,6 +36,10 @@ pub enum ChildKind {
     /// Below the account.
     RoleDefinition,
     RoleAssignment,
+    /// What an API keeps about the account; the name says which API and what.
+    AccountSetting,
+    /// The same about a container.
+    ContainerSetting,
 }
 
 /// One resource below an owner. Cheap to hold: the catalog shares it.
@@ -64,7 +68,7 @@ struct Quota {
 }
 
 impl ChildKind {
-    pub const ALL: [ChildKind; 8] = [
+    pub const ALL: [ChildKind; 10] = [
         ChildKind::User,
         ChildKind::EncryptionKey,
         ChildKind::Permission,
@@ -73,6 +77,8 @@ impl ChildKind {
         ChildKind::Function,
         ChildKind::RoleDefinition,
         ChildKind::RoleAssignment,
+        ChildKind::AccountSetting,
+        ChildKind::ContainerSetting,
     ];
 
     /// What its owners are.
@@ -80,8 +86,12 @@ impl ChildKind {
         match self {
             ChildKind::User | ChildKind::EncryptionKey => ResourceKind::Database,
             ChildKind::Permission => ResourceKind::Child(ChildKind::User),
-            ChildKind::RoleDefinition | ChildKind::RoleAssignment => ResourceKind::Account,
-            ChildKind::Procedure | ChildKind::Trigger | ChildKind::Function => ResourceKind::Container,
+            ChildKind::RoleDefinition | ChildKind::RoleAssignment | ChildKind::AccountSetting => {
+                ResourceKind::Account
+            }
+            ChildKind::Procedure | ChildKind::Trigger | ChildKind::Function | ChildKind::ContainerSetting => {
+                ResourceKind::Container
+            }
         }
     }
 
@@ -106,6 +116,9 @@ impl ChildKind {
             ChildKind::RoleAssignment => {
                 (limits::ROLE_ASSIGNMENTS_MAX, limits::CHILD_BYTES_MAX, "RoleAssignments")
             }
+            ChildKind::AccountSetting | ChildKind::ContainerSetting => {
+                (limits::SETTINGS_MAX, limits::CHILD_BYTES_MAX, "Settings")
+            }
         };
         Quota { count, bytes, name }
     }
@@ -122,7 +135,8 @@ impl ChildKind {
             ChildKind::User
             | ChildKind::EncryptionKey
             | ChildKind::RoleDefinition
-            | ChildKind::RoleAssignment => Rid::user(owner, number),
+            | ChildKind::RoleAssignment
+            | ChildKind::AccountSetting => Rid::user(owner, number),
             _ => Rid::child(owner, ResourceKind::Child(self), u64::from(number)),
         }
     }

@@ -23,7 +23,8 @@ use crate::rid::Rid;
 use crate::throughput::Settings;
 
 /// What hangs below containers.
-const BELOW_CONTAINERS: [ChildKind; 3] = [ChildKind::Procedure, ChildKind::Trigger, ChildKind::Function];
+const BELOW_CONTAINERS: [ChildKind; 4] =
+    [ChildKind::Procedure, ChildKind::Trigger, ChildKind::Function, ChildKind::ContainerSetting];
 
 pub(super) fn record_id(id: &str) -> String {
     format!("job:{id}")

@@ -9,7 +9,7 @@ use crate::access;
 use crate::call::Call;
 use crate::children::Branch;
 use crate::envelope::{self, push_number, push_text};
-use crate::errors::Refusal;
+use crate::errors::{Own, Refusal};
 
 /// The word of paths.
 pub(crate) fn segment(kind: ChildKind) -> &'static str {
@@ -22,6 +22,7 @@ pub(crate) fn segment(kind: ChildKind) -> &'static str {
         ChildKind::Function => "udfs",
         ChildKind::RoleDefinition => "roledefinitions",
         ChildKind::RoleAssignment => "roleassignments",
+        ChildKind::AccountSetting | ChildKind::ContainerSetting => "settings",
     }
 }
 
@@ -36,6 +37,7 @@ pub(super) fn array(kind: ChildKind) -> &'static str {
         ChildKind::Function => "UserDefinedFunctions",
         ChildKind::RoleDefinition => "RoleDefinitions",
         ChildKind::RoleAssignment => "RoleAssignments",
+        ChildKind::AccountSetting | ChildKind::ContainerSetting => "Settings",
     }
 }
 
@@ -50,6 +52,7 @@ pub(super) fn quota_word(kind: ChildKind) -> &'static str {
         ChildKind::Function => "functions",
         ChildKind::RoleDefinition => "roleDefinitions",
         ChildKind::RoleAssignment => "roleAssignments",
+        ChildKind::AccountSetting | ChildKind::ContainerSetting => "settings",
     }
 }
 
@@ -78,8 +81,12 @@ pub(super) fn accept(
         ChildKind::Permission => check_permission(sent.root())?,
         ChildKind::Procedure | ChildKind::Function => check_script(sent.root())?,
         ChildKind::Trigger => check_trigger(sent.root())?,
-        ChildKind::RoleDefinition => access::check_definition(sent.root())?,
-        ChildKind::RoleAssignment => access::check_assignment(call.catalog, sent.root())?,
+        ChildKind::RoleDefinition => access::check_definition(sent.root()).map_err(Refusal::bad_request)?,
+        ChildKind::RoleAssignment => {
+            access::check_assignment(call.catalog, sent.root()).map_err(Refusal::bad_request)?
+        }
+        // No path of this protocol leads to them.
+        ChildKind::AccountSetting | ChildKind::ContainerSetting => return Err(Own::MethodNotAllowed.into()),
     }
     let mut kept = DocBuilder::with_capacity(body.len());
     kept.begin_object();

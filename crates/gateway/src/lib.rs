@@ -1,5 +1,7 @@
-//! What all gateways share, whatever they speak: who asks ([`keys`], [`entra`]), how a body is read within its limits
-//! ([`body`]), the memory that bodies and answers take ([`room`]), and the names of requests ([`activity`]).
+//! What all gateways share, whatever they speak: who asks ([`keys`], [`entra`]) and what
+//! roles allow ([`roles`]), how a body is read within its limits
+//! ([`body`]), the memory that bodies and answers take ([`room`]), the names of requests ([`activity`]), and
+//! the items that more than one gateway writes ([`shapes`], [`merge`]).
 //!
 //! Nothing here knows a protocol. What goes wrong is told as it is, and each gateway maps it to its wire.
 
@@ -7,7 +9,10 @@ pub mod activity;
 pub mod body;
 pub mod entra;
 pub mod keys;
+pub mod merge;
+pub mod roles;
 pub mod room;
+pub mod shapes;
 
 use std::net::SocketAddr;
 

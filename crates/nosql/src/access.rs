@@ -16,10 +16,10 @@ mod roles;
 use http::Method;
 use orrery_cluster::Catalog;
 use orrery_doc::PartitionKey;
+pub(crate) use orrery_gateway::roles::{check_assignment, check_definition, is_assigned};
 
 pub(crate) use act::Act;
 pub(crate) use permission::{claim_of, key_of as permission_key};
-pub(crate) use roles::{check_assignment, check_definition, is_assigned};
 
 use crate::auth::Identity;
 use crate::errors::{Own, Refusal};

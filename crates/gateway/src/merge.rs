@@ -1,20 +1,20 @@
-//! Merges: an entity keeps the properties that a change does not name.
+//! Merges: an item keeps the properties that a change does not name.
 
 use std::sync::Arc;
 
 use orrery_cluster::store::{Action, Edit, EditRefusal, Edited, Item};
 use orrery_doc::{Doc, DocBuilder, Value};
 
-/// The properties that are changed, as the item of an entity that had only these.
+/// The properties that are changed, as an item that has only these.
 #[derive(Debug)]
 struct Merge {
     doc: Doc,
-    /// Where there is no entity, it becomes one.
+    /// Where there is no item, it becomes one.
     creates: bool,
 }
 
 /// A merge as a write.
-pub(super) fn action(doc: Doc, creates: bool) -> Action {
+pub fn action(doc: Doc, creates: bool) -> Action {
     Action::Edit(Arc::new(Merge { doc, creates }))
 }
 

@@ -5,6 +5,7 @@
 //! limit is undefined too.
 
 mod array;
+mod binary;
 mod conditional;
 mod date;
 mod date_format;
@@ -94,7 +95,7 @@ static LATER: [Function; 10] = [
 
 /// Finds a function by name, in any letter case.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    let groups: [&'static [Function]; 9] = [
+    let groups: [&'static [Function]; 10] = [
         &types::FUNCTIONS,
         &string::FUNCTIONS,
         &mathematical::FUNCTIONS,
@@ -102,6 +103,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
         &conditional::FUNCTIONS,
         &date::FUNCTIONS,
         &spatial::FUNCTIONS,
+        &binary::FUNCTIONS,
         &item::FUNCTIONS,
         &LATER,
     ];

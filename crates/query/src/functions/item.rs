@@ -29,7 +29,7 @@ fn document_number(rid: &str) -> Option<i64> {
     i64::try_from(document).ok()
 }
 
-fn sextet(digit: u8) -> Option<u8> {
+pub(super) fn sextet(digit: u8) -> Option<u8> {
     Some(match digit {
         b'A'..=b'Z' => digit - b'A',
         b'a'..=b'z' => digit - b'a' + 26,

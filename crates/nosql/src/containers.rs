@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode};
 use orrery_cluster::store::Lsn;
-use orrery_cluster::{Container, ContainerDefinition, Database, Receipt, Served, ru};
+use orrery_cluster::{Api, Container, ContainerDefinition, Database, Receipt, Served, ru};
+use orrery_gateway::shapes::entity;
 
 use crate::call::Call;
 use crate::databases::{if_match, is_current};
@@ -58,7 +59,11 @@ pub(crate) async fn one(call: &Call<'_>, container: &Arc<Container>, body: Bytes
 
 async fn create(call: &Call<'_>, database: &Arc<Database>, body: &[u8]) -> Result<Reply, Refusal> {
     let doc = envelope::parse_body(body)?;
-    let definition = ContainerDefinition::parse(&doc)?;
+    let mut definition = ContainerDefinition::parse(&doc)?;
+    // Older clients of tables make them like this.
+    if database.resource.id == entity::DATABASE && entity::is_table(&definition) {
+        definition.api = Api::Table;
+    }
     let throughput = throughput::requested(call)?;
     let container = call.db.create_container(database.resource.rid, definition, throughput).await?;
     let reply = written(call, &container, StatusCode::CREATED)

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, PRAGMA, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use http_body_util::Full;
-use orrery_cluster::store::{Etag, Lsn};
+use orrery_cluster::store::Lsn;
 use orrery_cluster::{
     Charge, Container, Database, RangeToken, Receipt, Rid, SINGLE_REGION_VERSION, Served, Usage,
 };
@@ -22,6 +22,7 @@ use crate::call::Trace;
 use crate::errors::{Refusal, page, push_json_string};
 use crate::headers::names;
 use crate::items::session;
+use crate::items::version::Version;
 use crate::respond::template::{Field, Templates};
 
 /// What a handler answers, before the standard headers.
@@ -29,7 +30,7 @@ pub(crate) struct Reply {
     pub status: StatusCode,
     pub body: Bytes,
     pub receipt: Receipt,
-    pub etag: Option<Etag>,
+    pub etag: Option<Version>,
     pub owner: Owner,
     /// For answers from the catalog: how far it is, and which change wrote the resource in the answer.
     pub catalog: Option<(Lsn, Option<Lsn>)>,
@@ -154,8 +155,8 @@ impl Reply {
         self
     }
 
-    pub fn etag(self, etag: Etag) -> Reply {
-        Reply { etag: Some(etag), ..self }
+    pub fn etag(self, etag: impl Into<Version>) -> Reply {
+        Reply { etag: Some(etag.into()), ..self }
     }
 
     /// The content paths and usage of a container whose contents the answer is about.

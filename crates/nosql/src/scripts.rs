@@ -3,6 +3,7 @@
 mod forms;
 mod links;
 mod system;
+mod tables_batch;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::call::Call;
 use crate::children::{self, Branch};
 use crate::errors::{Own, Refusal};
 use crate::headers::names;
+use crate::items::version::Version;
 use crate::items::{check_intended, key, point};
 use crate::respond::Reply;
 
@@ -85,7 +87,7 @@ pub(crate) async fn write(
     triggers: &TriggerNames,
 ) -> Result<Reply, Refusal> {
     let done = call.db.write_with_triggers(container, key, op, triggers, &options(call)).await?;
-    let (effect, etag) = (done.outcome.effect, done.outcome.item.header.etag);
+    let (effect, etag) = (done.outcome.effect, Version::of(container, &done.outcome.item.header));
     let status = point::status(effect);
     let reply = match (effect, done.body) {
         (_, Some(body)) if !call.headers.minimal_response && status != StatusCode::NO_CONTENT => {

@@ -173,7 +173,7 @@ impl ScriptHost {
 
     fn item_of(&self, write: &Write<'_>) -> Result<(ItemId, Doc), Refusal> {
         let may_name = write.kind != WriteKind::Replace && !write.options.disable_automatic_id;
-        let (id, doc) = self.forms.read_item(write.body.as_bytes(), may_name)?;
+        let (id, doc) = self.forms.read_item(&self.container, write.body.as_bytes(), may_name)?;
         match self.is_at_home(&doc) {
             true => Ok((id, doc)),
             false => Err(self.forms.outside(Outside::Key)),

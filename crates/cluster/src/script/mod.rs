@@ -66,7 +66,8 @@ pub trait Forms: Send + Sync {
     /// The query that a script asks.
     fn read_query(&self, text: &str) -> Result<(String, Parameters), Refusal>;
     /// Reads an item that a script wrote. One without an id gets a new one, if it may.
-    fn read_item(&self, text: &[u8], may_name: bool) -> Result<(ItemId, Doc), Refusal>;
+    fn read_item(&self, container: &Container, text: &[u8], may_name: bool)
+    -> Result<(ItemId, Doc), Refusal>;
     fn write_item(&self, container: &Container, item: &Item, out: &mut Vec<u8>);
     fn refusal(&self, error: &ErrorKind) -> Refusal;
     /// The refusal of what a script asks for outside of what it may touch.

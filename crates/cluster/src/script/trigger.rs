@@ -195,7 +195,7 @@ impl TriggeredWrite {
         if matches!(self.op.action, Action::Delete) {
             return Ok(self.op.clone());
         }
-        let (id, doc) = host.forms.read_item(request, false).map_err(wrong)?;
+        let (id, doc) = host.forms.read_item(&host.container, request, false).map_err(wrong)?;
         if !host.is_at_home(&doc) {
             return Err(ErrorKind::KeyMismatch);
         }

@@ -262,7 +262,7 @@ fn link_of(container: &Container) -> String {
 }
 
 impl Forms for PlainForms {
-    fn read_item(&self, text: &[u8], _: bool) -> Result<(ItemId, Doc), ScriptRefusal> {
+    fn read_item(&self, _: &Container, text: &[u8], _: bool) -> Result<(ItemId, Doc), ScriptRefusal> {
         let mut item: Value = serde_json::from_slice(text).expect("scripts write JSON");
         let object = item.as_object_mut().expect("scripts write objects");
         object.retain(|name, _| !name.starts_with('_'));

@@ -7,7 +7,7 @@ use http::StatusCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use orrery_cluster::limits::PAGE_BYTES_MAX;
-use orrery_cluster::store::{Effect, Etag, Item, OpError, Outcome};
+use orrery_cluster::store::{Effect, Item, ItemHeader, OpError, Outcome};
 use orrery_cluster::{Charge, ErrorKind};
 
 use crate::errors::{Refusal, Voice, push_json_string};
@@ -35,7 +35,8 @@ pub(crate) struct OpResult {
     pub substatus: u32,
     pub retry_after_ms: Option<u32>,
     pub charge: f64,
-    pub etag: Option<Etag>,
+    /// Of the item, which says its version.
+    pub header: Option<ItemHeader>,
     /// The item to show; none when the client wants none or there is none.
     pub item: Option<Item>,
     pub message: Option<String>,
@@ -52,9 +53,9 @@ impl OpResult {
             Effect::Read => true,
             Effect::Deleted | Effect::NotModified | Effect::Absent => false,
         };
-        let etag = (outcome.effect != Effect::Deleted).then_some(outcome.item.header.etag);
+        let header = (outcome.effect != Effect::Deleted).then_some(outcome.item.header);
         let item = is_shown.then_some(outcome.item);
-        OpResult { charge: charge.total(), etag, item, is_read, ..OpResult::of(status) }
+        OpResult { charge: charge.total(), header, item, is_read, ..OpResult::of(status) }
     }
 
     /// An operation that was refused, with what the refusal cost.
@@ -106,7 +107,7 @@ impl OpResult {
             substatus: 0,
             retry_after_ms: None,
             charge: 0.0,
-            etag: None,
+            header: None,
             item: None,
             message: None,
             is_read: false,
@@ -146,9 +147,9 @@ pub(crate) fn render(renderer: Renderer, results: &[OpResult]) -> Vec<u8> {
         if let Some(wait) = result.retry_after_ms {
             write!(fields, ",\"retryAfterMilliseconds\":{wait}").expect("writing to a string cannot fail");
         }
-        if let Some(etag) = result.etag {
+        if let Some(header) = &result.header {
             fields.push_str(",\"eTag\":");
-            push_json_string(&mut fields, &etag.to_header());
+            push_json_string(&mut fields, &renderer.version(header).to_header());
         }
         if let Some(message) = &result.message {
             fields.push_str(",\"message\":");
@@ -179,7 +180,7 @@ mod tests {
             lsn: Lsn(1),
             place: 0,
             time: 0,
-            etag: Etag(1),
+            etag: orrery_cluster::store::Etag(1),
             ttl: 0,
             rid: 1,
             json_bytes,

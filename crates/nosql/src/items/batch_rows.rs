@@ -66,7 +66,7 @@ pub(crate) fn render(renderer: Renderer, results: &[OpResult]) -> Vec<u8> {
         } else if let Some(message) = &result.message {
             write_error(result, message, &mut body);
         }
-        let etag = result.etag.map(|etag| etag.to_header());
+        let etag = result.header.map(|header| renderer.version(&header).to_header());
         out.push(&row(result, etag.as_deref(), &body));
     }
     out.finish()

@@ -30,6 +30,7 @@ pub(crate) mod session;
 pub(crate) mod shape;
 mod system_properties;
 pub(crate) mod told;
+pub(crate) mod version;
 
 use bytes::Bytes;
 use http::Method;

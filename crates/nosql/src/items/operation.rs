@@ -13,7 +13,7 @@ use crate::errors::{Own, Refusal};
 use crate::headers::IndexingDirective;
 use crate::items::document::{self, ItemBody, parse_any};
 use crate::items::patch::Patch;
-use crate::items::shape::Shape;
+use crate::items::shape::{self, Shape};
 use crate::items::{key, options};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl<'a> Operation<'a> {
             return Err(Refusal::unsupported(feature));
         }
         let (target, action) = match self.kind {
-            Kind::Create | Kind::Upsert | Kind::Replace => self.document(shape.key, key)?,
+            Kind::Create | Kind::Upsert | Kind::Replace => self.document(shape, key)?,
             Kind::Read => (self.target()?, Action::Read),
             Kind::Delete => (self.target()?, Action::Delete),
             Kind::Patch => (self.target()?, Action::Edit(Arc::new(self.patch(shape)?))),
@@ -141,12 +141,13 @@ impl<'a> Operation<'a> {
         Patch::from_value(shape, value)
     }
 
-    fn document(self, def: &PartitionKeyDef, key: &PartitionKey) -> Result<(Target, Action), Refusal> {
+    fn document(self, shape: &Shape<'_>, key: &PartitionKey) -> Result<(Target, Action), Refusal> {
         let item = match self.content {
             Content::Value(value) => ItemBody::from_value(value)?,
             Content::Bytes(bytes) => ItemBody::parse(bytes)?,
         };
-        key::check_document(def, key, &item.doc)?;
+        shape::check(shape.api, &item.doc)?;
+        key::check_document(shape.key, key, &item.doc)?;
         let other_id = self.id.filter(|id| id.as_bytes() != item.id.as_bytes());
         let action = match (self.kind, other_id) {
             (Kind::Replace, Some(id)) => {

@@ -8,6 +8,7 @@ use orrery_cluster::{Consistency, Cursor, PageOptions, ReadOptions, SessionToken
 
 use crate::errors::Refusal;
 use crate::headers::{IndexingDirective, ReadStrategy, RequestHeaders};
+use crate::items::version::Version;
 use crate::items::{PROPERTIES, continuation, session};
 
 /// How long one page may take; the client comes back for the rest.
@@ -63,7 +64,7 @@ pub(crate) fn cursor(headers: &RequestHeaders<'_>) -> Result<Option<Cursor>, Ref
 pub(crate) fn precondition(if_match: Option<&str>, if_none_match: Option<&str>) -> Precondition {
     match (if_match.map(str::trim), if_none_match.map(str::trim)) {
         (Some("*"), _) => Precondition::IfMatchAny,
-        (Some(etag), _) => Precondition::IfMatch(Etag::parse(etag)),
+        (Some(etag), _) => Version::condition(etag).unwrap_or(Precondition::IfMatch(None)),
         (None, Some("*")) => Precondition::IfNoneMatchAny,
         (None, Some(etag)) => Precondition::IfNoneMatch(Etag::parse(etag)),
         (None, None) => Precondition::None,

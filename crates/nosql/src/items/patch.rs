@@ -12,8 +12,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use orrery_cluster::store::{Action, Edit, EditRefusal, Edited, Item, OpError, Target};
-use orrery_cluster::{Container, ErrorKind};
+use orrery_cluster::{Api, Container, ErrorKind};
 use orrery_doc::Value;
+use orrery_gateway::shapes;
 use orrery_query::{Context, Parameters, Program, Row, compile_condition};
 
 use self::spec::{PatchOp, PatchSpec};
@@ -49,6 +50,7 @@ pub(crate) async fn run(
 pub(crate) struct Patch {
     ops: Vec<PatchOp>,
     condition: Option<Condition>,
+    api: Api,
 }
 
 impl Patch {
@@ -56,7 +58,7 @@ impl Patch {
     pub fn from_value(shape: &Shape<'_>, value: Value<'_>) -> Result<Patch, Refusal> {
         let PatchSpec { condition, ops } = PatchSpec::from_value(value, &shape.key.paths)?;
         let condition = condition.as_deref().map(|text| Condition::compile(shape, text)).transpose()?;
-        Ok(Patch { ops, condition })
+        Ok(Patch { ops, condition, api: shape.api })
     }
 }
 
@@ -66,7 +68,10 @@ impl Edit for Patch {
         if self.condition.as_ref().is_some_and(|condition| !condition.holds(item, now)) {
             return Err(EditRefusal::new(PatchError::ConditionNotMet));
         }
-        apply::apply(item.root(), &self.ops).map(Edited::To).map_err(EditRefusal::new)
+        let doc = apply::apply(item.root(), &self.ops).map_err(EditRefusal::new)?;
+        let checked = shapes::check(self.api, doc.root());
+        checked.map_err(|text| EditRefusal::new(PatchError::Shape(text)))?;
+        Ok(Edited::To(doc))
     }
 
     fn value_bytes(&self) -> usize {

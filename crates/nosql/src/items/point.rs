@@ -12,6 +12,7 @@ use crate::call::Call;
 use crate::errors::{Own, Refusal};
 use crate::items::document::{self, ItemBody};
 use crate::items::render::Renderer;
+use crate::items::version::Version;
 use crate::items::{key, options, shape};
 use crate::respond::Reply;
 use crate::scripts;
@@ -24,7 +25,7 @@ pub(crate) fn read(call: &Call<'_>, container: &Arc<Container>, target: &Target)
         true => Reply::empty(StatusCode::NOT_MODIFIED),
         false => Reply::ok(renderer(call, container).item(&reply.item)),
     };
-    Ok(answer.etag(reply.item.header.etag).receipt(reply.receipt).in_container(container))
+    Ok(answer.etag(Version::of(container, &reply.item.header)).receipt(reply.receipt).in_container(container))
 }
 
 /// Shows single items as the client wants them.
@@ -39,6 +40,7 @@ pub(crate) async fn create(
     body: &[u8],
 ) -> Result<Reply, Refusal> {
     let item = ItemBody::parse(body)?;
+    shape::check(container.definition.api, &item.doc)?;
     let key =
         key::of_written(&container.definition, key::named(&container.definition, call.headers), &item.doc)?;
     let act = if call.headers.is_upsert { ItemAct::Upsert } else { ItemAct::Create };
@@ -63,6 +65,7 @@ pub(crate) async fn replace(
     body: &[u8],
 ) -> Result<Reply, Refusal> {
     let item = ItemBody::parse(body)?;
+    shape::check(container.definition.api, &item.doc)?;
     let named = key::named(&container.definition, call.headers);
     let key = match key::of_written(&container.definition, named, &item.doc) {
         Err(Refusal::Own(Own::KeyMismatch)) => return Err(misplaced(call, container, named, target).await),
@@ -140,12 +143,13 @@ pub(crate) async fn write(
     let WriteReply { mut outcomes, receipt, .. } = call.db.write(container, key, ops, &options).await?;
     let outcome = outcomes.pop().ok_or(ErrorKind::Unsupported("A write without operations"))?;
     let status = status(outcome.effect);
+    let version = Version::of(container, &outcome.item.header);
     let reply = match outcome.effect {
         Effect::Deleted | Effect::NotModified | Effect::Absent => Reply::empty(status),
-        _ if call.headers.minimal_response => Reply::empty(status).etag(outcome.item.header.etag),
+        _ if call.headers.minimal_response => Reply::empty(status).etag(version),
         _ => {
             let body = renderer(call, container).item(&outcome.item);
-            Reply::new(status, body).etag(outcome.item.header.etag)
+            Reply::new(status, body).etag(version)
         }
     };
     Ok(reply.receipt(receipt).in_container(container))

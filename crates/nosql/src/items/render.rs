@@ -13,6 +13,7 @@ use orrery_query::{Fields, Row, Sink, SystemField, SystemProperties, SystemValue
 
 use crate::items::body_rows::{Binary, BodyRows};
 use crate::items::system_properties::PropertiesOf;
+use crate::items::version::{self, Version};
 
 /// What the server adds to every item; clients send these back and they are never stored.
 pub const SYSTEM_PROPERTIES: [&str; 6] = ["_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
@@ -25,17 +26,19 @@ const SYSTEM_BYTES: usize = 288;
 pub struct Renderer {
     database: Rid,
     container: Rid,
+    by_time: bool,
     with_lsn: bool,
     without_links: bool,
 }
 
 impl Renderer {
     pub fn new(container: &Container) -> Renderer {
-        Renderer::of(container.database, container.resource.rid)
+        let by_time = version::is_by_time(container);
+        Renderer { by_time, ..Renderer::of(container.database, container.resource.rid) }
     }
 
     pub fn of(database: Rid, container: Rid) -> Renderer {
-        Renderer { database, container, with_lsn: false, without_links: false }
+        Renderer { database, container, by_time: false, with_lsn: false, without_links: false }
     }
 
     /// Change feeds also tell the LSN of each item.
@@ -107,7 +110,12 @@ impl Renderer {
 
     /// The same properties for those who ask for single ones, as queries do.
     pub fn properties(&self, header: &ItemHeader) -> PropertiesOf {
-        PropertiesOf { database: self.database, container: self.container, header: *header }
+        let Renderer { database, container, by_time, .. } = *self;
+        PropertiesOf { database, container, by_time, header: *header }
+    }
+
+    pub fn version(&self, header: &ItemHeader) -> Version {
+        Version::of_item(self.by_time, header)
     }
 
     fn write_system(&self, header: &ItemHeader, out: &mut Vec<u8>) {

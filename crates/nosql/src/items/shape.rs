@@ -1,8 +1,10 @@
 //! What operations need to know of the container that they happen in.
 
-use orrery_cluster::Container;
-use orrery_doc::PartitionKeyDef;
+use orrery_cluster::{Api, Container};
+use orrery_doc::{Doc, PartitionKeyDef};
+use orrery_gateway::shapes;
 
+use crate::errors::Refusal;
 use crate::items::render::Renderer;
 
 #[derive(Clone, Copy)]
@@ -11,6 +13,8 @@ pub(crate) struct Shape<'a> {
     /// Whether items without a directive are indexed.
     pub automatic: bool,
     pub renderer: Renderer,
+    /// The API whose items the container has.
+    pub api: Api,
 }
 
 impl<'a> Shape<'a> {
@@ -19,8 +23,14 @@ impl<'a> Shape<'a> {
             key: &container.definition.key,
             automatic: is_automatic(container),
             renderer: Renderer::new(container),
+            api: container.definition.api,
         }
     }
+}
+
+/// Refuses a document that is no item of the API through which the container was made.
+pub(crate) fn check(api: Api, doc: &Doc) -> Result<(), Refusal> {
+    shapes::check(api, doc.root()).map_err(Refusal::bad_request)
 }
 
 pub(crate) fn is_automatic(container: &Container) -> bool {
@@ -45,6 +55,6 @@ pub(crate) mod tests {
     pub(crate) fn with_shape<T>(path: &str, call: impl FnOnce(&Shape<'_>) -> T) -> T {
         let database = Rid::database(1);
         let renderer = Renderer::of(database, Rid::container(database, 1));
-        call(&Shape { key: &def(path), automatic: true, renderer })
+        call(&Shape { key: &def(path), automatic: true, renderer, api: Api::NoSql })
     }
 }

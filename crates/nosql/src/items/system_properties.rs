@@ -5,6 +5,8 @@ use orrery_cluster::{Container, ItemProperties, ResourceKind, Rid};
 use orrery_doc::{Value, json};
 use orrery_query::{SystemField, SystemProperties, SystemValue};
 
+use crate::items::version::{self, Version};
+
 /// The properties of this protocol, for queries.
 pub(crate) static PROPERTIES: &dyn ItemProperties = &Properties;
 
@@ -22,7 +24,12 @@ impl ItemProperties for Properties {
 }
 
 fn of(container: &Container, header: &ItemHeader) -> PropertiesOf {
-    PropertiesOf { database: container.database, container: container.resource.rid, header: *header }
+    PropertiesOf {
+        database: container.database,
+        container: container.resource.rid,
+        by_time: version::is_by_time(container),
+        header: *header,
+    }
 }
 
 /// System properties of one item of a container.
@@ -30,12 +37,18 @@ fn of(container: &Container, header: &ItemHeader) -> PropertiesOf {
 pub(crate) struct PropertiesOf {
     pub database: Rid,
     pub container: Rid,
+    /// Whether the time of the write is shown as the version.
+    pub by_time: bool,
     pub header: ItemHeader,
 }
 
 impl PropertiesOf {
     fn rid(&self) -> Rid {
         Rid::child(self.container, ResourceKind::Item, self.header.rid)
+    }
+
+    fn version(&self) -> Version {
+        Version::of_item(self.by_time, &self.header)
     }
 }
 
@@ -47,7 +60,7 @@ impl SystemProperties for PropertiesOf {
             SystemField::SelfLink => {
                 SystemValue::Text(format!("dbs/{database}/colls/{container}/docs/{rid}/"))
             }
-            SystemField::Etag => SystemValue::Text(self.header.etag.to_header()),
+            SystemField::Etag => SystemValue::Text(self.version().to_header()),
             SystemField::Attachments => SystemValue::Text("attachments/".into()),
             SystemField::Ts => SystemValue::Int(self.header.ts() as i64),
         }
@@ -56,7 +69,7 @@ impl SystemProperties for PropertiesOf {
     /// Pieces instead of a format: this is done for every item of every answer.
     fn write_json(&self, out: &mut Vec<u8>) {
         let rid = self.rid().text();
-        let etag = self.header.etag.to_text();
+        let etag = self.version().to_text();
         for piece in [
             b"\"_rid\":\"",
             rid.as_bytes(),

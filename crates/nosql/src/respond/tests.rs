@@ -32,7 +32,8 @@ fn receipt() -> Receipt {
 
 #[test]
 fn answers_carry_the_standard_headers() {
-    let reply = Reply::ok("{}").receipt(receipt()).etag(Etag(1)).page(3, Some("next".into()));
+    let reply =
+        Reply::ok("{}").receipt(receipt()).etag(orrery_cluster::store::Etag(1)).page(3, Some("next".into()));
     let response = respond(Method::GET, false, Ok(reply));
     for (name, expected) in [
         ("x-ms-activity-id", "05f918e3-621c-451f-afa3-ac5d698a9331"),

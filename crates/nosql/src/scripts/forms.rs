@@ -15,7 +15,7 @@ use orrery_query::Parameters;
 use crate::errors::{Refusal, Voice, push_json_string};
 use crate::items::document::{ItemBody, parse_any};
 use crate::items::render::Renderer;
-use crate::items::{PROPERTIES, continuation};
+use crate::items::{PROPERTIES, continuation, shape};
 use crate::scripts::links;
 
 const NO_SUCH_LINK: &str = "The link is not that of this container or of an item in it.";
@@ -53,12 +53,21 @@ impl Forms for ItemForms {
         }))
     }
 
-    fn read_item(&self, text: &[u8], may_name: bool) -> Result<(ItemId, Doc), ScriptRefusal> {
+    fn read_item(
+        &self,
+        container: &Container,
+        text: &[u8],
+        may_name: bool,
+    ) -> Result<(ItemId, Doc), ScriptRefusal> {
         let parsed = match may_name {
             true => named(text),
             false => ItemBody::parse(text),
         };
-        let item = parsed.map_err(|refusal| shown(&refusal))?;
+        let item = parsed.and_then(|item| {
+            shape::check(container.definition.api, &item.doc)?;
+            Ok(item)
+        });
+        let item = item.map_err(|refusal| shown(&refusal))?;
         Ok((item.id, item.doc))
     }
 

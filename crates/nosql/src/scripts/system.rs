@@ -9,7 +9,7 @@ use orrery_cluster::store::{Action, Op, Precondition, Target};
 use orrery_cluster::{Charge, Container, Receipt, Served};
 use orrery_doc::{PartitionKey, Value, epk, json};
 
-use super::forms;
+use super::{forms, tables_batch};
 use crate::access::ItemAct;
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
@@ -26,12 +26,15 @@ pub(super) enum System {
     Echo,
     /// Writes the items of a list that belong to one physical partition, as many as it can.
     BulkInsert,
+    /// Writes entities of one partition of a table together.
+    TablesBatch,
 }
 
 pub(super) fn find(name: &str) -> Option<System> {
     match name {
         "__.sys.echo" => Some(System::Echo),
         "__.sys.commonBulkInsert" => Some(System::BulkInsert),
+        "__.sys.tablesBatchOperation" => Some(System::TablesBatch),
         _ => None,
     }
 }
@@ -49,11 +52,12 @@ pub(super) async fn execute(
             let inserting = Inserting::read(call, container, arguments.root())?;
             Box::pin(inserting.run(call, container)).await
         }
+        System::TablesBatch => Box::pin(tables_batch::execute(call, container, arguments.root())).await,
     }
 }
 
 /// Arguments that were left out are undefined, as in the procedures that clients have made.
-fn argument(arguments: Value<'_>, place: usize) -> Value<'_> {
+pub(super) fn argument(arguments: Value<'_>, place: usize) -> Value<'_> {
     let list = arguments.as_array();
     list.and_then(|list| list.iter().nth(place)).unwrap_or(Value::Undefined)
 }
@@ -110,6 +114,7 @@ impl Inserting {
                 true => ItemBody::from_value(value)?,
                 false => forms::named_value(value)?,
             };
+            shape::check(container.definition.api, &item.doc)?;
             let key = area.key_of(container, &item)?;
             call.grant.check(if is_upsert { ItemAct::Upsert } else { ItemAct::Create }, &key)?;
             items.push((key, item));

@@ -44,6 +44,9 @@ pub(crate) enum PatchError {
          object) and cannot create path recursively, no path found beyond: '{node}'."
     )]
     NoParent { op: usize, name: &'static str, node: String },
+    /// The item would be none of its container's API any more.
+    #[error("{0}")]
+    Shape(String),
     #[error("For Operation({op}): the document would be nested deeper than {JSON_DEPTH_MAX} levels.")]
     TooDeep { op: usize },
 }

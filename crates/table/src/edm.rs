@@ -1,43 +1,16 @@
 //! Typed properties, and the shape in which an entity is stored.
 //!
-//! An entity is the item `{"id":<RowKey>,"$id":<RowKey>,"$pk":<PartitionKey>,"<name>":{"$t":<type>,"$v":<value>},…}`. This
-//! is a public contract: SQL queries see it, and other clients write it. 64-bit integers and moments are texts of 20
-//! digits, so that their order is that of their values; a negative number has a minus sign in front.
-//!
-//! Names that an item needs for itself, and those that begin with `$`, are stored with `$$` in front, so that every name
-//! can be used.
+//! The shape itself is [`orrery_gateway::shapes::entity`]'s, since other gateways write entities too.
 
 use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use orrery_doc::{DocBuilder, Value};
+use orrery_gateway::shapes::entity::{ESCAPE, ROW_KEY_COPY, TAKEN};
+pub(crate) use orrery_gateway::shapes::entity::{PARTITION_KEY, ROW_KEY, TYPE, VALUE, guid, kind, padded};
 
 use crate::moment;
-
-/// Where the parts of the key are in an item.
-pub(crate) const PARTITION_KEY: &str = "$pk";
-pub(crate) const ROW_KEY: &str = "id";
-const ROW_KEY_COPY: &str = "$id";
-/// The parts of a stored property.
-pub(crate) const TYPE: &str = "$t";
-pub(crate) const VALUE: &str = "$v";
-
-/// Names that items need for themselves.
-const TAKEN: [&str; 8] = ["id", "ttl", "_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
-const ESCAPE: &str = "$$";
-
-/// The types, with the numbers that stand for them.
-pub(crate) mod kind {
-    pub const GUID: i64 = 0;
-    pub const DOUBLE: i64 = 1;
-    pub const STRING: i64 = 2;
-    pub const BINARY: i64 = 5;
-    pub const BOOLEAN: i64 = 8;
-    pub const DATE_TIME: i64 = 9;
-    pub const INT32: i64 = 16;
-    pub const INT64: i64 = 18;
-}
 
 /// The value of a property.
 #[derive(Clone, Debug, PartialEq)]
@@ -200,22 +173,6 @@ pub(crate) fn property_name(stored: &str) -> Option<&str> {
         Some(name) => Some(name),
         None => (!TAKEN.contains(&stored) && !stored.starts_with('$')).then_some(stored),
     }
-}
-
-/// A number as a text whose order is that of the numbers, as long as they are not negative.
-pub(crate) fn padded(value: i64) -> String {
-    let digits = value.unsigned_abs();
-    if value < 0 { format!("-{digits:020}") } else { format!("{digits:020}") }
-}
-
-/// A guid in its usual form, in lower case.
-pub(crate) fn guid(text: &str) -> Option<String> {
-    let is_guid = text.len() == 36
-        && text.bytes().enumerate().all(|(place, byte)| match place {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        });
-    is_guid.then(|| text.to_ascii_lowercase())
 }
 
 fn binary(text: &str) -> Option<&str> {

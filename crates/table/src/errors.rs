@@ -43,6 +43,17 @@ pub(crate) enum Own {
     Unauthorized(Cow<'static, str>),
     /// What is shown as a right is none, or not any more.
     AuthenticationFailed(Cow<'static, str>),
+    /// A body is no XML, or not the document that is wanted; or one of its texts is wrong.
+    InvalidXml,
+    InvalidXmlValue,
+    /// A question of a browser that does not say what it is about; and one for which there is no rule.
+    NoPreflight,
+    CorsRefused,
+    /// A token that is not accepted.
+    BearerRefused(&'static str),
+    /// No role of the principal allows this; or none could.
+    Forbidden(String),
+    NotForPrincipals,
     /// The right does not cover this.
     PermissionMismatch,
     /// The method, and what it was tried on.
@@ -111,7 +122,7 @@ impl From<BodyError> for Refusal {
 
 impl From<TokenError> for Refusal {
     fn from(error: TokenError) -> Refusal {
-        Own::AuthenticationFailed(error.message.into()).into()
+        Own::BearerRefused(error.message).into()
     }
 }
 
@@ -124,10 +135,6 @@ impl Refusal {
 
     pub fn bad_address() -> Refusal {
         Own::BadAddress.into()
-    }
-
-    pub fn not_implemented(feature: impl Into<Cow<'static, str>>) -> Refusal {
-        Own::NotImplemented(feature.into()).into()
     }
 
     /// The charge, which refusals carry too.
@@ -262,6 +269,32 @@ fn own_wire(own: &Own) -> Wire {
         Own::NotModified => wire(S::NOT_MODIFIED, "ConditionNotMet", ""),
         Own::Unauthorized(message) => wire(S::UNAUTHORIZED, "Unauthorized", message.clone()),
         Own::AuthenticationFailed(message) => wire(S::FORBIDDEN, "AuthenticationFailed", message.clone()),
+        Own::InvalidXml => {
+            wire(S::BAD_REQUEST, "InvalidXmlDocument", "XML specified is not syntactically valid.")
+        }
+        Own::InvalidXmlValue => wire(
+            S::BAD_REQUEST,
+            "InvalidXmlNodeValue",
+            "The value for one of the XML nodes is not in the correct format.",
+        ),
+        Own::NoPreflight => wire(
+            S::BAD_REQUEST,
+            "InvalidHeaderValue",
+            "A required CORS header is not present: Origin and Access-Control-Request-Method.",
+        ),
+        Own::CorsRefused => wire(
+            S::FORBIDDEN,
+            "CorsPreflightFailure",
+            "CORS not enabled or no matching rule found for this request.",
+        ),
+        Own::BearerRefused(message) => wire(S::UNAUTHORIZED, "InvalidAuthenticationInfo", *message),
+        Own::Forbidden(message) => wire(S::FORBIDDEN, "Forbidden", message.clone()),
+        Own::NotForPrincipals => wire(
+            S::FORBIDDEN,
+            "Forbidden",
+            "The given request cannot be authorized by AAD token in data plane. Learn more: \
+             https://aka.ms/cosmos-native-rbac.",
+        ),
         Own::PermissionMismatch => wire(
             S::FORBIDDEN,
             "AuthorizationPermissionMismatch",

@@ -3,25 +3,27 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Body;
 use orrery_cluster::{Catalog, Db, limits};
 use orrery_gateway::body::{self, Limits};
-use orrery_gateway::{ActivityId, Carrier, Held, Keys, Page, Peer, Room};
+use orrery_gateway::{ActivityId, Carrier, Entra, Held, Keys, Page, Peer, Room};
 
-use crate::auth::{self, Act, Grant, Shown};
+use crate::audit::Entry;
+use crate::auth::{self, Act, Asked, Authority, Grant, Shown};
 use crate::errors::{Own, Refusal};
 use crate::headers::{Headers, Verb};
 use crate::metadata::Metadata;
 use crate::parameters::Parameters;
-use crate::respond::{Asked, Reply, respond};
-use crate::router::{self, Endpoint};
-use crate::{batch, entity, tables};
+use crate::respond::{Repeated, Reply, respond};
+use crate::router::{self, Endpoint, ServicePart};
+use crate::service::{self, cors};
+use crate::{acl, batch, entity, tables};
 
 /// Speaks the Table protocol for one [`Db`]. Cheap to clone.
 #[derive(Clone)]
@@ -30,22 +32,32 @@ pub struct Gateway(Arc<Inner>);
 struct Inner {
     db: Db,
     keys: ArcSwap<Keys>,
+    entra: ArcSwapOption<Entra>,
     options: Options,
     room: Room,
 }
 
 /// What an operator may set.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// How long the body of a request may take to arrive.
     pub body_time_max: Duration,
     /// Bytes that the body of a request may have.
     pub body_bytes_max: usize,
+    /// RU/s that tables share which ask for none of their own, instead of some for each.
+    pub shared_throughput: Option<u32>,
+    /// Who checks tokens of Entra ID, when these are accepted.
+    pub entra: Option<Arc<Entra>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { body_time_max: Duration::from_secs(30), body_bytes_max: limits::REQUEST_BYTES_MAX }
+        Options {
+            body_time_max: Duration::from_secs(30),
+            body_bytes_max: limits::REQUEST_BYTES_MAX,
+            shared_throughput: None,
+            entra: None,
+        }
     }
 }
 
@@ -65,22 +77,46 @@ pub(crate) struct Call<'a> {
     /// The names under which clients may know the account.
     pub accounts: &'a [&'a str],
     pub request: ActivityId,
+    /// RU/s that new tables share.
+    pub shared_throughput: Option<u32>,
     /// How large a page may be.
     pub page_bytes: usize,
+}
+
+/// What is known of a request before its body.
+struct Admitted {
+    endpoint: Endpoint,
+    verb: Verb,
+    grant: Grant,
+    audit: Option<Entry>,
 }
 
 /// The account that emulators have.
 const EMULATOR_ACCOUNT: &str = "devstoreaccount1";
 
+impl Call<'_> {
+    /// Whether the sender may do something with a table.
+    pub fn check(&self, act: Act, table: &str) -> Result<(), Refusal> {
+        let account = &self.db.account().name;
+        self.grant.check(&Asked { act, table: Some(table), catalog: self.catalog, account })
+    }
+}
+
 impl Gateway {
     pub fn new(db: Db, keys: Keys, options: Options) -> Gateway {
         let room = Room::new(db.memory().clone());
-        Gateway(Arc::new(Inner { db, keys: ArcSwap::from_pointee(keys), options, room }))
+        let entra = ArcSwapOption::new(options.entra.clone());
+        Gateway(Arc::new(Inner { db, keys: ArcSwap::from_pointee(keys), entra, options, room }))
     }
 
     /// From the next request on, these are the account's keys.
     pub fn set_keys(&self, keys: Keys) {
         self.0.keys.store(Arc::new(keys));
+    }
+
+    /// From the next request on, this one checks tokens of Entra ID.
+    pub fn set_entra(&self, entra: Option<Arc<Entra>>) {
+        self.0.entra.store(entra);
     }
 
     /// Whether requests wait for the memory of answers that are not sent yet.
@@ -100,6 +136,11 @@ impl Gateway {
         let read = Headers::read(&parts.headers);
         let headers = *read.as_ref().unwrap_or(&Headers::default());
         let result = match read {
+            Ok(_) if parts.method == Method::OPTIONS => match cors::preflight(&self.0.db.catalog(), &headers)
+            {
+                Ok(reply) => Ok(reply),
+                Err(refusal) => self.refuse(&parts, refusal, body, &mut body_left).await,
+            },
             Ok(_) => self.serve(&parts, &headers, body, peer, id, &mut held, &mut body_left).await,
             Err(refusal) => self.refuse(&parts, refusal, body, &mut body_left).await,
         };
@@ -107,8 +148,13 @@ impl Gateway {
             let path = parts.uri.path();
             tracing::debug!(request = id.as_str(), remote = %peer.remote, method = %parts.method, path, ?refusal, "refused");
         }
-        let asked = Asked { request: id, version: headers.version, client_request: headers.client_request };
-        let mut response = respond(&asked, result);
+        let repeated =
+            Repeated { request: id, version: headers.version, client_request: headers.client_request };
+        let mut response = respond(&repeated, result);
+        if let Some(origin) = headers.origin.filter(|_| parts.method != Method::OPTIONS) {
+            let told = cors::of_answer(&self.0.db.catalog(), origin, parts.method.as_str());
+            response.headers_mut().extend(told);
+        }
         if let Some(unsent) = held.0 {
             response.extensions_mut().insert(unsent);
         }
@@ -137,9 +183,11 @@ impl Gateway {
         let authority = parts.uri.authority().map(|authority| authority.as_str());
         let host = headers.host.or(authority).unwrap_or("localhost");
         let accounts = self.accounts(headers, host);
-        let admitted = Parameters::read(parts.uri.query())
-            .and_then(|parameters| self.admit(parts, headers, parameters, peer, &accounts));
-        let (parameters, endpoint, verb, grant) = match admitted {
+        let admitted = Parameters::read(parts.uri.query()).and_then(|parameters| {
+            let admitted = self.admit(parts, headers, &parameters, peer, &accounts, request)?;
+            Ok((parameters, admitted))
+        });
+        let (parameters, Admitted { endpoint, verb, grant, audit }) = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => return self.refuse(parts, refusal, body, body_left).await,
         };
@@ -170,41 +218,66 @@ impl Gateway {
             account,
             accounts: &accounts,
             request,
+            shared_throughput: inner.options.shared_throughput,
             page_bytes,
         };
-        let mut reply = dispatch(&call, &endpoint, verb, &body).await?;
+        let answer = dispatch(&call, &endpoint, verb, &body).await;
+        if let Some(entry) = audit {
+            let status = answer.as_ref().map_or_else(|refusal| refusal.wire().status, |reply| reply.status);
+            entry.write(parts.uri.path(), request, &peer, status);
+        }
+        let mut reply = answer?;
         *held = inner.room.hold(&mut reply.body, carrier, hold, verb == Verb::Get).await?;
         Ok(reply)
     }
 
     /// Finds out what is asked for, and who asks.
-    fn admit<'p>(
+    fn admit(
         &self,
         parts: &Parts,
         headers: &Headers<'_>,
-        parameters: Parameters<'p>,
+        parameters: &Parameters<'_>,
         peer: Peer,
         accounts: &[&str],
-    ) -> Result<(Parameters<'p>, Endpoint, Verb, Grant), Refusal> {
+        request: ActivityId,
+    ) -> Result<Admitted, Refusal> {
         let path = parts.uri.path();
-        let shown = Shown { method: &parts.method, path, parameters: &parameters, headers, peer, accounts };
-        let grant = auth::authenticate(&self.0.keys.load(), &shown, SystemTime::now())?;
-        let endpoint = router::route(path, &parameters, |name| accounts.contains(&name))?;
+        let shown = Shown { method: &parts.method, path, parameters, headers, peer, accounts };
+        let catalog = self.0.db.catalog_now();
+        let policy = |table: &str, name: &str| acl::policy(&catalog, table, name);
+        let (keys, entra) = (self.0.keys.load(), self.0.entra.load());
+        let authority = Authority { keys: &keys, entra: entra.as_deref(), policy: &policy };
+        let grant = auth::authenticate(&authority, &shown, SystemTime::now())?;
+        let endpoint = router::route(path, parameters, |name| accounts.contains(&name))?;
         let verb = headers.verb(&parts.method)?;
         let act = match (&endpoint, verb) {
             (Endpoint::Tables, Verb::Get) | (Endpoint::Table { .. }, Verb::Get) => Some(Act::ListTables),
             (Endpoint::Tables, Verb::Post) => Some(Act::CreateTable),
             (Endpoint::Table { .. }, Verb::Delete) => Some(Act::DeleteTable),
-            (Endpoint::Entities { .. } | Endpoint::Entity { .. }, Verb::Get) => Some(Act::Read),
-            (Endpoint::Service { .. } | Endpoint::Acl { .. }, _) => Some(Act::ReadService),
+            (Endpoint::Entities { .. }, Verb::Get) => Some(Act::Query),
+            (Endpoint::Entity { .. }, Verb::Get) => Some(Act::Read),
+            (Endpoint::Service { .. }, Verb::Get) => Some(Act::ReadService),
+            (Endpoint::Service { what: ServicePart::Properties }, Verb::Put) => Some(Act::WriteService),
+            (Endpoint::Acl { .. }, Verb::Get) => Some(Act::ReadPolicies),
+            (Endpoint::Acl { .. }, Verb::Put) => Some(Act::WritePolicies),
             // What writes entities is known when their operations are.
             (Endpoint::Entities { .. } | Endpoint::Entity { .. } | Endpoint::Batch, _) => None,
-            (Endpoint::Tables | Endpoint::Table { .. }, _) => return Err(Own::MethodNotAllowed.into()),
+            (
+                Endpoint::Tables | Endpoint::Table { .. } | Endpoint::Service { .. } | Endpoint::Acl { .. },
+                _,
+            ) => return Err(Own::MethodNotAllowed.into()),
         };
         if let Some(act) = act {
-            grant.check(act, endpoint.table())?;
+            let account = &self.0.db.account().name;
+            let asked = Asked { act, table: endpoint.table(), catalog: &catalog, account };
+            grant.check(&asked).inspect_err(|refusal| {
+                if let Some(entry) = Entry::of(Some(act), &grant) {
+                    entry.write(path, request, &peer, refusal.wire().status);
+                }
+            })?;
         }
-        Ok((parameters, endpoint, verb, grant))
+        let audit = Entry::of(act, &grant);
+        Ok(Admitted { endpoint, verb, grant, audit })
     }
 
     /// The names under which the client may know the account: what it signs with, what its host says, and our own.
@@ -256,12 +329,24 @@ async fn dispatch(call: &Call<'_>, endpoint: &Endpoint, verb: Verb, body: &[u8])
             entity::get(call, table, partition_key, row_key)
         }
         (Endpoint::Entities { .. } | Endpoint::Entity { .. }, verb) => {
-            let change = entity::change_of(call, verb, endpoint, call.headers.if_match, body)?;
+            let change = entity::change_of(call, verb, endpoint, call.headers.if_match, body, false)?;
             Box::pin(entity::write(call, change)).await
         }
         (Endpoint::Batch, Verb::Post) => Box::pin(batch::run(call, body)).await,
-        (Endpoint::Service { .. }, _) => Err(Refusal::not_implemented("service properties and statistics")),
-        (Endpoint::Acl { .. }, _) => Err(Refusal::not_implemented("stored access policies")),
-        (Endpoint::Tables | Endpoint::Table { .. } | Endpoint::Batch, _) => Err(Own::MethodNotAllowed.into()),
+        (Endpoint::Service { what: ServicePart::Properties }, Verb::Get) => Ok(service::show(call)),
+        (Endpoint::Service { what: ServicePart::Properties }, Verb::Put) => {
+            Box::pin(service::replace(call, body)).await
+        }
+        (Endpoint::Service { what: ServicePart::Stats }, Verb::Get) => Ok(service::statistics()),
+        (Endpoint::Acl { table }, Verb::Get) => acl::show(call, table),
+        (Endpoint::Acl { table }, Verb::Put) => Box::pin(acl::replace(call, table, body)).await,
+        (
+            Endpoint::Tables
+            | Endpoint::Table { .. }
+            | Endpoint::Batch
+            | Endpoint::Service { .. }
+            | Endpoint::Acl { .. },
+            _,
+        ) => Err(Own::MethodNotAllowed.into()),
     }
 }

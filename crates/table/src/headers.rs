@@ -19,6 +19,10 @@ pub(crate) struct Headers<'a> {
     pub version: Option<&'a str>,
     pub host: Option<&'a str>,
     pub client_request: Option<&'a str>,
+    /// The page that a browser asks for, and what it is about to ask with.
+    pub origin: Option<&'a str>,
+    pub asked_method: Option<&'a str>,
+    pub asked_headers: Option<&'a str>,
     /// RU/s of a table that is created.
     pub throughput: Option<&'a str>,
 }
@@ -46,6 +50,9 @@ impl<'a> Headers<'a> {
             version: get("x-ms-version")?,
             host: get("host")?,
             client_request: get("x-ms-client-request-id")?,
+            origin: get("origin")?,
+            asked_method: get("access-control-request-method")?,
+            asked_headers: get("access-control-request-headers")?,
             throughput: get("x-ms-offer-throughput")?,
         })
     }
@@ -56,10 +63,6 @@ impl<'a> Headers<'a> {
             Some(name) => name,
             None => method.as_str(),
         };
-        // A browser asks like this before it sends what a page of another origin wants.
-        if name == "OPTIONS" {
-            return Err(Refusal::not_implemented("CORS"));
-        }
         Verb::of(name).ok_or_else(|| crate::errors::Own::MethodNotAllowed.into())
     }
 
@@ -108,11 +111,5 @@ mod tests {
         assert_eq!(meaning("MERGE", None), Some(Verb::Merge));
         assert_eq!(meaning("GET", Some("DELETE")), Some(Verb::Get));
         assert_eq!(meaning("TRACE", None), None);
-    }
-
-    #[test]
-    fn what_browsers_ask_beforehand_is_refused_by_name() {
-        let refusal = Headers::default().verb(&Method::OPTIONS).expect_err("a refusal");
-        assert_eq!(refusal.wire().status, http::StatusCode::NOT_IMPLEMENTED);
     }
 }

@@ -6,6 +6,8 @@
 //! [`batch`]), and [`respond`] writes the answer. Whatever goes wrong on the way becomes a [`errors::Refusal`], which
 //! is mapped to the wire in one place.
 
+mod acl;
+mod audit;
 mod auth;
 mod batch;
 mod continuation;
@@ -21,7 +23,9 @@ mod moment;
 mod parameters;
 mod respond;
 mod router;
+mod service;
 mod tables;
+mod xml;
 
 pub use gateway::{Gateway, Options};
 pub use tables::DATABASE;

@@ -4,13 +4,6 @@ use std::time::Duration;
 
 /// Characters of a table's name.
 pub const TABLE_NAME_CHARS_MAX: usize = 254;
-/// Bytes of the two keys of an entity.
-pub const PARTITION_KEY_BYTES_MAX: usize = 2 * 1024;
-pub const ROW_KEY_BYTES_MAX: usize = 255;
-/// Properties of an entity besides its keys and its timestamp, and characters of their names.
-pub const PROPERTIES_MAX: usize = 252;
-pub const PROPERTY_NAME_CHARS_MAX: usize = 255;
-
 /// Bytes of a filter, and levels of parentheses and of `not` in it.
 pub const FILTER_BYTES_MAX: usize = 32 * 1024;
 pub const FILTER_DEPTH_MAX: usize = 32;
@@ -35,7 +28,21 @@ pub const PAGE_TABLES_MAX: usize = 1_000;
 
 /// How far a client's clock may be off.
 pub const DATE_WINDOW: Duration = Duration::from_secs(15 * 60);
+/// Bytes of a token of Entra ID, which may list many groups.
+pub const BEARER_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of a header that is signed.
 pub const SIGNED_HEADER_BYTES_MAX: usize = 8 * 1024;
+/// Levels and elements of a body of XML.
+pub const XML_DEPTH_MAX: usize = 8;
+pub const XML_ELEMENTS_MAX: usize = 1_000;
+/// Stored access policies of a table, and characters of their names.
+pub const POLICIES_MAX: usize = 5;
+pub const POLICY_NAME_CHARS_MAX: usize = 64;
+/// Rules for pages of other origins, bytes of all of them, and origins of one.
+pub const CORS_RULES_MAX: usize = 5;
+pub const CORS_RULES_BYTES_MAX: usize = 2 * 1024;
+pub const CORS_ORIGINS_MAX: usize = 64;
+/// For how many days something may be asked to be kept.
+pub const RETENTION_DAYS_MAX: u32 = 365;
 /// Deepest nesting of a body.
 pub const BODY_DEPTH_MAX: usize = 8;

@@ -2,11 +2,11 @@
 //!
 //! Two counts of the same 100 ns: *ticks* since the year 1, which stored properties have, and the store's own since 1970.
 
+use orrery_gateway::shapes::entity::TICKS_END;
+
 /// Ticks between the year 1 and 1970.
 pub(crate) const TICKS_TO_1970: i64 = 719_162 * 86_400 * PER_SECOND;
 const PER_SECOND: i64 = 10_000_000;
-/// The first tick behind the year 9999.
-const TICKS_END: i64 = 3_652_059 * 86_400 * PER_SECOND;
 
 /// `2022-05-06T00:47:47.9267336Z`, of ticks since the year 1.
 pub(crate) fn text_of(ticks: i64) -> String {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
-use orrery_cluster::Receipt;
+use orrery_cluster::{Charge, Receipt};
 use orrery_gateway::ActivityId;
 
 use crate::errors::Refusal;
@@ -58,6 +58,11 @@ impl Reply {
     }
 }
 
+/// The receipt of what costs the same each time.
+pub(crate) fn receipt(what: &'static str, units: f64) -> Receipt {
+    Receipt { charge: Charge::flat(what, units), served: None }
+}
+
 const PREFERENCE: HeaderName = HeaderName::from_static("preference-applied");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
@@ -71,14 +76,14 @@ pub(crate) const NEXT_ROW_KEY: HeaderName = HeaderName::from_static("x-ms-contin
 pub(crate) const NEXT_TABLE_NAME: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
 
 /// What answers repeat of their requests.
-pub(crate) struct Asked<'a> {
+pub(crate) struct Repeated<'a> {
     pub request: ActivityId,
     pub version: Option<&'a str>,
     pub client_request: Option<&'a str>,
 }
 
-pub(crate) fn respond(asked: &Asked<'_>, result: Result<Reply, Refusal>) -> Response<Full<Bytes>> {
-    let reply = result.unwrap_or_else(|refusal| refused(asked, &refusal));
+pub(crate) fn respond(repeated: &Repeated<'_>, result: Result<Reply, Refusal>) -> Response<Full<Bytes>> {
+    let reply = result.unwrap_or_else(|refusal| refused(repeated, &refusal));
     let mut response = Response::new(Full::new(reply.body));
     *response.status_mut() = reply.status;
     let headers = response.headers_mut();
@@ -86,9 +91,9 @@ pub(crate) fn respond(asked: &Asked<'_>, result: Result<Reply, Refusal>) -> Resp
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     let charge = reply.receipt.charge.total();
     let told = [
-        (REQUEST_ID, Some(asked.request.as_str())),
-        (CLIENT_REQUEST_ID, asked.client_request),
-        (VERSION, asked.version),
+        (REQUEST_ID, Some(repeated.request.as_str())),
+        (CLIENT_REQUEST_ID, repeated.client_request),
+        (VERSION, repeated.version),
         (CHARGE, Some(&*charge.to_string())),
     ];
     for (name, value) in told {
@@ -102,11 +107,11 @@ pub(crate) fn respond(asked: &Asked<'_>, result: Result<Reply, Refusal>) -> Resp
     response
 }
 
-fn refused(asked: &Asked<'_>, refusal: &Refusal) -> Reply {
+fn refused(repeated: &Repeated<'_>, refusal: &Refusal) -> Reply {
     let wire = refusal.wire();
     let body = match wire.status {
         StatusCode::NOT_MODIFIED => Vec::new(),
-        _ => wire.body(asked.request.as_str(), None),
+        _ => wire.body(repeated.request.as_str(), None),
     };
     let mut reply = Reply::new(wire.status, crate::metadata::Metadata::Minimal.content_type(), body)
         .header(ERROR_CODE, wire.code);

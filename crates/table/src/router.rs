@@ -3,7 +3,7 @@
 //! Addresses have one segment; in front of it there may be the name of the account, where the host does not tell it.
 //! Keys stand in parentheses, as OData has it: quotes are doubled, and then all is percent-encoded.
 
-use crate::errors::{Own, Refusal};
+use crate::errors::{ONE_INPUT, Own, Refusal};
 use crate::limits;
 use crate::parameters::{Parameters, decode};
 
@@ -78,6 +78,10 @@ pub(crate) fn route(
         None => (text.as_ref(), None),
     };
     let keys = keys.map(str::trim).filter(|keys| !keys.is_empty());
+    // No table has such a name, and the service says so in two ways.
+    if name.contains('/') {
+        return Err(if keys.is_some() { Refusal::invalid(ONE_INPUT) } else { Refusal::bad_address() });
+    }
     match (name, keys, comp) {
         ("Tables", None, None) => Ok(Endpoint::Tables),
         ("Tables", Some(keys), None) => {
@@ -234,6 +238,9 @@ mod tests {
             "/t(PartitionKey=a,RowKey='b')",
             "/t(x='a')",
             "/%FF",
+            "/%2F",
+            "/%2F(PartitionKey='a',RowKey='b')",
+            "/Tables('%2F')",
             "/t?comp=else",
             "/Tables('%5C')",
             "/Tables('t%20')",

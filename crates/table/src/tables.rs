@@ -5,22 +5,21 @@ use std::sync::Arc;
 use http::StatusCode;
 use orrery_cluster::{Api, Catalog, Container, ContainerDefinition, ErrorKind, ResourceKind, Throughput, ru};
 use orrery_doc::{DocBuilder, json};
+use orrery_gateway::shapes::entity;
 use orrery_query::ast::{Binding, Collection, Expr, From, Query, Select, SelectSpec, Source, Span};
 use orrery_query::{ComputedProperties, Context, Parameters as Values, Row, compile_ast};
 
 use crate::continuation;
-use crate::edm;
 use crate::errors::{Own, Refusal};
 use crate::filter::{self, Names};
 use crate::gateway::Call;
 use crate::limits;
 use crate::metadata::Metadata;
 use crate::moment;
-use crate::respond::{NEXT_TABLE_NAME, Reply};
+use crate::respond::{NEXT_TABLE_NAME, Reply, receipt};
 use crate::router::check_table_name;
 
-/// The database of all tables.
-pub const DATABASE: &str = "TablesDB";
+pub use orrery_gateway::shapes::entity::DATABASE;
 
 /// RU/s of a table for which the client asks none.
 const THROUGHPUT: u32 = 400;
@@ -34,10 +33,9 @@ pub(crate) fn find(catalog: &Catalog, table: &str) -> Result<Arc<Container>, Ref
     }
 }
 
-/// Whether a container's key is that of tables: others may be in the database, made by other means.
+/// Whether a container is a table: others may be in the database, made by other means.
 fn is_table(container: &Container) -> bool {
-    let paths = &container.definition.key.paths;
-    matches!(paths.as_slice(), [path] if path.to_pointer() == format!("/{}", edm::PARTITION_KEY))
+    entity::is_table(&container.definition)
 }
 
 pub(crate) fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
@@ -177,7 +175,8 @@ async fn database(call: &Call<'_>) -> Result<orrery_cluster::Rid, Refusal> {
     body.begin_object();
     body.name("id").str(DATABASE);
     body.end_object();
-    match call.db.create_database(DATABASE, body.finish(), None).await {
+    let shared = call.shared_throughput.filter(|_| !call.db.account().serverless).map(Throughput::Manual);
+    match call.db.create_database(DATABASE, body.finish(), shared).await {
         Ok(database) => Ok(database.resource.rid),
         // Another request was faster.
         Err(error) if matches!(error.kind, ErrorKind::AlreadyExists(ResourceKind::Database)) => {
@@ -205,6 +204,7 @@ fn throughput(call: &Call<'_>) -> Result<Option<Throughput>, Refusal> {
         };
     }
     let units = match call.headers.throughput {
+        None if call.shared_throughput.is_some() => return Ok(None),
         None => THROUGHPUT,
         Some(text) => {
             text.trim().parse().ok().filter(|units| *units >= THROUGHPUT && units % 100 == 0).ok_or_else(
@@ -213,10 +213,6 @@ fn throughput(call: &Call<'_>) -> Result<Option<Throughput>, Refusal> {
         }
     };
     Ok(Some(Throughput::Manual(units)))
-}
-
-fn receipt(what: &'static str, units: f64) -> orrery_cluster::Receipt {
-    orrery_cluster::Receipt { charge: orrery_cluster::Charge::flat(what, units), served: None }
 }
 
 fn row_of(name: &str) -> orrery_doc::Doc {

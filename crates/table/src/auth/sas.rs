@@ -11,6 +11,7 @@ use hmac::Mac;
 use orrery_gateway::{Keys, Scheme, Signature};
 
 use super::{Act, Shown, invalid, is_within};
+use crate::acl::Policy;
 use crate::errors::{Own, Refusal};
 use crate::filter::{Filter, Literal, Operator};
 use crate::limits::SIGNED_HEADER_BYTES_MAX;
@@ -37,14 +38,17 @@ enum Reach {
     Account(String),
 }
 
-pub(super) fn verify(keys: &Keys, shown: &Shown<'_>, now: SystemTime) -> Result<Sas, Refusal> {
+/// Checks a signature and its terms, of which some may be those of a policy that the table has.
+pub(super) fn verify(
+    keys: &Keys,
+    shown: &Shown<'_>,
+    policy: impl Fn(&str, &str) -> Option<Policy>,
+    now: SystemTime,
+) -> Result<Sas, Refusal> {
     let get = |name: &str| shown.parameters.get(name).unwrap_or_default();
     let signature = STANDARD.decode(get("sig")).map_err(|_| wrong())?;
     if get("sig").len() > SIGNED_HEADER_BYTES_MAX {
         return Err(wrong());
-    }
-    if !get("si").is_empty() {
-        return Err(Refusal::not_implemented("stored access policies"));
     }
     let table = shown.parameters.get("tn");
     let is_signed = |key: &Signature| {
@@ -60,10 +64,21 @@ pub(super) fn verify(keys: &Keys, shown: &Shown<'_>, now: SystemTime) -> Result<
         // A read-only key cannot give what it does not have.
         .filter(|kind| *kind == orrery_gateway::KeyKind::ReadWrite)
         .ok_or_else(wrong)?;
-    check_terms(shown, get, now)?;
+    let own = Policy {
+        start: get("st").to_owned(),
+        expiry: get("se").to_owned(),
+        permissions: get("sp").to_owned(),
+    };
+    let terms = match (shown.parameters.get("si"), table) {
+        (None, _) => own,
+        (Some(name), Some(table)) => joined(own, policy(table, name).ok_or_else(wrong)?)?,
+        (Some(_), None) => return Err(wrong()),
+    };
+    check_time(&terms, now)?;
+    check_place(shown, get)?;
     let part = |name: &str| shown.parameters.get(name).map(str::to_owned);
     Ok(Sas {
-        permissions: get("sp").to_owned(),
+        permissions: terms.permissions,
         reach: match table {
             Some(table) => Reach::Table(table.to_owned()),
             None if get("ss").contains('t') => Reach::Account(get("srt").to_owned()),
@@ -114,17 +129,36 @@ fn of_account<'p>(account: &str, get: impl Fn(&str) -> &'p str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Whether the signature holds now, from there, and over this connection.
-fn check_terms<'p>(shown: &Shown<'_>, get: impl Fn(&str) -> &'p str, now: SystemTime) -> Result<(), Refusal> {
+/// What a signature says together with the policy that it names. Neither may say what the other says.
+fn joined(own: Policy, stored: Policy) -> Result<Policy, Refusal> {
+    let one = |own: String, stored: String| match (own.is_empty(), stored.is_empty()) {
+        (false, false) => Err(invalid("A term of the signature is also one of its access policy.")),
+        (true, _) => Ok(stored),
+        (false, true) => Ok(own),
+    };
+    Ok(Policy {
+        start: one(own.start, stored.start)?,
+        expiry: one(own.expiry, stored.expiry)?,
+        permissions: one(own.permissions, stored.permissions)?,
+    })
+}
+
+/// Whether the signature holds now.
+fn check_time(terms: &Policy, now: SystemTime) -> Result<(), Refusal> {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = moment::TICKS_TO_1970 + i64::try_from(since.as_nanos() / 100).unwrap_or(i64::MAX / 2);
     let at = |text: &str| moment::parse(text).ok_or_else(|| invalid("A time of the signature is none."));
-    if get("se").is_empty() || at(get("se"))? <= now {
+    if terms.expiry.is_empty() || at(&terms.expiry)? <= now {
         return Err(invalid("Signature not valid in the specified time frame: it has expired."));
     }
-    if !get("st").is_empty() && at(get("st"))? > now {
+    if !terms.start.is_empty() && at(&terms.start)? > now {
         return Err(invalid("Signature not valid in the specified time frame: it has not begun."));
     }
+    Ok(())
+}
+
+/// Whether it holds from there, and over this connection.
+fn check_place<'p>(shown: &Shown<'_>, get: impl Fn(&str) -> &'p str) -> Result<(), Refusal> {
     if !get("sip").is_empty() && !is_within(shown.peer.remote.ip().to_canonical(), get("sip")) {
         return Err(invalid("The signature is for another address."));
     }
@@ -147,7 +181,7 @@ impl Sas {
     pub fn allows(&self, act: Act, table: Option<&str>) -> bool {
         let has = |letter: char| self.permissions.contains(letter);
         let (kind, is_allowed) = match act {
-            Act::Read => ('o', has('r')),
+            Act::Read | Act::Query => ('o', has('r')),
             Act::Add => ('o', has('a')),
             Act::Update => ('o', has('u')),
             Act::Upsert => ('o', has('a') && has('u')),
@@ -156,6 +190,11 @@ impl Sas {
             Act::DeleteTable => ('c', has('d')),
             Act::ListTables => ('c', has('l')),
             Act::ReadService => ('s', has('r')),
+            Act::WriteService => ('s', has('w')),
+            // Only a key of the account may give and take rights.
+            Act::ReadPolicies | Act::WritePolicies => return false,
+            // Asked for by each of its operations instead.
+            Act::Transact => return false,
         };
         is_allowed
             && match &self.reach {
@@ -237,6 +276,10 @@ mod tests {
 
     /// At 2022-05-06T00:47:47Z, from 10.0.0.7.
     fn read(query: &str) -> Result<Sas, u16> {
+        read_with(query, |_, _| None)
+    }
+
+    fn read_with(query: &str, policy: impl Fn(&str, &str) -> Option<Policy>) -> Result<Sas, u16> {
         let parameters = Parameters::read(Some(query)).expect("well formed");
         let peer = Peer { scheme: Scheme::Http, remote: ([10, 0, 0, 7], 1).into() };
         let shown = Shown {
@@ -248,7 +291,7 @@ mod tests {
             accounts: &["other", "acct"],
         };
         let now = UNIX_EPOCH + Duration::from_secs(1_651_798_067);
-        verify(&Keys::new([KEY], []).expect("a key"), &shown, now)
+        verify(&Keys::new([KEY], []).expect("a key"), &shown, policy, now)
             .map_err(|refusal| refusal.wire().status.as_u16())
     }
 
@@ -313,7 +356,35 @@ mod tests {
         assert_eq!(read(&query.replace("sp=r", "sp=raud")).err(), Some(403), "more than was signed");
         assert_eq!(read(&query.replace("tn=t", "tn=u")).err(), Some(403), "another table");
         assert_eq!(read("sig=x").err(), Some(403));
-        assert_eq!(read(&format!("si=policy&{query}")).err(), Some(501));
+        assert_eq!(read(&format!("si=policy&{query}")).err(), Some(403), "a policy that was not signed");
+    }
+
+    #[test]
+    fn a_policy_says_what_the_signature_leaves_open() {
+        let query = |sp: &str, se: &str| {
+            let text = format!("{sp}\n\n{se}\n/table/acct/t\nold\n\n\n2019-02-02\n\n\n\n");
+            format!("sp={sp}&se={se}&si=old&tn=t&sv=2019-02-02&sig={}", sign(&text))
+        };
+        let stored = |start: &'static str, expiry: &'static str, permissions: &'static str| {
+            move |table: &str, name: &str| {
+                let [start, expiry, permissions] = [start, expiry, permissions].map(str::to_owned);
+                (table == "t" && name == "old").then_some(Policy { start, expiry, permissions })
+            }
+        };
+        let sas = read_with(&query("", ""), stored("2020-01-01", "2030-01-01", "r")).expect("valid");
+        assert!(sas.allows(Act::Read, Some("t")) && !sas.allows(Act::Add, Some("t")));
+        let sas = read_with(&query("a", ""), stored("", "2030-01-01", "")).expect("valid");
+        assert!(!sas.allows(Act::Read, Some("t")) && sas.allows(Act::Add, Some("t")));
+        for (sp, se, policy) in [
+            ("", "", stored("2029-01-01", "2030-01-01", "r")),
+            ("", "", stored("", "2021-01-01", "r")),
+            ("", "", stored("", "", "r")),
+            ("r", "2030-01-01", stored("", "2030-01-01", "")),
+            ("r", "2030-01-01", stored("", "", "r")),
+        ] {
+            assert_eq!(read_with(&query(sp, se), policy).err(), Some(403), "{sp} {se}");
+        }
+        assert_eq!(read(&query("r", "2030-01-01")).err(), Some(403), "no such policy");
     }
 
     #[test]

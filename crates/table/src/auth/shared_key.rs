@@ -94,7 +94,7 @@ mod tests {
     use orrery_gateway::{Peer, Scheme};
 
     use super::*;
-    use crate::auth::authenticate;
+    use crate::auth::{Authority, authenticate};
     use crate::headers::Headers;
     use crate::parameters::Parameters;
 
@@ -124,7 +124,8 @@ mod tests {
             accounts: &[],
         };
         let keys = Keys::new([KEY], []).expect("a key");
-        authenticate(&keys, &shown, now).map(|_| ()).map_err(|refusal| refusal.wire().status.as_u16())
+        let authority = Authority { keys: &keys, entra: None, policy: &|_, _| None };
+        authenticate(&authority, &shown, now).map(|_| ()).map_err(|refusal| refusal.wire().status.as_u16())
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn read(call: &Call<'_>, part: &Part<'_>) -> Result<Reply, Refusal> {
     let (Endpoint::Entity { table, partition_key, row_key }, Verb::Get) = (&endpoint, part.verb()?) else {
         return Err(Own::MethodNotAllowed.into());
     };
-    call.grant.check(Act::Read, Some(table))?;
+    call.check(Act::Read, table)?;
     let parameters = Parameters::read(query)?;
     let metadata = crate::metadata::Metadata::of(part.header("accept").or(call.headers.accept), None);
     let headers = Headers { if_none_match: None, ..*call.headers };
@@ -116,7 +116,7 @@ fn misfit(changes: &[Change]) -> Option<(usize, Own)> {
 
 fn change_of(call: &Call<'_>, part: &Part<'_>) -> Result<Change, Refusal> {
     let (endpoint, _) = endpoint_of(call, part)?;
-    entity::change_of(call, part.verb()?, &endpoint, part.header("if-match"), part.body)
+    entity::change_of(call, part.verb()?, &endpoint, part.header("if-match"), part.body, true)
 }
 
 /// What the address of a part names; it may be a whole one.

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use orrery_doc::{Doc, DocBuilder, Value, json};
+use orrery_gateway::shapes::entity::{
+    PARTITION_KEY_BYTES_MAX, PROPERTIES_MAX, PROPERTY_NAME_CHARS_MAX, ROW_KEY_BYTES_MAX, is_wrong_in_key,
+};
 
 use crate::edm::{self, Edm};
 use crate::errors::{ONE_INPUT, Own, Refusal};
-use crate::limits::{
-    BODY_DEPTH_MAX, PARTITION_KEY_BYTES_MAX, PROPERTIES_MAX, PROPERTY_NAME_CHARS_MAX, ROW_KEY_BYTES_MAX,
-};
+use crate::limits::BODY_DEPTH_MAX;
 
 /// An entity that may be stored.
 #[derive(Debug)]
@@ -80,8 +81,7 @@ fn check_key(partition_key: &str, row_key: &str) -> Result<(), Refusal> {
         return Err(Own::NoKey.into());
     }
     let is_too_long = partition_key.len() > PARTITION_KEY_BYTES_MAX || row_key.len() > ROW_KEY_BYTES_MAX;
-    let is_wrong = |letter: char| matches!(letter, '/' | '\\' | '#' | '?') || letter.is_control();
-    if is_too_long || row_key.contains(is_wrong) || partition_key.contains(is_wrong) {
+    if is_too_long || row_key.contains(is_wrong_in_key) || partition_key.contains(is_wrong_in_key) {
         return Err(Refusal::invalid(ONE_INPUT));
     }
     Ok(())

@@ -1,7 +1,6 @@
 //! Entities: what happens below a table.
 
 mod body;
-mod merge;
 mod query;
 mod render;
 mod write;

@@ -6,7 +6,7 @@ use http::StatusCode;
 use orrery_cluster::store::{Action, Op, Outcome, Precondition};
 use orrery_cluster::{Container, WriteOptions};
 
-use super::{Body, Renderer, encode_key, key_of, merge, target_of};
+use super::{Body, Renderer, encode_key, key_of, target_of};
 use crate::auth::Act;
 use crate::errors::{Own, Refusal};
 use crate::gateway::Call;
@@ -53,6 +53,7 @@ pub(crate) fn change_of(
     endpoint: &Endpoint,
     if_match: Option<&str>,
     body: &[u8],
+    is_part: bool,
 ) -> Result<Change, Refusal> {
     let conditional = if_match.is_some();
     let (table, kind, address) = match (endpoint, verb) {
@@ -70,7 +71,7 @@ pub(crate) fn change_of(
         }
         _ => return Err(Own::MethodNotAllowed.into()),
     };
-    call.grant.check(kind.act(), Some(table))?;
+    call.check(if is_part { call.grant.act_of_part(kind.act()) } else { kind.act() }, table)?;
     let (partition_key, row_key, doc) = match (kind, address) {
         (Kind::Delete, Some((partition_key, row_key))) => {
             (partition_key.to_owned(), row_key.to_owned(), None)
@@ -85,8 +86,8 @@ pub(crate) fn change_of(
         (Kind::Insert, Some(doc)) => Action::Create(doc),
         (Kind::Replace, Some(doc)) => Action::Replace(doc),
         (Kind::InsertOrReplace, Some(doc)) => Action::Upsert(doc),
-        (Kind::Merge, Some(doc)) => merge::action(doc, false),
-        (Kind::InsertOrMerge, Some(doc)) => merge::action(doc, true),
+        (Kind::Merge, Some(doc)) => orrery_gateway::merge::action(doc, false),
+        (Kind::InsertOrMerge, Some(doc)) => orrery_gateway::merge::action(doc, true),
         (Kind::Delete, _) | (_, None) => Action::Delete,
     };
     let target = target_of(&row_key)?;

@@ -60,6 +60,11 @@ pub struct Config {
     #[arg(long, env = "ORRERY_TABLE_PORT", value_name = "PORT")]
     pub table_port: Option<PortChoice>,
 
+    /// Request units a second that tables share which ask for none of their own. Without this each new table gets 400. It counts
+    /// when the first table is made; later the throughput of the database `TablesDB` says it.
+    #[arg(long, env = "ORRERY_TABLE_SHARED_THROUGHPUT", value_name = "RU", value_parser = ports::shared_throughput)]
+    pub table_shared_throughput: Option<u32>,
+
     /// A file with the account's keys: lines of `primary = "<base64>"`, and optionally `secondary`,
     /// `primary-readonly` and `secondary-readonly`. Without it the well-known emulator key is used.
     /// The file is read again when it changes and on SIGHUP.

@@ -13,6 +13,7 @@ use crate::explorer;
 use crate::listener::Peer;
 use crate::listener::http::Handler;
 use crate::manage::Manage;
+use crate::metrics::Speech;
 
 #[derive(Clone)]
 pub struct Front {
@@ -44,6 +45,10 @@ impl Handler for Front {
             return Box::pin(self.manage.handle(request)).await;
         }
         self.gateway.handle(request, peer).await
+    }
+
+    fn speech<B>(&self, _: &Request<B>) -> Speech {
+        Speech::Http
     }
 
     fn wants_memory(&self) -> bool {

@@ -3,16 +3,19 @@
 //! Older clients of tables sign their requests to it as the NoSQL API has it: they speak that protocol with items in the
 //! shape of entities. The form of the signature tells the two apart.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use orrery_gateway::Keys;
+use orrery_gateway::{Entra, Keys};
 
 use crate::front::plain;
 use crate::listener::Peer;
 use crate::listener::http::Handler;
+use crate::metrics::Speech;
 
 /// All gateways; what changes while the server runs is told to each.
 #[derive(Clone)]
@@ -29,6 +32,14 @@ impl Gateways {
             table.set_keys(keys.clone());
         }
         self.nosql.set_keys(keys);
+    }
+
+    /// From the next request on, this one checks tokens of Entra ID.
+    pub fn set_entra(&self, entra: Option<Arc<Entra>>) {
+        if let Some(table) = &self.table {
+            table.set_entra(entra.clone());
+        }
+        self.nosql.set_entra(entra);
     }
 }
 
@@ -62,6 +73,10 @@ impl Handler for TableFront {
             true => self.nosql.handle(request, peer).await,
             false => self.table.handle(request, peer).await,
         }
+    }
+
+    fn speech<B>(&self, request: &Request<B>) -> Speech {
+        if speaks_nosql(request) { Speech::Http } else { Speech::Table }
     }
 
     fn wants_memory(&self) -> bool {

@@ -13,6 +13,7 @@ mod advise;
 mod allocator;
 mod client;
 mod config;
+mod endpoints;
 mod entra;
 mod explorer;
 mod front;

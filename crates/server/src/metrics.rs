@@ -32,15 +32,17 @@ pub struct Metrics {
 pub enum Speech {
     Http,
     Direct,
+    Table,
 }
 
 impl Speech {
-    pub const ALL: [Speech; 2] = [Speech::Http, Speech::Direct];
+    pub const ALL: [Speech; 3] = [Speech::Http, Speech::Direct, Speech::Table];
 
     fn name(self) -> &'static str {
         match self {
             Speech::Http => "http",
             Speech::Direct => "direct",
+            Speech::Table => "table",
         }
     }
 }

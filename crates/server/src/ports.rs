@@ -54,8 +54,14 @@ impl Ports<'_> {
         };
         let on_table = async {
             if let Some((socket, table)) = sockets.table.zip(gateways.table) {
+                let direct = self.direct(gateways.nosql.clone());
                 let http = self.http(TableFront { table, nosql: gateways.nosql });
-                self.serve(socket, Protocols::one(http), self.signals.stop.clone().made()).await;
+                // Clients are sent to the port that they have dialled, unless direct mode has one of its own.
+                let protocols = match self.config.direct_port {
+                    DirectPort::Same => Protocols::one(direct).and(http),
+                    DirectPort::Own(_) | DirectPort::None => Protocols::one(http),
+                };
+                self.serve(socket, protocols, self.signals.stop.clone().made()).await;
             }
         };
         tokio::join!(on_nosql, on_direct, on_table);

@@ -96,7 +96,7 @@ fn read_entra(config: &Config, gateways: &Gateways) {
     }
     match entra::choose(config) {
         Ok(entra) => {
-            gateways.nosql.set_entra(entra.map(Arc::new));
+            gateways.set_entra(entra.map(Arc::new));
             tracing::info!(target: "audit", who = "operator", what = "issuer keys", "keys were read again");
         }
         Err(error) => {

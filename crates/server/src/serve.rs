@@ -13,6 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::admin::Admin;
 use crate::config::{Config, DirectPort, Durability};
+use crate::endpoints::{self, Endpoint};
 use crate::front::Front;
 use crate::gateways::Gateways;
 use crate::hosts::Hosts;
@@ -58,14 +59,16 @@ async fn serve(
     let metrics = Arc::new(Metrics::new(started));
     let db = open_database(&config).await?;
     watch_partitions(&db, &config);
-    let entra = entra::choose(&config)?;
-    let options = gateway_options(&config, entra, port_of(sockets.direct.as_ref())?);
+    let entra = entra::choose(&config)?.map(Arc::new);
+    let options = gateway_options(&config, entra.clone(), port_of(sockets.direct.as_ref())?);
     let gateways = Gateways {
         nosql: Gateway::new(db.clone(), keys.for_gateway()?, options),
         table: match &sockets.table {
-            Some(_) => {
-                Some(orrery_table::Gateway::new(db.clone(), keys.for_gateway()?, table_options(&config)))
-            }
+            Some(_) => Some(orrery_table::Gateway::new(
+                db.clone(),
+                keys.for_gateway()?,
+                table_options(&config, entra),
+            )),
             None => None,
         },
     };
@@ -80,7 +83,7 @@ async fn serve(
     let server =
         manage::Server { account: config.account_name.clone(), nosql_port: address.port(), table_port };
     let manage = Manage::new(db.clone(), gateways.nosql.clone(), server, config.body_timeout_seconds);
-    announce(&config, &keys, address, table_port, started);
+    announce(&config, &keys, address, &endpoints::all(&config, address, table_port), started);
     keep_tls(Arc::clone(&tls));
 
     let window = limits::http2_window_bytes(db.memory().shares().bodies);
@@ -107,11 +110,20 @@ fn watch_partitions(db: &Db, config: &Config) {
     webhook::start(db, &config.alerts);
 }
 
-fn table_options(config: &Config) -> orrery_table::Options {
-    orrery_table::Options { body_time_max: config.body_timeout_seconds, ..orrery_table::Options::default() }
+fn table_options(config: &Config, entra: Option<Arc<Entra>>) -> orrery_table::Options {
+    orrery_table::Options {
+        body_time_max: config.body_timeout_seconds,
+        shared_throughput: config.table_shared_throughput,
+        entra,
+        ..orrery_table::Options::default()
+    }
 }
 
-fn gateway_options(config: &Config, entra: Option<Entra>, direct_port: Option<u16>) -> orrery_nosql::Options {
+fn gateway_options(
+    config: &Config,
+    entra: Option<Arc<Entra>>,
+    direct_port: Option<u16>,
+) -> orrery_nosql::Options {
     orrery_nosql::Options {
         direct: match (config.direct_port, direct_port) {
             (DirectPort::None, _) => orrery_nosql::Direct::Off,
@@ -120,7 +132,7 @@ fn gateway_options(config: &Config, entra: Option<Entra>, direct_port: Option<u1
         },
         body_time_max: config.body_timeout_seconds,
         advertised_host: config.advertised_host.as_deref().map(Into::into),
-        entra: entra.map(Arc::new),
+        entra,
         ..orrery_nosql::Options::default()
     }
 }
@@ -143,17 +155,18 @@ fn announce(
     config: &Config,
     keys: &AccountKeys,
     address: SocketAddr,
-    table_port: Option<u16>,
+    endpoints: &[Endpoint],
     started: Instant,
 ) {
     let port = address.port();
-    let host = if address.ip().is_loopback() { "localhost".to_owned() } else { address.ip().to_string() };
+    let of = |api: &str| endpoints.iter().find(|endpoint| endpoint.api == api);
+    let (http, https) = of("nosql").map_or(("", ""), |nosql| (&*nosql.http, &*nosql.https));
     let key = if keys.uses_emulator_key() { "emulator" } else { "key-file" };
     let data = if config.in_memory { "memory".to_owned() } else { config.data_dir.display().to_string() };
-    let table = table_port.map_or_else(|| "none".to_owned(), |port| format!("http://{host}:{port}/"));
+    let table = of("table").map_or("none", |table| &*table.http);
     let line = format!(
-        "ORRERY READY nosql={address} port={port} endpoint=http://{host}:{port}/ \
-         secure=https://{host}:{port}/ table={table} key={key} data={data}\n"
+        "ORRERY READY nosql={address} port={port} endpoint={http} secure={https} \
+         table={table} key={key} data={data}\n"
     );
     let mut stdout = std::io::stdout().lock();
     // A caller that has closed our standard output does not want the line.
@@ -162,13 +175,12 @@ fn announce(
     if config.durability == Durability::Relaxed {
         tracing::warn!("durability is relaxed: writes are acknowledged before they are on disk");
     }
-    if table_port.is_some() {
-        // The well-known key is no secret; another one is not written to a log.
-        let shown = if keys.uses_emulator_key() { keys.primary.as_str() } else { "<key>" };
-        let account = &config.account_name;
+    // The well-known key is no secret; another one is not written to a log.
+    let shown = if keys.uses_emulator_key() { keys.primary.as_str() } else { endpoints::KEY_PLACEHOLDER };
+    for Endpoint { api, connection_string, .. } in endpoints {
         tracing::info!(
-            "table connection string: DefaultEndpointsProtocol=http;AccountName={account};AccountKey={shown};\
-             TableEndpoint={table}{account};"
+            "{api} connection string: {}",
+            connection_string.replace(endpoints::KEY_PLACEHOLDER, shown)
         );
     }
     tracing::info!(%address, key, data, ready_after_ms = started.elapsed().as_millis() as u64, "ready");

@@ -21,9 +21,21 @@ impl FromStr for PortChoice {
     }
 }
 
+/// Request units that tables may share.
+pub fn shared_throughput(text: &str) -> Result<u32, String> {
+    let units = text.parse().ok().filter(|units: &u32| *units >= 400 && units.is_multiple_of(100));
+    units.ok_or_else(|| "expected a multiple of 100, at least 400".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shared_units_are_hundreds() {
+        assert_eq!(shared_throughput("1000"), Ok(1000));
+        assert!(["300", "450", "x", ""].iter().all(|text| shared_throughput(text).is_err()));
+    }
 
     #[test]
     fn a_port_is_a_number_or_none() {

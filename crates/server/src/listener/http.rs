@@ -42,6 +42,9 @@ pub trait Handler: Clone + Send + Sync + 'static {
         peer: Peer,
     ) -> impl Future<Output = Response<Full<Bytes>>> + Send;
 
+    /// The protocol in which a request is told, for those who count.
+    fn speech<B>(&self, request: &Request<B>) -> Speech;
+
     /// Whether requests wait for memory that answers hold which are not sent yet.
     fn wants_memory(&self) -> bool;
 
@@ -129,6 +132,7 @@ async fn serve<H: Handler>(
         let refused = held.shared.hosts.refuse(&request, &mut accepted.borrow_mut()).map(Box::new);
         async move {
             let Held { shared, pulse } = &*beat.holder().0;
+            let speech = shared.handler.speech(&request);
             let answered = match refused {
                 Some(refusal) => Some(*refusal),
                 None => shared.handler.answer_now(&request, peer),
@@ -147,8 +151,8 @@ async fn serve<H: Handler>(
             if let Some(unsent) = response.extensions().get::<Weak<Unsent>>() {
                 pulse.sending(unsent.clone());
             }
-            shared.metrics.answered(Speech::Http, response.status());
-            shared.metrics.charged(Speech::Http, charge(&response));
+            shared.metrics.answered(speech, response.status());
+            shared.metrics.charged(speech, charge(&response));
             drop(beat);
             Ok::<_, Infallible>(response)
         }

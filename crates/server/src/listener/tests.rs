@@ -24,7 +24,7 @@ use super::protocol::{Connection, Protocol, Protocols, Serving, Verdict};
 use super::pulse::Beat;
 use super::{Peer, Port, Timeouts, run};
 use crate::hosts::Hosts;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Speech};
 use crate::tls::Tls;
 
 const LONG: Duration = Duration::from_secs(20);
@@ -80,6 +80,10 @@ impl Handler for Answers {
 
     async fn handle(&self, _: Request<Incoming>, _: Peer) -> Response<Full<Bytes>> {
         Response::new(Full::from("hello"))
+    }
+
+    fn speech<B>(&self, _: &Request<B>) -> Speech {
+        Speech::Http
     }
 
     fn wants_memory(&self) -> bool {

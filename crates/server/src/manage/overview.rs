@@ -21,6 +21,7 @@ pub fn containers(call: &Call<'_>) -> Result<Answer, Denial> {
         json!({
             "database": container.database_id,
             "container": container.resource.id,
+            "api": container.definition.api,
             "partitions": insight.partitions.len(),
             "items": usage.items,
             "bytes": usage.bytes,

@@ -37,12 +37,24 @@ fn direct_mode_shares_the_port_with_https() {
     assert!(is_closed(&mut plain), "direct mode needs TLS");
 }
 
+fn free_port() -> u16 {
+    let bound = std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    bound.expect("a port").port()
+}
+
+#[test]
+fn older_clients_of_tables_find_direct_mode_on_their_port() {
+    let port = free_port();
+    let server = Server::start(&["--table-port", &port.to_string()]);
+    let table = || TcpStream::connect(("127.0.0.1", port)).expect("connected");
+    assert_eq!(speak(&server, table()).expect("an answer"), 404);
+    let none = Server::start(&["--table-port", &free_port().to_string(), "--direct-port", "none"]);
+    assert!(speak(&none, none.connect()).is_err());
+}
+
 #[test]
 fn direct_mode_can_have_a_port_or_none() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .and_then(|socket| socket.local_addr())
-        .expect("a port")
-        .port();
+    let port = free_port();
     let mut own = Server::start(&["--direct-port", &port.to_string()]);
     let stream = TcpStream::connect(("127.0.0.1", port)).expect("connected");
     assert_eq!(speak(&own, stream).expect("an answer"), 404);

@@ -15,7 +15,11 @@ from azure.core.exceptions import (
 from azure.data.tables import (
     EdmType,
     EntityProperty,
+    TableAccessPolicy,
+    TableAnalyticsLogging,
     TableClient,
+    TableCorsRule,
+    TableRetentionPolicy,
     TableSasPermissions,
     TableServiceClient,
     TableTransactionError,
@@ -196,6 +200,43 @@ def test_keys_and_signatures_open_what_they_should(table):
     with TableServiceClient(endpoint, credential=AzureSasCredential(sas)) as reader:
         with pytest.raises(HttpResponseError):
             list(reader.list_tables())
+
+
+def test_policies_give_rights_until_they_are_taken_back(table):
+    table.create_entity(entity("p", "r", a=1))
+    now = datetime.datetime.now(datetime.timezone.utc)
+    policy = TableAccessPolicy(
+        start=now - datetime.timedelta(hours=1), expiry=now + datetime.timedelta(hours=1), permission="r"
+    )
+    assert table.get_table_access_policy() == {}
+    table.set_table_access_policy({"reads": policy, "nothing": None})
+    told = table.get_table_access_policy()
+    assert set(told) == {"reads", "nothing"} and told["reads"].permission == "r"
+    endpoint = f"http://localhost:{os.environ['ORRERY_TABLE_PORT']}"
+    sas = generate_table_sas(credential(), table.table_name, policy_id="reads")
+    with TableClient(endpoint, table.table_name, credential=AzureSasCredential(sas)) as reader:
+        assert reader.get_entity("p", "r")["a"] == 1
+        with pytest.raises(HttpResponseError) as refused:
+            reader.create_entity(entity("p", "s"))
+        assert refused.value.status_code == 403
+        table.set_table_access_policy({})
+        with pytest.raises(HttpResponseError) as refused:
+            reader.get_entity("p", "r")
+        assert refused.value.status_code == 403
+
+
+def test_properties_of_the_service_are_kept():
+    rule = TableCorsRule(["http://page.example"], ["GET"], max_age_in_seconds=30, allowed_headers=["x-ms-*"])
+    logging = TableAnalyticsLogging(write=True, retention_policy=TableRetentionPolicy(enabled=True, days=5))
+    with service() as tables:
+        tables.set_service_properties(cors=[rule], analytics_logging=logging)
+        told = tables.get_service_properties()
+        assert told["cors"][0].allowed_origins == "http://page.example"
+        assert told["analytics_logging"].write and told["analytics_logging"].retention_policy.days == 5
+        tables.set_service_properties(cors=[])
+        told = tables.get_service_properties()
+        assert told["cors"] == [] and told["analytics_logging"].write, "what was left out stays as it was"
+        assert tables.get_service_stats()["geo_replication"]["status"] == "unavailable"
 
 
 def test_one_table_through_both_apis(table, nosql):

@@ -81,7 +81,7 @@ pub(crate) fn key_of(partition_key: &str) -> PartitionKey {
 }
 
 /// What is left as it is in a key of an address.
-const IN_KEY: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const IN_KEY: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'@');
 
 /// A key as it stands between quotes in an address.
 pub(crate) fn encode_key(key: &str) -> String {

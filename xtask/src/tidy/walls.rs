@@ -28,7 +28,7 @@ const ROOMS: &[Room] = &[
         never: &["hyper"],
     },
     // What gateways share knows no protocol, and gateways do not know each other.
-    Room { package: "orrery-gateway", may_import: &["orrery-cluster"], never: &["clap"] },
+    Room { package: "orrery-gateway", may_import: &["orrery-doc", "orrery-cluster"], never: &["clap"] },
     Room {
         package: "orrery-nosql",
         may_import: &["orrery-doc", "orrery-query", "orrery-cluster", "orrery-gateway"],

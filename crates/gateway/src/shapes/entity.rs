@@ -81,7 +81,7 @@ pub fn check(item: Value<'_>) -> Result<(), String> {
     let object = item.as_object().ok_or_else(|| wrong("it is not an object"))?;
     let key = |name: &str, bytes_max: usize| match item.get(name).as_str() {
         None => Err(wrong(&format!("the property '{name}' must be a string"))),
-        Some(text) if text.is_empty() => Err(wrong(&format!("the property '{name}' must not be empty"))),
+        Some("") => Err(wrong(&format!("the property '{name}' must not be empty"))),
         Some(text) if text.len() > bytes_max => {
             Err(wrong(&format!("the property '{name}' is longer than {bytes_max} bytes")))
         }
@@ -121,6 +121,9 @@ fn check_name(name: &str) -> Result<(), String> {
     let shown: String = name.chars().take(64).collect();
     if name.starts_with('$') && own == name {
         return Err(wrong(&format!("the name '{shown}' begins with '$' and is none of its own")));
+    }
+    if own.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err(wrong(&format!("the name '{shown}' begins with a digit")));
     }
     match own.is_empty() || own.chars().count() > PROPERTY_NAME_CHARS_MAX {
         true => Err(wrong(&format!("the name '{shown}' is empty or too long"))),
@@ -219,6 +222,7 @@ mod tests {
             (r#","Age":{"$t":8,"$v":1}"#, "a boolean"),
             (r#","Age":{"$t":1,"$v":"1"}"#, "a number"),
             (r#","$x":{"$t":2,"$v":""}"#, "'$x' begins with '$'"),
+            (r#","1x":{"$t":2,"$v":""}"#, "'1x' begins with a digit"),
             (r#","$$":{"$t":2,"$v":""}"#, "empty or too long"),
         ] {
             let said = with(properties).expect_err(properties);

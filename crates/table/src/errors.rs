@@ -272,29 +272,12 @@ fn own_wire(own: &Own) -> Wire {
         Own::InvalidXml => {
             wire(S::BAD_REQUEST, "InvalidXmlDocument", "XML specified is not syntactically valid.")
         }
-        Own::InvalidXmlValue => wire(
-            S::BAD_REQUEST,
-            "InvalidXmlNodeValue",
-            "The value for one of the XML nodes is not in the correct format.",
-        ),
-        Own::NoPreflight => wire(
-            S::BAD_REQUEST,
-            "InvalidHeaderValue",
-            "A required CORS header is not present: Origin and Access-Control-Request-Method.",
-        ),
-        Own::CorsRefused => wire(
-            S::FORBIDDEN,
-            "CorsPreflightFailure",
-            "CORS not enabled or no matching rule found for this request.",
-        ),
+        Own::InvalidXmlValue => wire(S::BAD_REQUEST, "InvalidXmlNodeValue", WRONG_XML_VALUE),
+        Own::NoPreflight => wire(S::BAD_REQUEST, "InvalidHeaderValue", NO_PREFLIGHT),
+        Own::CorsRefused => wire(S::FORBIDDEN, "CorsPreflightFailure", NO_RULE),
         Own::BearerRefused(message) => wire(S::UNAUTHORIZED, "InvalidAuthenticationInfo", *message),
         Own::Forbidden(message) => wire(S::FORBIDDEN, "Forbidden", message.clone()),
-        Own::NotForPrincipals => wire(
-            S::FORBIDDEN,
-            "Forbidden",
-            "The given request cannot be authorized by AAD token in data plane. Learn more: \
-             https://aka.ms/cosmos-native-rbac.",
-        ),
+        Own::NotForPrincipals => wire(S::FORBIDDEN, "Forbidden", NOT_FOR_PRINCIPALS),
         Own::PermissionMismatch => wire(
             S::FORBIDDEN,
             "AuthorizationPermissionMismatch",
@@ -325,6 +308,12 @@ fn own_wire(own: &Own) -> Wire {
         Own::Query(error) => query_wire(error),
     }
 }
+
+const WRONG_XML_VALUE: &str = "The value for one of the XML nodes is not in the correct format.";
+const NO_PREFLIGHT: &str = "A required CORS header is not present: Origin and Access-Control-Request-Method.";
+const NO_RULE: &str = "CORS not enabled or no matching rule found for this request.";
+const NOT_FOR_PRINCIPALS: &str = "The given request cannot be authorized by AAD token in data plane. Learn more: \
+     https://aka.ms/cosmos-native-rbac.";
 
 /// The service's words, by which clients know that waiting helps.
 const RATE_TOO_LARGE: &str = "Message: {\"Errors\":[\"Request rate is large. More Request Units may be needed, so no changes \

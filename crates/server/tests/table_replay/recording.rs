@@ -91,7 +91,7 @@ fn exchange(name: &str, place: usize, entry: &Value) -> Exchange {
         // The recorder has decoded what its own files may hold as it is.
         path: format!("/{path}").replace(' ', "%20"),
         headers: sent,
-        body: body,
+        body,
         status: entry["StatusCode"].as_u64().expect("a status is a number") as u16,
         answer_headers: self::headers(&entry["ResponseHeaders"]),
         answer: match &entry["ResponseBody"] {

@@ -231,7 +231,7 @@ def test_properties_of_the_service_are_kept():
     with service() as tables:
         tables.set_service_properties(cors=[rule], analytics_logging=logging)
         told = tables.get_service_properties()
-        assert told["cors"][0].allowed_origins == "http://page.example"
+        assert told["cors"][0].allowed_origins == ["http://page.example"]
         assert told["analytics_logging"].write and told["analytics_logging"].retention_policy.days == 5
         tables.set_service_properties(cors=[])
         told = tables.get_service_properties()

@@ -236,7 +236,6 @@ def test_properties_of_the_service_are_kept():
         tables.set_service_properties(cors=[])
         told = tables.get_service_properties()
         assert told["cors"] == [] and told["analytics_logging"].write, "what was left out stays as it was"
-        assert tables.get_service_stats()["geo_replication"]["status"] == "unavailable"
 
 
 def test_one_table_through_both_apis(table, nosql):

@@ -1,6 +1,7 @@
 // A row of tabs; the arrow keys go from one to the next.
 
 import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 interface TabsProps<T extends string> {
   label: string;
@@ -9,7 +10,18 @@ interface TabsProps<T extends string> {
   onChoose: (name: T) => void;
 }
 
+/** Moves a row that is wider than the page until its chosen tab is in sight. */
+function reveal(row: HTMLElement | null): void {
+  const tab = row?.querySelector("[aria-selected=true]");
+  if (row === null || tab === null || tab === undefined) return;
+  const [outer, inner] = [row.getBoundingClientRect(), tab.getBoundingClientRect()];
+  if (inner.right > outer.right) row.scrollLeft += inner.right - outer.right;
+  else if (inner.left < outer.left) row.scrollLeft -= outer.left - inner.left;
+}
+
 export function Tabs<T extends string>(props: TabsProps<T>) {
+  const row = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => reveal(row.current), [props.chosen]);
   const choose = (event: KeyboardEvent & { currentTarget: HTMLElement }, step: number) => {
     event.preventDefault();
     // From the tab that has the focus: the page draws what was chosen a moment later, and keys may come faster than that.
@@ -23,6 +35,7 @@ export function Tabs<T extends string>(props: TabsProps<T>) {
   };
   return (
     <div
+      ref={row}
       class="tabs"
       role="tablist"
       aria-label={props.label}

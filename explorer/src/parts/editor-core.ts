@@ -73,7 +73,7 @@ function languageOf(options: EditorOptions): Extension {
   switch (options.language) {
     case "sql": {
       const source: CompletionSource = async (context) => completeQuery(context, await options.properties());
-      return [sql({ dialect }), autocompletion({ override: [source] })];
+      return [sql({ dialect }), EditorView.lineWrapping, autocompletion({ override: [source] })];
     }
     case "json": {
       const check = jsonParseLinter();

@@ -6,6 +6,7 @@ import { client, findOffer, openBranch, refreshTree, tree } from "../state/sessi
 import { deleteDatabase, type Container } from "../wire/resources.ts";
 import { isTable, TABLES_DATABASE } from "../wire/tables.ts";
 import { TableConnection } from "./Connections.tsx";
+import { numberText } from "./figures.ts";
 import { ThroughputSettings } from "./ThroughputSettings.tsx";
 
 export function DatabasePage(props: { db: string }) {
@@ -104,7 +105,7 @@ function ContainerTable(props: { db: string; containers: Container[] }) {
               </th>
               <td>{isTable(props.db, one) ? "PartitionKey" : one.partitionKey.paths.join(", ")}</td>
               <td>
-                {own === undefined ? "shared" : auto ? `autoscale to ${auto.maxThroughput} RU/s` : `${own.offerThroughput} RU/s`}
+                {own === undefined ? "shared" : auto ? `autoscale to ${numberText(auto.maxThroughput)} RU/s` : `${numberText(own.offerThroughput)} RU/s`}
               </td>
             </tr>
           );

@@ -42,7 +42,7 @@ export function ThroughputNow(props: { place: Place; paused: boolean }) {
   if (offer === undefined || offer === null) return null;
   return (
     <p class="help" data-throughput-now={offer.current} data-pending={offer.pending}>
-      Now {numberText(offer.current)} RU/s; it can go down to {numberText(offer.minimum)}.
+      Now {numberText(offer.current)} RU/s; it can go down to {numberText(offer.minimum)} RU/s.
       {offer.pending && <strong> Partitions are splitting for the new throughput.</strong>}
       {state?.throughputPolicy === "Custom" && " It is divided unequally over the partitions, and cannot be changed until it is equal again."}
     </p>

@@ -14,6 +14,7 @@ pub mod sources;
 mod unused;
 mod walls;
 mod words;
+mod worlds;
 
 use metadata::Metadata;
 use sources::Sources;
@@ -32,6 +33,7 @@ pub fn run() -> anyhow::Result<Vec<String>> {
     complaints.extend(size::check(&sources));
     complaints.extend(words::check(&sources));
     complaints.extend(machine_paths::check(&sources));
+    complaints.extend(worlds::check(&sources));
     Ok(complaints)
 }
 

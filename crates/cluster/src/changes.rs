@@ -16,7 +16,7 @@ use orrery_store::limits::{CHANGE_PAGE_BYTES_MAX, PAGE_ITEMS_MAX};
 use orrery_store::{FeedCursor, HistoryEntry, Item, Lsn, Meter, OpError, Scan, View};
 
 use crate::catalog::Container;
-use crate::db::{Db, now};
+use crate::db::Db;
 use crate::error::{Error, ErrorKind, HistoryError, Result};
 use crate::feed::{PageLimits, Step, Walk};
 use crate::range::Range;
@@ -24,6 +24,7 @@ use crate::receipt::{Receipt, Served};
 use crate::request::{PageOptions, Scope};
 use crate::ru;
 use crate::turns::Party;
+use crate::world::World;
 
 /// Where a reader of changes starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +100,7 @@ impl Db {
         page: &PageOptions,
     ) -> Result<ChangePage<HistoryEntry>> {
         let retention = container.definition.retention().ok_or(HistoryError::NotKept)?;
-        let oldest = now().saturating_sub(crate::history::ticks(retention));
+        let oldest = self.world().now().saturating_sub(crate::history::ticks(retention));
         let read = |view: &View<'_>, epk: &EpkRange, found: &mut Found<HistoryEntry>| {
             let start = match from {
                 ChangesFrom::Beginning | ChangesFrom::Time(_) => return Err(HistoryError::NoSuchStart.into()),
@@ -140,7 +141,7 @@ impl Db {
             let whole_key = scope.whole_key(&container.definition.key);
             let view =
                 View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key.as_ref());
-            let mut found = Found::new(page);
+            let mut found = Found::new(page, self.world());
             let start = read(&view, &epk, &mut found)?;
             let end = FeedCursor::after(lsn);
             let seen = found.stopped_at.unwrap_or(end).max(start);
@@ -188,11 +189,11 @@ struct Found<C> {
 }
 
 impl<C: Change> Found<C> {
-    fn new(page: &PageOptions) -> Found<C> {
+    fn new(page: &PageOptions, world: &World) -> Found<C> {
         Found {
             changes: Vec::new(),
             meter: Meter::default(),
-            limits: PageLimits::new(page),
+            limits: PageLimits::new(page, world),
             full: false,
             last: None,
             stopped_at: None,
@@ -260,7 +261,7 @@ mod tests {
             properties: None,
             order: Default::default(),
         };
-        let mut found = Found::new(&options);
+        let mut found = Found::new(&options, &World::Real);
         for (lsn, place, bytes) in entries {
             if found.take(FeedCursor { lsn: Lsn(lsn), place }, bytes) == Scan::Stop {
                 break;

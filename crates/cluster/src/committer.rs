@@ -27,6 +27,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::options::Durability;
+use crate::world::{ThreadPlan, World};
 
 /// How long a relaxed write may stay unsynced.
 const RELAXED_SYNC_INTERVAL: Duration = Duration::from_millis(100);
@@ -114,7 +115,7 @@ impl Syncing {
 }
 
 impl Committer {
-    pub fn start(engine: Arc<Engine>, durability: Durability) -> Committer {
+    pub fn start(engine: Arc<Engine>, durability: Durability, world: World) -> Committer {
         let snapshots = Arc::new(Snapshots::of(&engine));
         let counters = Arc::new(Counters::default());
         let (sender, receiver) = channel();
@@ -124,10 +125,10 @@ impl Committer {
             counters: counters.clone(),
             durability,
             full_seen: Cell::new(None),
+            world: world.clone(),
         };
-        let thread = std::thread::Builder::new()
-            .name("committer".into())
-            .spawn(move || worker.run(&receiver))
+        let thread = world
+            .thread(ThreadPlan { name: "committer", stack_bytes: None }, move || worker.run(&receiver))
             .expect("the operating system gives one more thread at start");
         Committer {
             engine,
@@ -205,6 +206,7 @@ struct Worker {
     durability: Durability,
     /// When the disk was last seen to be full, as long as the operator has not been told that it is not.
     full_seen: Cell<Option<Instant>>,
+    world: World,
 }
 
 impl Worker {
@@ -220,7 +222,7 @@ impl Worker {
         let mut gathering = Gathering::default();
         loop {
             match queue.recv_timeout(IDLE) {
-                Ok(first) => self.write(gathering.group(first, queue)),
+                Ok(first) => self.write(gathering.group(first, queue, &self.world)),
                 // What is published is the same data, but the engine may let go of older versions of it.
                 Err(RecvTimeoutError::Timeout) => self.publish(),
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -230,7 +232,7 @@ impl Worker {
 
     /// Acknowledges first and syncs soon after, also while work keeps coming.
     fn run_relaxed(&self, queue: &Receiver<Job>) {
-        let (mut unsynced, mut synced) = (false, Instant::now());
+        let (mut unsynced, mut synced) = (false, self.world.monotonic());
         loop {
             match queue.recv_timeout(RELAXED_SYNC_INTERVAL) {
                 Ok(job) => {
@@ -246,9 +248,9 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => self.publish(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if unsynced && synced.elapsed() >= RELAXED_SYNC_INTERVAL {
+            if unsynced && self.world.since(synced) >= RELAXED_SYNC_INTERVAL {
                 self.sync();
-                (unsynced, synced) = (false, Instant::now());
+                (unsynced, synced) = (false, self.world.monotonic());
             }
         }
     }
@@ -301,7 +303,7 @@ impl Worker {
     fn note_room(&self) {
         let since = self.full_seen.get();
         if self.engine.is_full() {
-            self.full_seen.set(Some(Instant::now()));
+            self.full_seen.set(Some(self.world.monotonic()));
             if since.is_none() {
                 let (used, free) = (self.engine.disk_bytes(), self.engine.free_disk_bytes());
                 tracing::warn!(
@@ -310,7 +312,7 @@ impl Worker {
                     "the disk is full, or the limit on disk use is reached: writes are refused, what deletes is not"
                 );
             }
-        } else if since.is_some_and(|since| since.elapsed() >= ROOM_FOR) {
+        } else if since.is_some_and(|since| self.world.since(since) >= ROOM_FOR) {
             self.full_seen.set(None);
             let (used, free) = (self.engine.disk_bytes(), self.engine.free_disk_bytes());
             tracing::warn!(used, free, "there is room on the disk again: writes are taken");
@@ -376,13 +378,13 @@ struct Gathering {
 }
 
 impl Gathering {
-    fn group(&mut self, first: Job, queue: &Receiver<Job>) -> CommitGroup {
-        let deadline = Instant::now() + GATHER_MAX;
+    fn group(&mut self, first: Job, queue: &Receiver<Job>, world: &World) -> CommitGroup {
+        let deadline = world.monotonic() + GATHER_MAX;
         let mut group = CommitGroup::of(first);
         while group.has_room() {
             let wait = match self.is_complete(&group) {
                 true => Duration::ZERO,
-                false => deadline.saturating_duration_since(Instant::now()),
+                false => world.until(deadline),
             };
             let Ok(job) = queue.recv_timeout(wait) else { break };
             group.add(job);
@@ -441,7 +443,7 @@ mod tests {
         for durability in [Durability::Durable, Durability::Relaxed] {
             let path = folder.path().join(format!("{durability:?}"));
             let engine = Engine::open(DiskOptions::new(path)).expect("a new engine opens");
-            let committer = Committer::start(Arc::new(engine), durability);
+            let committer = Committer::start(Arc::new(engine), durability, World::Real);
             for number in 0..BATCHES {
                 let submitted = committer.submit_for(7, batch(number)).expect("nobody has stopped it");
                 let syncing = submitted.applied().await.expect("there is room");
@@ -459,7 +461,7 @@ mod tests {
     async fn readers_are_never_ahead_of_writers() {
         let folder = tempfile::tempdir().expect("a folder");
         let engine = Engine::open(DiskOptions::new(folder.path())).expect("a new engine opens");
-        let committer = Arc::new(Committer::start(Arc::new(engine), Durability::Durable));
+        let committer = Arc::new(Committer::start(Arc::new(engine), Durability::Durable, World::Real));
         let looking = {
             // It ends with the committer, also when the test fails before the last batch.
             let committer = Arc::downgrade(&committer);

@@ -3,7 +3,6 @@
 use std::ops::Deref;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use orrery_doc::{Epk, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, epk};
@@ -12,8 +11,7 @@ use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{INDEX_BUILDS_MAX, LOOK_UPS_MAX};
 use orrery_store::{
-    Action, Done, Effect, Etag, Lsn, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, TxnError,
-    View, WholeKey,
+    Action, Done, Effect, Etag, Lsn, Op, OpError, Partition, Schema, Target, Txn, TxnError, View, WholeKey,
 };
 
 use tokio::sync::Semaphore;
@@ -36,6 +34,7 @@ use crate::session::{RangeProgress, SessionToken};
 use crate::throttle::{Throttled, Who};
 use crate::throughput::{Claim, Hours, KeyMark, Lane};
 use crate::turns::Turns;
+use crate::world::World;
 
 /// From here on a logical partition is watched.
 const NEAR_LIMIT_PERCENT: u64 = 80;
@@ -49,6 +48,7 @@ pub struct Db {
 }
 
 pub(crate) struct Inner {
+    pub world: World,
     pub options: DbOptions,
     pub committer: Arc<Committer>,
     pub catalog: ArcSwap<Catalog>,
@@ -79,27 +79,32 @@ pub(crate) struct Inner {
 impl Db {
     /// Opens or creates the database; must be called inside a tokio runtime.
     pub fn open(options: DbOptions) -> std::result::Result<Db, OpenError> {
+        Db::open_in(World::Real, options)
+    }
+
+    /// The same in a world of a test's choice.
+    pub fn open_in(world: World, options: DbOptions) -> std::result::Result<Db, OpenError> {
         let engine = match disk_options(&options) {
             Some(disk) => Engine::open(disk)?,
             None => Engine::in_memory(),
         };
         let snapshot = engine.snapshot();
         let partition = Partition::open(catalog_spec(), &snapshot)?;
-        let mut loaded = Loaded::read(&partition, &snapshot, &options)?;
+        let mut loaded = Loaded::read(&partition, &snapshot, &options, &world)?;
         recover(&engine, &partition, &loaded.catalog)?;
         drop(snapshot);
-        let catalog_range = catalog_range(partition, &options);
+        let catalog_range = catalog_range(partition, &options, &world);
         upgrade(&engine, &catalog_range, &mut loaded, &options)?;
-        let committer = Arc::new(Committer::start(Arc::new(engine), options.durability));
+        let committer = Arc::new(Committer::start(Arc::new(engine), options.durability, world.clone()));
         let inner = Inner {
             catalog_range: Arc::new(catalog_range),
             committer,
             catalog: ArcSwap::from_pointee(loaded.catalog),
-            turns: Turns::new(processors()),
+            turns: Turns::new(processors(), world.clone()),
             look_ups: Semaphore::new(LOOK_UPS_MAX),
             scripts: Scripts::new(&options.memory),
             programs: ProgramCache::default(),
-            memory: Memory::new(options.memory),
+            memory: Memory::in_world(options.memory, world.clone()),
             insight: Insight::default(),
             index_builds: Semaphore::new(INDEX_BUILDS_MAX),
             balance: Arc::default(),
@@ -108,6 +113,7 @@ impl Db {
             hours: loaded.hours,
             jobs: Jobs::default(),
             options,
+            world,
         };
         let db = Db::of(Arc::new(inner));
         db.resume_purges(loaded.unfinished);
@@ -133,7 +139,7 @@ impl Db {
         T: Send + 'static,
         W: Future<Output = Result<T>> + Send + 'static,
     {
-        match tokio::spawn(work(self.clone())).await {
+        match self.world().spawn(work(self.clone())).await {
             Ok(done) => done.map_err(charged),
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
             Err(_) => Err(ErrorKind::Stopping.into()),
@@ -154,7 +160,7 @@ impl Db {
     pub async fn close(&self) {
         self.close_hours().await;
         let inner = self.inner.clone();
-        let stopped = tokio::task::spawn_blocking(move || {
+        let stopped = self.world().aside(move || {
             inner.committer.stop();
             inner.committer.engine().close()
         });
@@ -167,6 +173,10 @@ impl Db {
 
     pub fn account(&self) -> &Account {
         &self.inner.options.account
+    }
+
+    pub(crate) fn world(&self) -> &World {
+        &self.inner.world
     }
 
     pub fn options(&self) -> &DbOptions {
@@ -274,7 +284,7 @@ impl Db {
             .inspect_err(|error| range.insight.refused(&scope, key, error))?;
         let kind = self.kind_to_record(&ops);
         let whole_key = WholeKey::of(&container.definition.key, key);
-        let txn = Txn { scope: scope.clone(), key: whole_key, ops, now: now() };
+        let txn = Txn { scope: scope.clone(), key: whole_key, ops, now: self.world().now() };
         let answer = range.write(&self.inner.committer, txn).await;
         // The partition may have been split while the write waited.
         let range = &range.current(&scope);
@@ -349,7 +359,7 @@ impl Db {
         who: impl Fn() -> Who,
         session: Option<&SessionToken>,
     ) -> Result<Lsn> {
-        let now = Instant::now();
+        let now = self.world().monotonic();
         let claim = Claim { lane: self.lane, key };
         let lsn = range.partition.lsn();
         let served = Some(Served { range_id: range.id, lsn, item_lsn: None });
@@ -389,7 +399,7 @@ impl Db {
 
     /// The same for a request that concerned one logical partition.
     pub(crate) fn pay_key(&self, container: &Container, range: &Range, key: KeyMark, charge: &Charge) {
-        let (units, now) = (charge.total(), Instant::now());
+        let (units, now) = (charge.total(), self.world().monotonic());
         range.insight.charged(units);
         range.budget.pay(Claim { lane: self.lane, key }, units, now);
         if let Some(budget) = &container.shared_budget {
@@ -399,7 +409,7 @@ impl Db {
 
     /// The same for work that no client has asked for.
     pub(crate) fn pay_aside(&self, container: &Container, range: &Range, charge: &Charge) {
-        let (units, now) = (charge.total(), Instant::now());
+        let (units, now) = (charge.total(), self.world().monotonic());
         range.insight.charged(units);
         range.budget.pay_aside(units, now);
         if let Some(budget) = &container.shared_budget {
@@ -429,25 +439,28 @@ fn who_writes(scope: &Epk, ops: &[Op]) -> Who {
     ops.iter().fold(Who::of(scope), |who, op| Who::of((who, each(op))))
 }
 
-/// Units of 100 ns since 1970.
-pub(crate) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_secs() * TICKS_PER_SECOND + u64::from(since.subsec_nanos() / 100)
-}
-
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The catalog's own partition: no budget, no index, one logical partition.
-pub(crate) fn catalog_range(partition: Partition, options: &DbOptions) -> Range {
+pub(crate) fn catalog_range(partition: Partition, options: &DbOptions, world: &World) -> Range {
     let key =
         PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![] };
     let mut limits = options.limits;
     limits.logical_partition_bytes = u64::MAX;
     let schema = Schema::new(key, 0, IndexingPolicy::none());
     let totals = Totals::of([&partition]);
-    let parts =
-        RangeParts { id: 0, parents: vec![], schema, etag: Etag(0), ts: 0, rate: 0.0, limits, totals };
+    let parts = RangeParts {
+        id: 0,
+        parents: vec![],
+        schema,
+        etag: Etag(0),
+        ts: 0,
+        rate: 0.0,
+        limits,
+        totals,
+        world: world.clone(),
+    };
     Range::new(partition, parts)
 }

@@ -10,7 +10,7 @@
 //! never changes its mind within a leg, even if the leg grows, or lies in several partitions by now.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use orrery_doc::{Epk, EpkRange, PartitionKey, epk, prefix_range};
 use orrery_store::index::key_at;
@@ -26,6 +26,7 @@ use crate::receipt::{Charge, Receipt, Served};
 use crate::request::{FeedPage, ItemOrder, PageOptions, Scope};
 use crate::ru;
 use crate::turns::{self, Party};
+use crate::world::{Deadline, World};
 
 /// Partitions without items that are passed after one page.
 const EMPTY_RANGES_PASSED_MAX: usize = 64;
@@ -58,7 +59,7 @@ impl Db {
             Some(_) => return Err(ErrorKind::CursorMismatch.into()),
         };
         let mut walk = Walk::start(container, scope, place)?.ordered(page.order);
-        let mut limits = PageLimits::new(page);
+        let mut limits = PageLimits::new(page, self.world());
         // Partitions that held nothing to show have their price too.
         let mut passed = Charge::default();
         loop {
@@ -463,21 +464,21 @@ pub(crate) enum Step {
 pub(crate) struct PageLimits {
     items_left: usize,
     bytes_left: i64,
-    deadline: Instant,
+    deadline: Deadline,
     seen: u32,
 }
 
 impl PageLimits {
-    pub fn new(page: &PageOptions) -> PageLimits {
-        PageLimits::within(page, page.time_max)
+    pub fn new(page: &PageOptions, world: &World) -> PageLimits {
+        PageLimits::within(page, page.time_max, world)
     }
 
     /// As the page says, but with another time.
-    pub fn within(page: &PageOptions, time_max: Duration) -> PageLimits {
+    pub fn within(page: &PageOptions, time_max: Duration, world: &World) -> PageLimits {
         PageLimits {
             items_left: page.items_max,
             bytes_left: page.bytes_max as i64,
-            deadline: Instant::now() + time_max,
+            deadline: world.deadline(time_max),
             seen: 0,
         }
     }
@@ -496,7 +497,7 @@ impl PageLimits {
 
     /// Whether nothing more may be looked for.
     fn are_over(&self) -> bool {
-        Instant::now() >= self.deadline
+        self.deadline.is_past()
     }
 
     /// Whether the time of the page is up; asks the clock only now and then.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use orrery_store::TICKS_PER_SECOND;
 
-use crate::db::{Db, now};
+use crate::db::Db;
 use crate::error::ErrorKind;
 use crate::range::{Range, WriteError, wants_history};
 
@@ -26,11 +26,12 @@ impl Db {
     /// Starts the task; it ends with the database.
     pub(crate) fn erase_histories_later(&self) {
         let inner = Arc::downgrade(&self.inner);
-        tokio::spawn(async move {
+        let world = self.world().clone();
+        self.world().spawn(async move {
             loop {
-                tokio::time::sleep(INTERVAL).await;
+                world.sleep(INTERVAL).await;
                 let Some(db) = Db::alive(&inner) else { return };
-                if db.erase_histories(now()).await.is_err() {
+                if db.erase_histories(world.now()).await.is_err() {
                     return;
                 }
             }
@@ -60,9 +61,7 @@ impl Db {
                 None => Ok(true),
                 Some(since) => {
                     let snapshot = self.inner.committer.snapshot_owned();
-                    tokio::task::block_in_place(|| {
-                        bounds.is_outlived(&snapshot, &range.partition.spec, since)
-                    })
+                    self.world().blocking(|| bounds.is_outlived(&snapshot, &range.partition.spec, since))
                 }
             };
             match is_due {
@@ -74,7 +73,7 @@ impl Db {
                 }
             }
             match range.erase_history(&self.inner.committer, keep_since).await {
-                Ok(_) => tokio::time::sleep(PAUSE).await,
+                Ok(_) => self.world().sleep(PAUSE).await,
                 Err(WriteError::Unwritten(ErrorKind::Stopping)) => return Err(ErrorKind::Stopping),
                 // The container is going, or there is no room: the next round will see.
                 Err(WriteError::Unwritten(_)) => return Ok(()),

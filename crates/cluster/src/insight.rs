@@ -25,7 +25,7 @@ mod windows;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -63,13 +63,14 @@ impl Db {
     /// Starts the task that counts seconds; it ends with the database.
     pub(crate) fn observe_partitions_later(&self) {
         let inner = Arc::downgrade(&self.inner);
-        self.inner.insight.second.store(unix_time().as_secs(), Relaxed);
-        tokio::spawn(async move {
+        let world = self.world().clone();
+        self.inner.insight.second.store(world.unix_time().as_secs(), Relaxed);
+        self.world().spawn(async move {
             loop {
-                let part = Duration::from_nanos(u64::from(unix_time().subsec_nanos()));
-                tokio::time::sleep(Duration::from_secs(1).saturating_sub(part)).await;
+                let part = Duration::from_nanos(u64::from(world.unix_time().subsec_nanos()));
+                world.sleep(Duration::from_secs(1).saturating_sub(part)).await;
                 let Some(inner) = inner.upgrade() else { return };
-                end_second(&inner, unix_time().as_secs());
+                end_second(&inner, world.unix_time().as_secs());
             }
         });
     }
@@ -127,10 +128,6 @@ fn end_second(inner: &Inner, now: u64) {
     drop(containers);
     insight.second.store(now, Relaxed);
     insight.alerts.end_second(now);
-}
-
-fn unix_time() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]

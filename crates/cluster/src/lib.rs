@@ -33,6 +33,7 @@ pub mod throughput;
 mod ttl;
 mod turns;
 pub mod verify;
+mod world;
 
 pub use catalog::{
     AccountRecord, Api, Catalog, Child, ChildKind, Container, ContainerDefinition, Database, RegionRecord,
@@ -63,6 +64,7 @@ pub use script::{
 pub use session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
 pub use throttle::ThrottleCause;
 pub use throughput::{Lane, Priority};
+pub use world::{ByHand, World};
 
 /// What gateways need of the store: operations and their outcomes, items, and places in a feed.
 pub mod store {

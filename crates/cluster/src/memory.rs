@@ -28,6 +28,7 @@ mod threads;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::world::World;
 use purse::{Asks, Purse};
 pub use shares::MemoryShares;
 pub(crate) use threads::give_back_of_this_thread;
@@ -82,6 +83,7 @@ impl Consumer {
 pub struct Memory {
     shares: MemoryShares,
     purses: Arc<[Arc<Purse>; Consumer::COUNT]>,
+    world: World,
 }
 
 /// How a consumer stands.
@@ -101,8 +103,18 @@ pub struct MemoryUse {
 
 impl Memory {
     pub fn new(shares: MemoryShares) -> Memory {
-        let purses = Consumer::ALL.map(|consumer| Arc::new(Purse::new(shares.of_consumer(consumer))));
-        Memory { shares, purses: Arc::new(purses) }
+        Memory::in_world(shares, World::Real)
+    }
+
+    pub(crate) fn in_world(shares: MemoryShares, world: World) -> Memory {
+        let purses =
+            Consumer::ALL.map(|consumer| Arc::new(Purse::new(shares.of_consumer(consumer), world.clone())));
+        Memory { shares, purses: Arc::new(purses), world }
+    }
+
+    /// Where waiting takes its time.
+    pub(crate) fn world(&self) -> &World {
+        &self.world
     }
 
     pub fn shares(&self) -> &MemoryShares {

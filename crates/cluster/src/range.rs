@@ -12,7 +12,6 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use orrery_doc::{Epk, EpkRange};
@@ -25,10 +24,10 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 
 use crate::committer::{CommitError, Committer, Fuse};
-use crate::db::now;
 use crate::error::ErrorKind;
 use crate::insight::RangeInsight;
 use crate::throttle::Budget;
+use crate::world::World;
 
 pub(crate) use totals::Totals;
 
@@ -49,6 +48,7 @@ pub struct Range {
     /// What all partitions of the container hold together.
     pub(crate) totals: Arc<Totals>,
     pub(crate) limits: PartitionLimits,
+    world: World,
     queue: Mutex<Queue>,
     /// Tells the leader that something waits.
     arrivals: Notify,
@@ -224,16 +224,17 @@ pub struct RangeParts {
     pub rate: f64,
     pub limits: PartitionLimits,
     pub totals: Arc<Totals>,
+    pub world: World,
 }
 
 impl Range {
     pub fn new(partition: Partition, parts: RangeParts) -> Range {
-        let insight = RangeInsight::new(&parts.schema.key, &partition.spec.range);
+        let insight = RangeInsight::new(&parts.schema.key, &partition.spec.range, parts.world.clone());
         Range {
             id: parts.id,
             parents: parts.parents,
             partition,
-            budget: Budget::new(parts.rate, Instant::now()),
+            budget: Budget::new(parts.rate, parts.world.monotonic()),
             schema: ArcSwap::from_pointee(parts.schema),
             etag: parts.etag,
             ts: parts.ts,
@@ -241,11 +242,16 @@ impl Range {
             insight: Arc::new(insight),
             totals: parts.totals,
             limits: parts.limits,
+            world: parts.world,
             queue: Mutex::default(),
             arrivals: Notify::new(),
             rest: Notify::new(),
             successors: OnceLock::new(),
         }
+    }
+
+    pub fn world(&self) -> &World {
+        &self.world
     }
 
     pub fn epk(&self) -> &EpkRange {
@@ -256,7 +262,7 @@ impl Range {
     pub fn lifetimes(&self) -> Lifetimes {
         match self.schema.load().ttl {
             DefaultTtl::Off => Lifetimes::ENDLESS,
-            ttl => Lifetimes::at(ttl, now()),
+            ttl => Lifetimes::at(ttl, self.world.now()),
         }
     }
 
@@ -391,7 +397,7 @@ impl Range {
         }
         drop(queue);
         let (range, committer) = (self.clone(), committer.clone());
-        tokio::spawn(async move {
+        self.world.spawn(async move {
             let mut leading = pin!(range.lead(&committer));
             // The fuse is there while the leader works, not when it is dropped with the runtime.
             poll_fn(|context| {

@@ -19,7 +19,7 @@ impl Db {
     /// Builds what the container's schema names as being built, then makes it active.
     pub(crate) fn build_index_later(&self, container: &Arc<Container>) {
         let (db, container) = (self.clone(), container.clone());
-        tokio::spawn(async move { db.build_index(&container).await });
+        self.world().spawn(async move { db.build_index(&container).await });
     }
 
     /// Goes on with what a restart interrupted.
@@ -44,7 +44,7 @@ impl Db {
             match self.finish_index_build(container.resource.rid, &builds).await {
                 Ok(_) => return,
                 Err(error) if matches!(error.kind, ErrorKind::DiskFull | ErrorKind::Overloaded) => {
-                    tokio::time::sleep(PAUSE_REFUSED).await;
+                    self.world().sleep(PAUSE_REFUSED).await;
                 }
                 Err(error) => {
                     tracing::warn!(error = %error.kind, "a finished index could not be made active");
@@ -73,7 +73,7 @@ impl Db {
                     return false;
                 }
             };
-            tokio::time::sleep(pause).await;
+            self.world().sleep(pause).await;
         }
     }
 }

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use orrery_store::limits::{EXPIRED_LOOKED_AT_MAX, EXPIRED_PER_STEP};
 use orrery_store::{Outcome, Overdue, View};
@@ -19,6 +19,7 @@ use crate::error::ErrorKind;
 use crate::range::{Range, WriteError};
 use crate::receipt::Charge;
 use crate::ru;
+use crate::throttle::Budget;
 
 /// How long an expired item may take up room when nothing else is to be done.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -33,9 +34,10 @@ impl Db {
     /// Starts the task; it ends with the database.
     pub(crate) fn purge_expired_later(&self) {
         let inner = Arc::downgrade(&self.inner);
-        tokio::spawn(async move {
+        let world = self.world().clone();
+        self.world().spawn(async move {
             loop {
-                tokio::time::sleep(INTERVAL).await;
+                world.sleep(INTERVAL).await;
                 let Some(db) = Db::alive(&inner) else { return };
                 let _alone = db.inner.purging.lock().await;
                 if db.purge_expired().await.is_err() {
@@ -53,7 +55,7 @@ impl Db {
                     if !self.purge_step(container, range).await? {
                         break;
                     }
-                    tokio::time::sleep(PAUSE).await;
+                    self.world().sleep(PAUSE).await;
                 }
             }
         }
@@ -65,7 +67,8 @@ impl Db {
         if !range.lifetimes().can_end() {
             return Ok(false);
         }
-        let spare = (spare_units(container, range) / UNITS_PER_ITEM).min(EXPIRED_PER_STEP as f64) as usize;
+        let spare =
+            (self.spare_units(container, range) / UNITS_PER_ITEM).min(EXPIRED_PER_STEP as f64) as usize;
         if spare == 0 {
             return Ok(false);
         }
@@ -73,7 +76,7 @@ impl Db {
         if overdue.items.is_empty() {
             return Ok(overdue.more);
         }
-        match range.purge(&self.inner.committer, overdue.items, crate::db::now()).await {
+        match range.purge(&self.inner.committer, overdue.items, self.world().now()).await {
             Ok(done) => {
                 range.counters.items_expired.fetch_add(done.outcomes.len() as u64, Ordering::Relaxed);
                 self.pay_purge(container, range, &done.outcomes);
@@ -90,7 +93,7 @@ impl Db {
     }
 
     fn find_overdue(&self, range: &Range, most: usize) -> Option<Overdue> {
-        tokio::task::block_in_place(|| {
+        self.world().blocking(|| {
             let (lsn, snapshot, _) = range.schema_point(&self.inner.committer).ok()?;
             let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
             match view.overdue(most, EXPIRED_LOOKED_AT_MAX) {
@@ -107,14 +110,14 @@ impl Db {
         let lines = outcomes.iter().flat_map(|outcome| ru::write(&outcome.meter).lines);
         self.pay_aside(container, range, &Charge { lines: lines.collect() });
     }
-}
 
-/// What can be spent without anybody else having to wait.
-fn spare_units(container: &Container, range: &Range) -> f64 {
-    let now = Instant::now();
-    let shared =
-        container.shared_budget.as_ref().map_or(f64::INFINITY, |budget| budget.spare(UNITS_PER_ITEM, now));
-    range.budget.spare(UNITS_PER_ITEM, now).min(shared)
+    /// What can be spent without making a client wait.
+    fn spare_units(&self, container: &Container, range: &Range) -> f64 {
+        let now = self.world().monotonic();
+        let spare = |budget: &Budget| budget.spare(UNITS_PER_ITEM, now);
+        let shared = container.shared_budget.as_ref().map_or(f64::INFINITY, |budget| spare(budget));
+        spare(&range.budget).min(shared)
+    }
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ use tokio::sync::oneshot;
 
 use crate::error::{ErrorKind, Result};
 use crate::memory::give_back_of_this_thread;
+use crate::world::World;
 use line::Line;
 
 /// On whose behalf: the number of a container.
@@ -48,6 +49,7 @@ struct Shared {
     /// How many wait for a turn, for those who only look.
     waiting: AtomicUsize,
     turns_max: usize,
+    world: World,
 }
 
 #[derive(Default)]
@@ -124,7 +126,8 @@ pub(crate) fn at_length<T>(long: bool, work: impl FnOnce() -> Result<T>) -> Resu
 pub(crate) fn rest() {
     let is_over = MODE.with_borrow(|mode| match mode {
         Some(Mode::Long(turn)) => {
-            turn.turns.0.waiting.load(Ordering::Relaxed) > 0 && turn.since.elapsed() >= LONG_SLICE
+            let shared = &turn.turns.0;
+            shared.waiting.load(Ordering::Relaxed) > 0 && shared.world.since(turn.since) >= LONG_SLICE
         }
         _ => false,
     });
@@ -140,12 +143,12 @@ pub(crate) fn aside<T>(wait: impl FnOnce() -> T) -> T {
         _ => None,
     });
     let Some(mut turn) = turn else { return wait() };
-    turn.used += turn.since.elapsed();
+    turn.used += turn.turns.0.world.since(turn.since);
     // To get in line is enough where nothing else is waited for: this thread is called when it has its turn again.
     turn.turns.give_back();
     let done = wait();
     turn.turns.take(turn.party, turn.used);
-    turn.since = Instant::now();
+    turn.since = turn.turns.0.world.monotonic();
     MODE.set(Some(Mode::Long(turn)));
     done
 }
@@ -173,7 +176,7 @@ impl Started {
         let turn = Turn {
             turns: self.turns.clone(),
             party: self.party,
-            since: Instant::now(),
+            since: self.turns.0.world.monotonic(),
             used: Duration::ZERO,
         };
         let mode = InMode::enter(Mode::Long(turn));
@@ -212,9 +215,9 @@ impl Drop for InMode {
 }
 
 impl Turns {
-    pub fn new(turns_max: usize) -> Turns {
+    pub fn new(turns_max: usize, world: World) -> Turns {
         let state = Mutex::default();
-        Turns(Arc::new(Shared { state, waiting: AtomicUsize::new(0), turns_max: turns_max.max(1) }))
+        Turns(Arc::new(Shared { state, waiting: AtomicUsize::new(0), turns_max: turns_max.max(1), world }))
     }
 
     /// Waits until long work of this party may start.
@@ -234,8 +237,8 @@ impl Turns {
         };
         // Another party may be the one that the line waits for.
         self.start_waiting();
-        match tokio::time::timeout(LONG_PATIENCE, hears).await {
-            Ok(Ok(started)) => Ok(started),
+        match self.0.world.timeout(LONG_PATIENCE, hears).await {
+            Some(Ok(started)) => Ok(started),
             _ => Err(ErrorKind::Overloaded.into()),
         }
     }

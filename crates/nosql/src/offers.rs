@@ -53,7 +53,7 @@ pub(crate) async fn one(call: &Call<'_>, text: &str, body: Bytes) -> Result<Repl
             let asked = asked(call, offer, &body)?;
             let replaced = call.db.replace_offer(rid, asked, if_match(call)).await?;
             // The catalog of the call is older than the change.
-            let status = call.db.catalog().offer_status(&replaced, &call.db.options().limits);
+            let status = call.db.offer_status(&call.db.catalog(), &replaced);
             let code = if status.is_pending { StatusCode::ACCEPTED } else { StatusCode::OK };
             Ok(show(code, &replaced, &status).charge("catalog write", ru::METADATA_WRITE))
         }
@@ -69,7 +69,7 @@ fn refuse_serverless(call: &Call<'_>) -> Result<(), Refusal> {
 }
 
 fn status(call: &Call<'_>, offer: &Offer) -> OfferStatus {
-    call.catalog.offer_status(offer, &call.db.options().limits)
+    call.db.offer_status(call.catalog, offer)
 }
 
 /// What a replace asks for. The migration headers change the kind and leave the amount to the server: the new ceiling

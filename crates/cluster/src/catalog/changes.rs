@@ -1,9 +1,9 @@
 //! Changing the catalog: one change at a time, durable in partition 0 before anybody sees it.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use orrery_doc::{Doc, Epk, boundaries};
+use orrery_store::engine::Snapshot;
 use orrery_store::limits::{SHARED_THROUGHPUT_CONTAINERS_MAX, THROUGHPUT_DEFAULT};
 use orrery_store::{Action, Etag, ItemHeader, ItemId, Op, OpError, Outcome, Precondition, Target, Txn};
 
@@ -54,7 +54,7 @@ impl Db {
         records.extend(offer.clone().map(Record::Offer));
         let written = self.store(&mut counters, next, records, vec![]).await?;
         let snapshot = self.inner.committer.snapshot_owned();
-        let builder = Builder { options: &self.inner.options, snapshot: &snapshot, now: Instant::now() };
+        let builder = self.builder(&snapshot);
         let budget = offer.as_ref().map(|offer| builder.budget(offer.throughput));
         let database = builder.database(record, &written[0], budget).map_err(Error::invalid)?;
         let database = catalog.put_database(database);
@@ -127,7 +127,7 @@ impl Db {
         let stored = records.iter().map(Record::id).collect();
         let written = self.store(&mut counters, next, records, vec![]).await?;
         let snapshot = self.inner.committer.snapshot_owned();
-        let builder = Builder { options: &self.inner.options, snapshot: &snapshot, now: Instant::now() };
+        let builder = self.builder(&snapshot);
         let container =
             match builder.container(record, (ranges, index), &written[0], offer.as_ref(), &catalog) {
                 Ok(container) => catalog.put_container(container),
@@ -295,7 +295,7 @@ impl Db {
         let mut ops: Vec<Op> = records.into_iter().map(put).collect();
         ops.push(put(Record::Counters(next.clone())));
         ops.extend(gone.into_iter().map(|id| op(id, Action::Delete)));
-        let txn = Txn { scope: Epk::MIN, key: None, ops, now: crate::db::now() };
+        let txn = Txn { scope: Epk::MIN, key: None, ops, now: self.world().now() };
         let (range, committer) = (&self.inner.catalog_range, &self.inner.committer);
         let written = match frees {
             true => range.write_to_free(committer, txn).await,
@@ -326,6 +326,10 @@ impl Db {
             tracing::error!(error = %error.kind, "a change of the catalog that failed could not be taken back");
         }
         ErrorKind::Op { place: 0, error: OpError::Damaged(error.to_string()) }.into()
+    }
+
+    pub(super) fn builder<'a>(&'a self, snapshot: &'a Snapshot) -> Builder<'a> {
+        Builder { options: &self.inner.options, snapshot, world: self.world() }
     }
 
     pub(super) fn publish(&self, catalog: Catalog) {

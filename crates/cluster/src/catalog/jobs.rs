@@ -5,14 +5,13 @@
 //! place of another.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use orrery_doc::{Epk, PartitionKeyDef};
 use orrery_store::limits::JOBS_MAX;
 use orrery_store::{Lifetimes, Schema, View};
 
 use super::changes::{dropped, new_container, new_index, record_target, removed_ids};
-use super::load::{Builder, make_offer};
+use super::load::make_offer;
 use super::record::{ChildRecord, Counters, OfferRecord, Record, ThroughputRecord, to_doc, to_json};
 use super::{Catalog, ChildKind, Container, ContainerDefinition, children};
 use crate::copy::{JobKind, JobRecord, JobState};
@@ -137,7 +136,7 @@ impl Db {
         let written = self.store(&mut counters, next, records, vec![]).await?;
         let job = catalog.put_job(job);
         let snapshot = self.inner.committer.snapshot_owned();
-        let builder = Builder { options: &self.inner.options, snapshot: &snapshot, now: Instant::now() };
+        let builder = self.builder(&snapshot);
         match builder.container(record, (ranges, index), &written[0], None, &catalog) {
             Ok(hidden) => catalog.put_container(hidden),
             Err(error) => return Err(self.take_back(&mut counters, stored, &error).await),
@@ -243,7 +242,7 @@ impl Db {
         let new = catalog.put_container(seen);
         if let Some(offer) = &offer {
             catalog.put_offer(make_offer(offer, &written[2], &catalog));
-            new.set_budgets(Some(offer.throughput), &self.inner.options, Instant::now());
+            new.set_budgets(Some(offer.throughput), &self.inner.options, self.world().monotonic());
         }
         let first_child = 2 + usize::from(offer.is_some());
         for (child, header) in children.iter().zip(&written[first_child..]) {

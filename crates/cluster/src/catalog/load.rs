@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
 
 use orrery_doc::{Doc, EpkRange};
 use orrery_store::engine::Snapshot;
@@ -24,6 +23,7 @@ use crate::resource::{Resource, ResourceKind};
 use crate::rid::Rid;
 use crate::throttle::Budget;
 use crate::throughput::{Hours, Settings};
+use crate::world::World;
 
 /// The catalog as it was when the server stopped.
 pub struct Loaded {
@@ -69,6 +69,7 @@ impl Loaded {
         partition: &Partition,
         snapshot: &Snapshot,
         options: &DbOptions,
+        world: &World,
     ) -> Result<Loaded, OpenError> {
         let mut records = Records::read(partition, snapshot)?;
         let counters = records.counters.unwrap_or_else(Counters::first);
@@ -80,7 +81,7 @@ impl Loaded {
         let account =
             records.account.clone().map_or_else(|| AccountRecord::first(region), |old| old.named(region));
         let is_account_stored = records.account.as_ref() == Some(&account);
-        let builder = Builder { options, snapshot, now: Instant::now() };
+        let builder = Builder { options, snapshot, world };
         let mut catalog = Catalog::empty(account);
         records.jobs.into_iter().for_each(|job| drop(catalog.put_job(job)));
         let offers: HashMap<Rid, OfferRecord> =
@@ -97,7 +98,7 @@ impl Loaded {
             let settings = records.throughput.remove(&record.rid).unwrap_or_default();
             let mut container = builder.container(record, (ranges, index), &header, offer, &catalog)?;
             container.throughput = Arc::new(settings);
-            container.set_budgets(offer.map(|offer| offer.throughput), options, builder.now);
+            container.set_budgets(offer.map(|offer| offer.throughput), options, world.monotonic());
             catalog.put_container(container);
         }
         for (record, header) in records.offers {
@@ -156,13 +157,13 @@ impl Records {
 pub(super) struct Builder<'a> {
     pub options: &'a DbOptions,
     pub snapshot: &'a Snapshot,
-    pub now: Instant,
+    pub world: &'a World,
 }
 
 impl Builder<'_> {
     pub fn budget(&self, throughput: u32) -> Arc<Budget> {
         let rate = if self.options.throttle { f64::from(throughput) } else { 0.0 };
-        Arc::new(Budget::new(rate, self.now))
+        Arc::new(Budget::new(rate, self.world.monotonic()))
     }
 
     pub fn database(
@@ -216,7 +217,7 @@ impl Builder<'_> {
             throughput: Arc::default(),
             is_hidden: catalog.is_hidden(record.rid),
         };
-        container.set_budgets(offer.map(|offer| offer.throughput), self.options, self.now);
+        container.set_budgets(offer.map(|offer| offer.throughput), self.options, self.world.monotonic());
         Ok(container)
     }
 
@@ -250,6 +251,7 @@ impl Builder<'_> {
                 rate,
                 limits: self.options.limits,
                 totals: totals.clone(),
+                world: self.world.clone(),
             };
             ranges.push(Arc::new(Range::new(partition, parts)));
         }

@@ -1,7 +1,7 @@
 //! Changing what throughput a resource has, and how it is divided.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use orrery_store::Etag;
 use orrery_store::limits::PartitionLimits;
@@ -65,7 +65,7 @@ impl Db {
         let written = self.store(&mut counters, next, vec![Record::Offer(record.clone())], vec![]).await?;
         let offer = make_offer(&record, &written[0], &catalog);
         let offer = catalog.put_offer(offer);
-        let (now, options) = (Instant::now(), &self.inner.options);
+        let (now, options) = (self.world().monotonic(), &self.inner.options);
         if let Some(container) = &container {
             container.set_budgets(Some(throughput.ceiling()), options, now);
         }
@@ -82,10 +82,10 @@ impl Db {
 
     /// Splits usually take some milliseconds: the caller waits here so that its client need not ask again.
     async fn await_partitions(&self, offer: &Offer) {
-        let began = Instant::now();
-        while began.elapsed() < SPLIT_PATIENCE && self.catalog().is_pending(offer, &self.inner.options.limits)
-        {
-            tokio::time::sleep(SPLIT_PAUSE).await;
+        let began = self.world().monotonic();
+        let is_pending = || self.catalog().is_pending(offer, &self.inner.options.limits);
+        while self.world().since(began) < SPLIT_PATIENCE && is_pending() {
+            self.world().sleep(SPLIT_PAUSE).await;
         }
     }
 
@@ -174,7 +174,7 @@ impl Db {
         let container =
             catalog.put_container(Container { throughput: Arc::new(settings), ..Container::clone(&current) });
         let units = offer.map(|offer| offer.throughput.ceiling());
-        container.set_budgets(units, &self.inner.options, Instant::now());
+        container.set_budgets(units, &self.inner.options, self.world().monotonic());
         self.publish(catalog);
         Ok(container)
     }

@@ -28,9 +28,9 @@ impl Db {
         container.ranges.iter().for_each(|range| range.close(&self.inner.committer));
         let (db, container) = (self.clone(), container.clone());
         let record = super::changes::dropped(&container);
-        tokio::spawn(async move {
+        self.world().spawn(async move {
             while !container.ranges.iter().all(|range| range.is_quiet()) {
-                tokio::time::sleep(PAUSE).await;
+                db.world().sleep(PAUSE).await;
             }
             db.purge(record).await;
         });
@@ -40,10 +40,10 @@ impl Db {
     pub(crate) fn resume_purges(&self, unfinished: Unfinished) {
         for record in unfinished.dropped {
             let db = self.clone();
-            tokio::spawn(async move { db.purge(record).await });
+            self.world().spawn(async move { db.purge(record).await });
         }
         let db = self.clone();
-        tokio::spawn(async move {
+        self.world().spawn(async move {
             for record in unfinished.retired {
                 db.erase_index(record).await;
             }
@@ -56,7 +56,7 @@ impl Db {
             return;
         }
         let (db, container) = (self.clone(), container.clone());
-        tokio::spawn(async move {
+        self.world().spawn(async move {
             if !db.wait_until_all_settled(&container).await {
                 return;
             }
@@ -69,7 +69,7 @@ impl Db {
     /// Erases the states of partitions that others have succeeded. Their sequences stay: successors read them.
     pub(super) fn forget_later(&self, partitions: Vec<u32>) {
         let db = self.clone();
-        tokio::spawn(async move {
+        self.world().spawn(async move {
             for (keyspace, prefix) in partitions.into_iter().flat_map(state_prefixes) {
                 if db.erase(keyspace, &prefix).await.is_err() {
                     return;
@@ -94,7 +94,7 @@ impl Db {
             match range.settle(&self.inner.committer).await {
                 Err(WriteError::Unwritten(ErrorKind::Stopping)) => return false,
                 Err(WriteError::Unwritten(ErrorKind::RangeGone)) if range.is_quiet() => return true,
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Err(_) => self.world().sleep(PAUSE).await,
                 Ok(_) => return true,
             }
         }
@@ -169,7 +169,7 @@ impl Db {
                 Err(CommitError::DiskFull) => PAUSE_FULL,
                 Err(CommitError::Stopping) => return Err(CommitError::Stopping),
             };
-            tokio::time::sleep(pause).await;
+            self.world().sleep(pause).await;
         }
     }
 }

@@ -5,7 +5,6 @@
 //! some hundred bytes without an owner.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use orrery_store::engine::{Batch, EngineError};
 use orrery_store::limits::{GONE_RANGES_MAX, PARENTS_MAX};
@@ -106,13 +105,14 @@ impl Db {
                 rate: partition_rate(offer, ranges.ranges.len(), &self.inner.options),
                 limits: self.inner.options.limits,
                 totals: succession.old[0].totals.clone(),
+                world: self.world().clone(),
             };
             Arc::new(Range::new(partition, parts))
         };
         let new: Vec<Arc<Range>> = partitions.into_iter().zip(&succession.new).map(make).collect();
         succession.old[0].totals.moved(held, hold);
         let container = catalog.put_container(replaced(&current, &succession.old, &new, ranges.next_range));
-        container.set_budgets(offer, &self.inner.options, Instant::now());
+        container.set_budgets(offer, &self.inner.options, self.world().monotonic());
         self.publish(catalog);
         for old in &succession.old {
             old.hand_over(&new, &self.inner.committer);

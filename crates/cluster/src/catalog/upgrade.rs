@@ -11,7 +11,6 @@ use orrery_store::{Action, Group, Op, Precondition, Txn};
 use super::changes::record_target;
 use super::load::Loaded;
 use super::record::{FORMAT, Record};
-use crate::db::now;
 use crate::options::{DbOptions, OpenError};
 use crate::range::Range;
 
@@ -57,7 +56,7 @@ fn write(engine: &Engine, range: &Range, records: [Record; 2], options: &DbOptio
         indexed: false,
     };
     let ops = records.into_iter().map(put).collect();
-    let txn = Txn { scope: Epk::MIN, key: None, ops, now: now() };
+    let txn = Txn { scope: Epk::MIN, key: None, ops, now: range.world().now() };
     group.run(&txn).map_err(|refusal| OpenError::Catalog(refusal.error.to_string()))?;
     let mut prepared = group.finish();
     let mut batch = std::mem::take(&mut prepared.batch);

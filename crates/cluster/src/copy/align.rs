@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use super::job::{Collision, CollisionCause, Place};
 use super::source::refuse;
 use crate::catalog::Container;
-use crate::db::{Db, now};
+use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::WriteError;
 
@@ -67,7 +67,7 @@ type Plan = BTreeMap<Epk, Vec<(ItemKey, Op)>>;
 impl Pair {
     /// Whether the time is over in which this should have been done.
     pub fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+        self.deadline.is_some_and(|deadline| self.db.world().is_past(deadline))
     }
 
     /// Where the target would have an item; none when its key is too long for it.
@@ -156,11 +156,11 @@ impl Pair {
     pub async fn align(&self, wishes: Wishes) -> Result<Aligned> {
         let mut done = Aligned { collisions: wishes.collisions, parked: Vec::new() };
         let wishes = wishes.wishes;
-        let deletes = tokio::task::block_in_place(|| self.plan_deletes(&wishes))?;
+        let deletes = self.db.world().blocking(|| self.plan_deletes(&wishes))?;
         if !deletes.is_empty() {
             self.write(deletes, &mut done).await?;
         }
-        let upserts = tokio::task::block_in_place(|| self.plan_upserts(wishes, &mut done))?;
+        let upserts = self.db.world().blocking(|| self.plan_upserts(wishes, &mut done))?;
         self.write(upserts, &mut done).await?;
         Ok(done)
     }
@@ -201,7 +201,9 @@ impl Pair {
                 let origin = self.origin(&copy, &place.id);
                 if origin != source {
                     other = Some(origin);
-                } else if copy.doc.bytes() == doc.bytes() && copy.header.time >= time.min(now()) {
+                } else if copy.doc.bytes() == doc.bytes()
+                    && copy.header.time >= time.min(self.db.world().now())
+                {
                     // An older copy is written again though it is the same: its time to live began too early.
                     taken.insert(slot, source);
                     continue;
@@ -274,7 +276,7 @@ impl Pair {
             while ops.peek().is_some() {
                 let part: Vec<(ItemKey, Op)> = ops.by_ref().take(OPS_PER_TXN).collect();
                 let (pair, scope) = (self.clone(), scope.clone());
-                writes.spawn(async move { pair.write_part(scope, part).await });
+                self.db.world().spawn_among(&mut writes, async move { pair.write_part(scope, part).await });
             }
         }
         let mut failure = None;
@@ -319,7 +321,7 @@ impl Pair {
         let rid = self.target.resource.rid;
         let mut target = self.target.clone();
         loop {
-            let txn = Txn { scope: scope.clone(), key: None, ops: ops.clone(), now: now() };
+            let txn = Txn { scope: scope.clone(), key: None, ops: ops.clone(), now: self.db.world().now() };
             match target.range_of(scope).write(&self.db.inner.committer, txn).await {
                 Ok(_) => return Ok(()),
                 Err(WriteError::Refused(refusal)) => {
@@ -330,9 +332,9 @@ impl Pair {
                 Err(WriteError::Unwritten(ErrorKind::RangeGone)) => {
                     let current = self.db.catalog().container_by_rid(rid).cloned();
                     target = current.ok_or_else(|| Error::from(ErrorKind::RangeGone))?;
-                    tokio::time::sleep(PAUSE_REFUSED).await;
+                    self.db.world().sleep(PAUSE_REFUSED).await;
                 }
-                Err(WriteError::Unwritten(_)) => tokio::time::sleep(PAUSE_REFUSED).await,
+                Err(WriteError::Unwritten(_)) => self.db.world().sleep(PAUSE_REFUSED).await,
             }
         }
     }

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use super::job::{ContainerName, JobKind, JobMode, JobProgress, JobRecord, JobState};
 use super::run::Runner;
 use crate::catalog::{Container, ContainerDefinition};
-use crate::db::{Db, now};
+use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::resource::ResourceKind;
 
@@ -106,10 +106,9 @@ pub(super) struct Pulse {
 }
 
 impl Pulse {
-    pub fn note(&mut self, progress: &JobProgress) {
+    pub fn note(&mut self, progress: &JobProgress, now: Instant) {
         (self.items_copied, self.changes_applied) = (progress.items_copied, progress.changes_applied);
         self.is_walked = progress.is_walked();
-        let now = Instant::now();
         self.samples.push_back((now, progress.items_copied + progress.changes_applied));
         while self.samples.len() > 2 && self.samples[1].0 + RATE_WINDOW < now {
             self.samples.pop_front();
@@ -117,16 +116,16 @@ impl Pulse {
     }
 
     /// Notes what is left to follow; says whether half a second is enough for it.
-    pub fn is_near(&mut self, pending: u64) -> bool {
+    pub fn is_near(&mut self, pending: u64, now: Instant) -> bool {
         self.pending = Some(pending);
-        pending <= CUT_OVER_LAG.max(self.rate() as u64 / 2)
+        pending <= CUT_OVER_LAG.max(self.rate(now) as u64 / 2)
     }
 
-    fn rate(&self) -> f64 {
+    fn rate(&self, now: Instant) -> f64 {
         let (Some((since, before)), Some((_, after))) = (self.samples.front(), self.samples.back()) else {
             return 0.0;
         };
-        let seconds = since.elapsed().as_secs_f64();
+        let seconds = now.saturating_duration_since(*since).as_secs_f64();
         if seconds > 0.0 { (after - before) as f64 / seconds } else { 0.0 }
     }
 }
@@ -158,7 +157,7 @@ impl Db {
             previous_key: None,
             rate: check_rate(request.rate)?,
             completes_itself: request.completes_itself || request.mode == JobMode::Offline,
-            created: now() / TICKS_PER_SECOND,
+            created: self.world().now() / TICKS_PER_SECOND,
             ended: None,
             progress: JobProgress::default(),
             failure: None,
@@ -188,7 +187,7 @@ impl Db {
             previous_key: Some(key_of(&source.definition)?),
             rate: check_rate(request.rate)?,
             completes_itself: request.completes_itself,
-            created: now() / TICKS_PER_SECOND,
+            created: self.world().now() / TICKS_PER_SECOND,
             ended: None,
             progress: JobProgress::default(),
             failure: None,
@@ -253,10 +252,11 @@ impl Db {
         id: &str,
         next: impl FnOnce(&JobRecord) -> Result<JobState> + Send + 'static,
     ) -> Result<JobReport> {
-        let change = |job: &mut JobRecord| {
+        let world = self.world().clone();
+        let change = move |job: &mut JobRecord| {
             job.state = next(job)?;
             if job.state.is_over() {
-                job.ended = Some(now() / TICKS_PER_SECOND);
+                job.ended = Some(world.now() / TICKS_PER_SECOND);
             }
             job.completes_itself |= job.state == JobState::Completing;
             Ok(())
@@ -279,9 +279,9 @@ impl Db {
     fn run_job(&self, id: &str) {
         let live = Arc::new(Live::default());
         self.inner.jobs.live.lock().insert(id.to_owned(), live.clone());
-        let (inner, id) = (Arc::downgrade(&self.inner), id.to_owned());
-        tokio::spawn(async move {
-            Runner::new(inner.clone(), id.clone(), live).run().await;
+        let (inner, id, world) = (Arc::downgrade(&self.inner), id.to_owned(), self.world().clone());
+        self.world().spawn(async move {
+            Runner::new(inner.clone(), id.clone(), live, world).run().await;
             if let Some(inner) = inner.upgrade() {
                 inner.jobs.live.lock().remove(&id);
             }
@@ -305,7 +305,8 @@ impl Db {
             let pulse = live.pulse.lock();
             items_copied = items_copied.max(pulse.items_copied);
             changes_applied = changes_applied.max(pulse.changes_applied);
-            (is_walked, rate, pending) = (is_walked || pulse.is_walked, pulse.rate(), pulse.pending);
+            (is_walked, rate, pending) =
+                (is_walked || pulse.is_walked, pulse.rate(self.world().monotonic()), pulse.pending);
         }
         let source = self.catalog().container_by_rid(job.source).cloned();
         let items_total = source.as_ref().map_or(items_copied, |source| source.usage().items);

@@ -4,7 +4,6 @@
 //! go on, and the job tries again when it has caught up.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use orrery_store::TICKS_PER_SECOND;
 use orrery_store::limits::JOB_HOLD_TIME_MAX;
@@ -14,7 +13,7 @@ use super::job::{CutOver, JobKind, JobRecord, JobState, RangeLsn};
 use super::run::{Runner, Stop, Stopped};
 use super::source;
 use crate::committer::Committer;
-use crate::db::{Db, now};
+use crate::db::Db;
 use crate::range::Range;
 
 /// Ranges whose writers wait until this goes.
@@ -45,7 +44,7 @@ impl Runner {
         if pair.definition_to_keep(&job)?.is_some() {
             return Err(Stop::Again);
         }
-        let began = Instant::now();
+        let began = db.world().monotonic();
         let mut held = Held { ranges: Vec::new(), committer: db.inner.committer.clone() };
         for range in &pair.source.ranges {
             held.ranges.push(range.clone());
@@ -59,8 +58,8 @@ impl Runner {
         let mut done = JobRecord::clone(&job);
         done.progress = self.progress.clone();
         done.state = JobState::Completed;
-        done.ended = Some(now() / TICKS_PER_SECOND);
-        done.cut_over = Some(CutOver { held_ms: began.elapsed().as_millis() as u64, lsns });
+        done.ended = Some(db.world().now() / TICKS_PER_SECOND);
+        done.cut_over = Some(CutOver { held_ms: db.world().since(began).as_millis() as u64, lsns });
         match job.kind {
             JobKind::Copy => {
                 let done = |job: &mut JobRecord| {
@@ -75,7 +74,7 @@ impl Runner {
         }
         tracing::info!(
             job = self.id,
-            held_ms = began.elapsed().as_millis() as u64,
+            held_ms = db.world().since(began).as_millis() as u64,
             "a job has completed and cut over"
         );
         Ok(())

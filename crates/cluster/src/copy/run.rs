@@ -13,8 +13,9 @@ use super::job::{
 };
 use super::{control, source};
 use crate::catalog::ContainerDefinition;
-use crate::db::{Db, Inner, now};
+use crate::db::{Db, Inner};
 use crate::error::{Error, ErrorKind, Result};
+use crate::world::World;
 
 /// How often progress is stored, unless much was done before.
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);
@@ -29,6 +30,7 @@ pub(super) struct Runner {
     inner: Weak<Inner>,
     pub id: String,
     live: Arc<Live>,
+    world: World,
     pub progress: JobProgress,
     unsaved: usize,
     saved: Instant,
@@ -69,10 +71,10 @@ impl From<Error> for Stop {
 }
 
 impl Runner {
-    pub fn new(inner: Weak<Inner>, id: String, live: Arc<Live>) -> Runner {
-        let now = Instant::now();
+    pub fn new(inner: Weak<Inner>, id: String, live: Arc<Live>, world: World) -> Runner {
+        let now = world.monotonic();
         let progress = JobProgress::default();
-        Runner { inner, id, live, progress, unsaved: 0, saved: now, due: now, paced: 0 }
+        Runner { inner, id, live, world, progress, unsaved: 0, saved: now, due: now, paced: 0 }
     }
 
     pub async fn run(mut self) {
@@ -98,7 +100,7 @@ impl Runner {
             };
             drop(db);
             let changed = self.live.changed.notified();
-            let _ = tokio::time::timeout(pause, changed).await;
+            let _ = self.world.timeout(pause, changed).await;
         }
     }
 
@@ -117,7 +119,7 @@ impl Runner {
                 Ok(Some(PAUSED))
             }
             JobState::Running | JobState::Completing => {
-                let early = self.due.saturating_duration_since(Instant::now());
+                let early = self.world.until(self.due);
                 if !early.is_zero() {
                     self.pair(db, &job)?;
                     return Ok(Some(early.min(PAUSED)));
@@ -157,7 +159,7 @@ impl Runner {
             return self.finish_offline(db, &pair).await;
         }
         let (pending, behind) = source::pending(&pair.source, &self.progress.intervals);
-        let is_near = self.live.pulse.lock().is_near(pending);
+        let is_near = self.live.pulse.lock().is_near(pending, self.world.monotonic());
         for place in &behind {
             self.follow(&pair, *place, job.rate).await?;
             self.pace(db, job).await?;
@@ -219,7 +221,7 @@ impl Runner {
         let page = source::changes(&pair.db, &pair.source, &self.progress.intervals[place], rate)?;
         let count = page.changes.len();
         let parked = &self.progress.parked;
-        let wishes = tokio::task::block_in_place(|| pair.wishes_of_changes(page.changes, parked))?;
+        let wishes = pair.db.world().blocking(|| pair.wishes_of_changes(page.changes, parked))?;
         let aligned = pair.align(wishes).await?;
         // Not before the target has answered, since all of this may be tried again.
         self.progress.parked.clear();
@@ -280,7 +282,7 @@ impl Runner {
         db.change_job(&self.id, |job| {
             job.progress = progress;
             job.state = JobState::Completed;
-            job.ended = Some(now() / TICKS_PER_SECOND);
+            job.ended = Some(self.world.now() / TICKS_PER_SECOND);
             Ok(())
         })
         .await?;
@@ -297,14 +299,14 @@ impl Runner {
 
     /// Stores progress when there is much of it, and notes when the rate allows to go on.
     async fn pace(&mut self, db: &Db, job: &JobRecord) -> Stopped<()> {
-        self.live.pulse.lock().note(&self.progress);
+        self.live.pulse.lock().note(&self.progress, self.world.monotonic());
         let before = self.saved;
-        if self.unsaved >= SAVE_ITEMS || self.unsaved > 0 && before.elapsed() >= SAVE_INTERVAL {
+        if self.unsaved >= SAVE_ITEMS || self.unsaved > 0 && self.world.since(before) >= SAVE_INTERVAL {
             self.save(db).await?;
         }
         let total = self.progress.items_copied + self.progress.changes_applied;
         let done = total.saturating_sub(std::mem::replace(&mut self.paced, total));
-        let now = Instant::now();
+        let now = self.world.monotonic();
         self.due = self.due.max(now - REFUSED) + Duration::from_secs_f64(done as f64 / f64::from(job.rate));
         Ok(())
     }
@@ -317,7 +319,7 @@ impl Runner {
             Ok(())
         })
         .await?;
-        (self.unsaved, self.saved) = (0, Instant::now());
+        (self.unsaved, self.saved) = (0, self.world.monotonic());
         Ok(())
     }
 
@@ -329,7 +331,7 @@ impl Runner {
             job.progress = progress;
             job.state = JobState::Failed;
             job.failure = Some(reason);
-            job.ended = Some(now() / TICKS_PER_SECOND);
+            job.ended = Some(self.world.now() / TICKS_PER_SECOND);
             Ok(())
         });
         stored.await.is_ok()

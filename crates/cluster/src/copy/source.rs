@@ -57,7 +57,7 @@ fn range_of<'c>(container: &'c Container, interval: &Interval) -> Result<&'c Arc
 }
 
 pub(super) fn walk(db: &Db, source: &Container, interval: &Interval, rate: u32) -> Result<WalkedPage> {
-    tokio::task::block_in_place(|| {
+    db.world().blocking(|| {
         let range = range_of(source, interval)?;
         let lsn = range.partition.lsn();
         let snapshot = db.inner.committer.snapshot_owned();
@@ -81,7 +81,7 @@ pub(super) fn walk(db: &Db, source: &Container, interval: &Interval, rate: u32) 
 /// The changes of an interval behind its cursor. The source has recorded them since before the cursor was set; should
 /// some be gone all the same, the job must not go on as if nothing had happened.
 pub(super) fn changes(db: &Db, source: &Container, interval: &Interval, rate: u32) -> Result<ChangedPage> {
-    tokio::task::block_in_place(|| {
+    db.world().blocking(|| {
         let range = range_of(source, interval)?;
         let lsn = range.partition.lsn();
         let snapshot = db.inner.committer.snapshot_owned();

@@ -15,6 +15,7 @@ use crate::catalog::{Catalog, Container};
 use crate::db::Db;
 use crate::offer;
 use crate::rid::Rid;
+use crate::world::World;
 
 /// How long a partition may be too large before the balancer looks.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -41,11 +42,11 @@ impl Cold {
     }
 
     /// After a merge that came to nothing some time passes before the next.
-    async fn settle(&mut self) {
+    async fn settle(&mut self, world: &World) {
         if let Some(merge) = self.merge.take()
             && !merge.await.unwrap_or(false)
         {
-            self.since = Instant::now();
+            self.since = world.monotonic();
         }
     }
 }
@@ -65,10 +66,11 @@ impl Db {
     /// Starts the task; it ends with the database.
     pub(crate) fn balance_later(&self) {
         let (inner, balance) = (Arc::downgrade(&self.inner), self.inner.balance.clone());
-        tokio::spawn(async move {
+        let world = self.world().clone();
+        self.world().spawn(async move {
             let mut known = HashMap::new();
             loop {
-                let _ = tokio::time::timeout(INTERVAL, balance.wake.notified()).await;
+                let _ = world.timeout(INTERVAL, balance.wake.notified()).await;
                 let Some(db) = Db::alive(&inner) else { return };
                 db.rebalance(&mut known).await;
             }
@@ -92,12 +94,13 @@ impl Db {
         known.retain(|rid, cold| is_cold(rid) || cold.is_merging());
         for container in cold {
             let rid = container.resource.rid;
-            let cold = known.entry(rid).or_insert_with(|| Cold { since: Instant::now(), merge: None });
+            let since = self.world().monotonic();
+            let cold = known.entry(rid).or_insert(Cold { since, merge: None });
             if cold.is_merging() {
                 continue;
             }
-            cold.settle().await;
-            if cold.since.elapsed() < self.inner.options.limits.merge_after {
+            cold.settle(self.world()).await;
+            if self.world().since(cold.since) < self.inner.options.limits.merge_after {
                 continue;
             }
             // It builds an index, and a range that has to split meanwhile cannot wait for that.
@@ -107,7 +110,7 @@ impl Db {
 
     fn merge_later(&self, container: &Arc<Container>, (left, right): (u32, u32)) -> JoinHandle<bool> {
         let (db, container) = (self.clone(), container.clone());
-        tokio::spawn(async move {
+        self.world().spawn(async move {
             let merged = db.merge(&container, left, right).await;
             if let Err(error) = &merged {
                 tracing::warn!(left, right, error = %error.kind, "two partitions could not be merged");

@@ -7,7 +7,7 @@
 //! splits, or when its container's policy changes or the container goes, the merge ends without a result.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use orrery_doc::EpkRange;
 use orrery_store::PartitionSpec;
@@ -60,7 +60,7 @@ impl Db {
     /// Ends merges that a restart interrupted.
     pub(crate) fn abandon_merges_later(&self) {
         let db = self.clone();
-        tokio::spawn(async move {
+        self.world().spawn(async move {
             for container in db.catalog().containers() {
                 let is_merging = |range: &&Arc<Range>| {
                     range.schema.load().building.as_ref().is_some_and(|index| index.is_shared)
@@ -74,17 +74,17 @@ impl Db {
 
     /// Waits until no index of the container is being built.
     async fn await_indexes(&self, container: Rid) -> Result<()> {
-        let began = Instant::now();
+        let began = self.world().monotonic();
         loop {
             let current = self.catalog().container_by_rid(container).cloned();
             let current = current.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
             if current.builds().is_empty() {
                 return Ok(());
             }
-            if began.elapsed() > PATIENCE {
+            if self.world().since(began) > PATIENCE {
                 return Err(ErrorKind::Overloaded.into());
             }
-            tokio::time::sleep(PAUSE).await;
+            self.world().sleep(PAUSE).await;
         }
     }
 
@@ -124,7 +124,7 @@ impl Db {
             let Ok(_permit) = self.inner.index_builds.acquire().await else { return false };
             self.build_range(&pair[0], generation).await && self.build_range(&pair[1], generation).await
         };
-        tokio::time::timeout(BUILD_PATIENCE, build).await.unwrap_or(false)
+        self.world().timeout(BUILD_PATIENCE, build).await.unwrap_or(false)
     }
 
     /// The moment in which nobody writes to the two.
@@ -178,7 +178,7 @@ impl Db {
             merging: false,
         };
         let snapshot = self.inner.committer.snapshot_owned();
-        let states = tokio::task::block_in_place(|| {
+        let states = self.world().blocking(|| {
             orrery_store::merge([&pair[0].partition, &pair[1].partition], &snapshot, generation, &spec)
         });
         let states = states.map_err(ErrorKind::from)?;

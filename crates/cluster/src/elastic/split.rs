@@ -71,7 +71,7 @@ impl Db {
         range: &Range,
         children: u32,
     ) -> Result<(SplitPlan, Arc<Snapshot>)> {
-        let planned = tokio::task::block_in_place(|| {
+        let planned = self.world().blocking(|| {
             let snapshot = || self.inner.committer.snapshot_owned();
             SplitPlan::make(&range.partition, snapshot, &container.definition.key, children)
         });
@@ -119,7 +119,7 @@ impl Db {
             new.push((spec, index));
         }
         let specs: Vec<_> = new.iter().map(|(spec, _)| spec.clone()).collect();
-        let states = tokio::task::block_in_place(|| {
+        let states = self.world().blocking(|| {
             orrery_store::split(&range.partition, plan, (before, &after), schema.index.generation, &specs)
         });
         let Some(states) = states.map_err(ErrorKind::from)? else {

@@ -149,7 +149,7 @@ async fn the_server_keeps_versions_where_a_container_does_not_say() {
     assert_eq!(read(&db, &container, start).await.expect("the feed is there").changes.len(), 2);
     let again = db.replace_container(container.resource.rid, definition(None), None).await.expect("replaced");
     assert_eq!(read(&db, &again, start).await.expect("a replace changes nothing").changes.len(), 2);
-    db.erase_histories(now() + 15 * MINUTE).await.expect("the database runs");
+    db.erase_histories(db.world().now() + 15 * MINUTE).await.expect("the database runs");
     assert_eq!(refusal(&db, &again, start).await, Some(HistoryError::Outlived), "ten minutes, not for ever");
     let (db, container) = start_with(limits, Some(0)).await;
     assert_eq!(refusal(&db, &container, ChangesFrom::Now).await, Some(HistoryError::NotKept), "it said no");
@@ -161,9 +161,9 @@ async fn what_is_too_old_is_erased_and_its_reader_is_told() {
     let start = now_in(&db, &container).await;
     upsert(&db, &container, "1").await;
     let middle = now_in(&db, &container).await;
-    db.erase_histories(now() + 5 * MINUTE).await.expect("the database runs");
+    db.erase_histories(db.world().now() + 5 * MINUTE).await.expect("the database runs");
     assert_eq!(read(&db, &container, start).await.expect("it is young").changes.len(), 1);
-    db.erase_histories(now() + 15 * MINUTE).await.expect("the database runs");
+    db.erase_histories(db.world().now() + 15 * MINUTE).await.expect("the database runs");
     assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 0);
     assert_eq!(refusal(&db, &container, start).await, Some(HistoryError::Outlived));
     upsert(&db, &container, "2").await;
@@ -180,7 +180,7 @@ async fn a_policy_that_goes_takes_the_history_along() {
     let container = db.replace_container(rid, definition(None), None).await.expect("a policy may go");
     assert_eq!(refusal(&db, &container, before).await, Some(HistoryError::NotKept));
     upsert(&db, &container, "2").await;
-    db.erase_histories(now()).await.expect("the database runs");
+    db.erase_histories(db.world().now()).await.expect("the database runs");
     assert_eq!((keys_in(&db, Keyspace::Feed, 0xFF), keys_in(&db, Keyspace::Meta, b'H')), (0, 0));
     let container = db.replace_container(rid, definition(Some(10)), None).await.expect("and come back");
     assert_eq!(refusal(&db, &container, before).await, Some(HistoryError::Outlived));
@@ -230,7 +230,7 @@ async fn what_a_new_job_follows_is_not_erased_by_a_round_that_began_before() {
     }
     assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 2);
     db.cancel_job(&job.id).await.expect("it ends");
-    db.erase_histories(now()).await.expect("the database runs");
+    db.erase_histories(db.world().now()).await.expect("the database runs");
     assert_eq!(keys_in(&db, Keyspace::Feed, 0xFF), 0);
 }
 
@@ -253,7 +253,7 @@ async fn partitions_do_not_merge_before_their_history_is_erased() {
     let container = db.replace_container(rid, definition(None), None).await.expect("a policy may go");
     let refused = db.merge(&container, ids[0], ids[1]).await.map_err(|error| error.kind);
     assert!(matches!(refused, Err(ErrorKind::Overloaded)), "{refused:?}");
-    db.erase_histories(now()).await.expect("the database runs");
+    db.erase_histories(db.world().now()).await.expect("the database runs");
     db.merge(&container, ids[0], ids[1]).await.expect("nothing is left to erase");
     assert_eq!((keys_in(&db, Keyspace::Feed, 0xFF), keys_in(&db, Keyspace::Meta, b'H')), (0, 0));
 }

@@ -6,7 +6,6 @@
 //! at random, and counts for all of them. What is then told of a key with `n` requests is off by about the square
 //! root of `SAMPLED * n`: 4 % at 10,000 requests.
 
-use std::cell::Cell as ThreadCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use orrery_doc::{Epk, EpkRange, PartitionKey, PartitionKeyDef, epk};
@@ -19,6 +18,7 @@ use super::sketch::{KeySketches, Load, hash_of};
 use crate::catalog::Container;
 use crate::error::{Error, ErrorKind};
 use crate::request::Scope;
+use crate::world::World;
 
 const EXACT_PER_SECOND: u32 = 256;
 const SAMPLED: u64 = 16;
@@ -36,6 +36,7 @@ fn is_on() -> bool {
 
 /// The counters of one physical partition.
 pub struct RangeInsight {
+    world: World,
     pub(super) span: Span,
     requests: AtomicU64,
     /// Hundredths of request units, their resolution.
@@ -67,8 +68,9 @@ pub struct Totals {
 }
 
 impl RangeInsight {
-    pub fn new(def: &PartitionKeyDef, range: &EpkRange) -> RangeInsight {
+    pub fn new(def: &PartitionKeyDef, range: &EpkRange, world: World) -> RangeInsight {
         RangeInsight {
+            world,
             span: Span::new(Scale::of(def), range),
             requests: AtomicU64::new(0),
             hundredths: AtomicU64::new(0),
@@ -152,7 +154,9 @@ impl RangeInsight {
     fn sample(&self, epk: &Epk, key: &PartitionKey, load: Load) {
         let times = match self.keyed_this_second.fetch_add(1, Relaxed) < EXACT_PER_SECOND {
             true if self.sketched.load(Relaxed) => 1.0,
-            false if random().is_multiple_of(SAMPLED) && self.sketched.load(Relaxed) => SAMPLED as f64,
+            false if self.world.random().is_multiple_of(SAMPLED) && self.sketched.load(Relaxed) => {
+                SAMPLED as f64
+            }
             _ => return,
         };
         let load = Load {
@@ -209,25 +213,6 @@ fn hundredths(units: f64) -> u64 {
     (units * 100.0 + 0.5) as u64
 }
 
-/// A number that nobody must not guess: a keyless generator for each thread, seeded by where it lies.
-fn random() -> u64 {
-    thread_local! {
-        static STATE: ThreadCell<u64> = const { ThreadCell::new(0) };
-    }
-    STATE.with(|state| {
-        let mut x = match state.get() {
-            0 => std::ptr::from_ref(state) as u64 | 1,
-            x => x,
-        };
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        state.set(x);
-        // The low bits of the generator are its weakest.
-        x >> 24
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use orrery_doc::{KeyComponent, PartitionKeyKind, PartitionKeyVersion, Path, epk};
@@ -243,7 +228,7 @@ mod tests {
     #[test]
     fn a_busy_partition_is_sampled_and_still_told_rightly() {
         let def = def();
-        let insight = RangeInsight::new(&def, &EpkRange::full());
+        let insight = RangeInsight::new(&def, &EpkRange::full(), World::Real);
         let hot = PartitionKey(vec![KeyComponent::Str("hot".into())]);
         let hot_epk = epk(&def, &hot);
         for n in 0..40_000 {

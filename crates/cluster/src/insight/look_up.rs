@@ -25,7 +25,7 @@ impl Db {
     ) -> Result<(Vec<LargePartitionKey>, bool)> {
         let _permit = self.inner.look_ups.acquire().await.map_err(|_| ErrorKind::Stopping)?;
         let (db, container) = (self.clone(), container.clone());
-        let found = tokio::task::spawn_blocking(move || db.read_sizes(&container, count));
+        let found = self.world().aside(move || db.read_sizes(&container, count));
         found.await.map_err(|_| Error::from(ErrorKind::Stopping))?
     }
 

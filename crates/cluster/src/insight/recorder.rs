@@ -18,6 +18,7 @@ use crate::db::Db;
 use crate::range::Range;
 use crate::request::{PageOptions, Scope};
 use crate::rid::Rid;
+use crate::world::World;
 
 /// Containers that are recorded at once, kinds of operations in one recording, and paths of one operation.
 const RECORDINGS_MAX: usize = 16;
@@ -72,6 +73,7 @@ pub struct Operations {
 
 #[derive(Clone, Debug)]
 pub struct Recording {
+    world: World,
     started: Instant,
     ended: Option<Instant>,
     pub operations: Vec<Operations>,
@@ -80,8 +82,9 @@ pub struct Recording {
 }
 
 impl Recording {
-    fn new() -> Recording {
-        Recording { started: Instant::now(), ended: None, operations: Vec::new(), missed: 0 }
+    fn new(world: &World) -> Recording {
+        let started = world.monotonic();
+        Recording { world: world.clone(), started, ended: None, operations: Vec::new(), missed: 0 }
     }
 
     pub fn is_running(&self) -> bool {
@@ -89,7 +92,7 @@ impl Recording {
     }
 
     pub fn seconds(&self) -> f64 {
-        let end = self.ended.unwrap_or_else(Instant::now);
+        let end = self.ended.unwrap_or_else(|| self.world.monotonic());
         end.duration_since(self.started).as_secs_f64().max(0.001)
     }
 
@@ -143,7 +146,7 @@ impl Db {
         let rid = container.resource.rid;
         let room = recordings.len() < RECORDINGS_MAX || recordings.contains_key(&rid);
         if room {
-            recordings.insert(rid, Recording::new());
+            recordings.insert(rid, Recording::new(self.world()));
             recorder.recount(&recordings);
         }
         room
@@ -154,7 +157,7 @@ impl Db {
         let recorder = &self.inner.insight.recorder;
         let mut recordings = recorder.recordings.lock();
         if let Some(recording) = recordings.get_mut(&container.resource.rid) {
-            recording.ended.get_or_insert_with(Instant::now);
+            recording.ended.get_or_insert_with(|| self.world().monotonic());
         }
         recorder.recount(&recordings);
     }

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::{Consumer, MemoryUse};
+use crate::world::World;
 
 #[derive(Debug)]
 pub(super) struct Purse {
@@ -23,6 +24,7 @@ pub(super) struct Purse {
     waited: AtomicU64,
     refused: AtomicU64,
     queues: Mutex<Queues>,
+    world: World,
 }
 
 /// For what one waits.
@@ -71,7 +73,7 @@ impl Drop for Taken {
 }
 
 impl Purse {
-    pub fn new(share: u64) -> Purse {
+    pub fn new(share: u64, world: World) -> Purse {
         Purse {
             share,
             used: AtomicU64::new(0),
@@ -81,6 +83,7 @@ impl Purse {
             waited: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             queues: Mutex::default(),
+            world,
         }
     }
 
@@ -154,9 +157,9 @@ impl Purse {
         self.serve_queue();
         // A waiter that leaves may have been the one that those behind it had to wait for.
         let leaving = Leaving(self);
-        let heard = tokio::time::timeout(patience, hears).await;
+        let heard = self.world.timeout(patience, hears).await;
         match heard {
-            Ok(Ok(mut taken)) => {
+            Some(Ok(mut taken)) => {
                 std::mem::forget(leaving);
                 taken.purse = None;
                 true

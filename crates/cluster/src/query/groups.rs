@@ -5,8 +5,6 @@
 //! a scan, so the walk counts what it spends and gives up in time. Groups come in the order of their keys either
 //! way, and the continuation is how many are out.
 
-use std::time::Instant;
-
 use orrery_query::ast::{Collection, Query, SelectSpec};
 use orrery_query::{
     Carry, IndexPath, IndexStep, Program, Proposal, Rows, Sink, Steward, only_counts, path_of,
@@ -21,6 +19,7 @@ use super::term_order::everything;
 use super::visit::{Visit, stored};
 use crate::error::{ErrorKind, Result};
 use crate::request::AccessChoice;
+use crate::world::Deadline;
 
 /// What reading an index entry, scanning an item and fetching one cost, relative to each other.
 const SCAN_COST: u64 = 4;
@@ -148,7 +147,7 @@ struct GroupPage<'v, S> {
     emitted: u64,
     fetched: u64,
     cost_max: u64,
-    deadline: Instant,
+    deadline: Deadline,
 }
 
 impl<'v, S: Sink + Default> GroupPage<'v, S> {
@@ -164,7 +163,7 @@ impl<'v, S: Sink + Default> GroupPage<'v, S> {
             emitted,
             fetched: 0,
             cost_max,
-            deadline: Instant::now() + BLOCKING_QUERY_TIME_MAX,
+            deadline: visit.request.steward.world().deadline(BLOCKING_QUERY_TIME_MAX),
         }
     }
 
@@ -200,7 +199,7 @@ impl<'v, S: Sink + Default> GroupPage<'v, S> {
     }
 
     fn is_too_dear(&self, entries: u64) -> Result<bool> {
-        if entries.is_multiple_of(ENTRIES_PER_CLOCK_CHECK) && Instant::now() >= self.deadline {
+        if entries.is_multiple_of(ENTRIES_PER_CLOCK_CHECK) && self.deadline.is_past() {
             return Err(ErrorKind::TimedOut.into());
         }
         Ok(self.fetched * FETCH_COST + entries > self.cost_max)

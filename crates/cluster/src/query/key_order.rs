@@ -2,8 +2,6 @@
 //! rows and their order are the same, so each page may choose anew. Charged is what the program was given; what was
 //! sorted to find it is not.
 
-use std::time::Instant;
-
 use orrery_query::{Flow, Proposal, Steward};
 use orrery_store::index::{Candidates, IndexReader, PlaceCursor, place_of};
 use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, CREATION_SORTED_BYTES, LOOK_AHEAD_ITEMS_MAX};
@@ -89,14 +87,14 @@ fn feed_leg<'r>(
         }
     }
     open(visit, reader, None)?;
-    let started = Instant::now();
+    let started = visit.request.steward.world().monotonic();
     let (view, epk, size) = (visit.view, visit.extent.epk.clone(), visit.extent.size);
     let is_blocking = visit.request.program.is_blocking();
     let wanted = (!is_blocking).then_some(visit.request.page.items_max.saturating_add(1));
     let scanned =
         view.scan_created(&epk, after, size, wanted, |item| keeper.take_or_pass(visit, run, &[], &item));
     scanned.map_err(stored)?;
-    visit.tally.scanned(started.elapsed());
+    visit.tally.scanned(visit.request.steward.world().since(started));
     visit.request.steward.release(held);
     Ok(())
 }
@@ -180,13 +178,13 @@ fn feed_places(
 }
 
 fn scan(visit: &mut Visit<'_>, run: &mut dyn Feed, keeper: &mut Keeper) -> Result<()> {
-    let started = Instant::now();
+    let started = visit.request.steward.world().monotonic();
     let (epk, after) = (visit.extent.epk.clone(), visit.extent.after.clone());
     let view = visit.view;
     let scanned =
         view.scan_stored(&epk, after.as_ref(), |place, item| keeper.take_or_pass(visit, run, place, &item));
     scanned.map_err(stored)?;
-    visit.tally.scanned(started.elapsed());
+    visit.tally.scanned(visit.request.steward.world().since(started));
     Ok(())
 }
 
@@ -214,7 +212,7 @@ impl Keeper {
         // A blocking program has to see everything before it can answer, so it gets more time, but not any.
         let time_max = if blocking { BLOCKING_QUERY_TIME_MAX } else { page.time_max };
         Keeper {
-            limits: PageLimits::within(page, time_max),
+            limits: PageLimits::within(page, time_max, request.steward.world()),
             blocking,
             all_have_rows: request.program.answers_every_item(),
             ahead: 0,

@@ -8,8 +8,6 @@
 //! and the filter lets enough items pass. When it meets anything else it gives up, and all that it cost is the
 //! items fetched until then.
 
-use std::time::Instant;
-
 use orrery_query::{Carry, Flow, Sink};
 use orrery_store::index::{IndexReader, ItemLoader, OrderedCursor, OrderedEntry, Places};
 use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, ORDER_RUN_MERGED_MAX};
@@ -21,6 +19,7 @@ use super::term_order::{FETCH_COST, Order, last_row, pays_off, spend_at_once, sp
 use super::visit::{Visit, stored};
 use crate::error::{ErrorKind, Result};
 use crate::turns::at_length;
+use crate::world::Deadline;
 
 /// Answers a page over all partitions of the visits, if their indexes deliver the order and that pays off.
 pub(super) fn answer<S: Sink + Default>(visits: &mut [Visit<'_>]) -> Result<Option<(S, Option<Carry>)>> {
@@ -54,7 +53,7 @@ fn merge<S: Sink + Default>(
         let cursor = order.cursor(reader, from.as_deref());
         lists.push(List::open(cursor, visit.view.loader())?);
     }
-    let deadline = Instant::now() + BLOCKING_QUERY_TIME_MAX;
+    let deadline = first.request.steward.world().deadline(BLOCKING_QUERY_TIME_MAX);
     let mut merge = Merge { lists, backward: orders[0].backward, spend_max, deadline };
     let answered = merge.fill(visits, &readers, &mut run)?;
     for (visit, reader) in visits.iter_mut().zip(&readers) {
@@ -121,7 +120,7 @@ struct Merge<'r> {
     backward: bool,
     /// Above this cost, scanning would have been cheaper.
     spend_max: u64,
-    deadline: Instant,
+    deadline: Deadline,
 }
 
 impl Merge<'_> {
@@ -144,7 +143,7 @@ impl Merge<'_> {
             if page.end_ties()? != Flow::More {
                 return Ok(true);
             }
-            if Instant::now() >= self.deadline {
+            if self.deadline.is_past() {
                 return Err(ErrorKind::TimedOut.into());
             }
             let fetched: u64 = visits.iter().map(|visit| u64::from(visit.tally.meter.items_scanned)).sum();

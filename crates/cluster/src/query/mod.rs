@@ -214,7 +214,7 @@ impl Db {
     /// What readers see of a range now, with an index that is complete in it.
     fn moment(&self, range: &Range, walk: &Walk) -> Result<Moment> {
         let (lsn, snapshot, schema) = range.schema_point(&self.inner.committer)?;
-        let lifetimes = schema.lifetimes(crate::db::now());
+        let lifetimes = schema.lifetimes(self.world().now());
         let whole_key = walk.whole_key.clone();
         Ok(Moment { snapshot, index: schema.index.clone(), lsn, lifetimes, whole_key })
     }

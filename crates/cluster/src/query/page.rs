@@ -6,7 +6,6 @@ use orrery_store::Item;
 
 use super::visit::Request;
 use crate::catalog::Container;
-use crate::db::now;
 use crate::error::{ErrorKind, Result};
 use crate::item_properties::PropertiesOf;
 use crate::request::PageOptions;
@@ -157,7 +156,7 @@ pub(super) fn complete(request: &Request<'_>, carry: &Carry, items: &[Item]) -> 
 
 /// What a program may know of the world.
 pub(super) fn context_now<'a>(request: &Request<'a>) -> Context<'a> {
-    let ticks = now() as i64;
+    let ticks = request.steward.world().now() as i64;
     let geospatial = request.container.definition.geospatial();
     Context {
         geospatial,

@@ -155,7 +155,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(request: Request<'a>, own: &'a BTreeMap<ItemKey, Option<&'a Item>>) -> Result<Reader<'a>> {
         let run = request.start()?;
-        let limits = PageLimits::new(request.page);
+        let limits = PageLimits::new(request.page, request.steward.world());
         Ok(Reader {
             request,
             own,

@@ -19,6 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Consumer, Hold, Memory};
 use crate::request::PageOptions;
 use crate::turns::{self, Party};
+use crate::world::World;
 
 /// Texts up to this are not worth counting.
 const SHORT_TEXT_BYTES: usize = 1024;
@@ -78,6 +79,13 @@ impl QuerySteward {
     }
 }
 
+impl QuerySteward {
+    /// Where the query runs.
+    pub(crate) fn world(&self) -> &World {
+        self.memory.world()
+    }
+}
+
 impl Steward for QuerySteward {
     fn hold(&self, bytes: usize) -> orrery_query::Result<()> {
         let bytes = bytes as u64;
@@ -132,7 +140,7 @@ impl Db {
             let started = self.inner.turns.start(party).await?;
             let is_last = before.is_some();
             let steward = QuerySteward::new(memory, before.take());
-            let done = tokio::task::block_in_place(|| started.run(|| work(&steward)));
+            let done = self.world().blocking(|| started.run(|| work(&steward)));
             drop(started);
             match done {
                 Err(error) if is_busy(&error) && !is_last => {
@@ -185,7 +193,7 @@ impl Db {
         let _hold = waiting.await.ok_or(ErrorKind::Overloaded)?;
         let started =
             self.inner.turns.start(container.map_or(0, |container| container.number.into())).await?;
-        Ok(tokio::task::block_in_place(|| started.run(work)))
+        Ok(self.world().blocking(|| started.run(work)))
     }
 
     /// A steward for queries that run elsewhere: of scripts, and over resources.
@@ -207,7 +215,7 @@ impl Db {
         let _hold = waiting.await.ok_or(ErrorKind::Overloaded)?;
         let page = PageOptions { bytes_max, ..page.clone() };
         let started = self.inner.turns.start(party).await?;
-        tokio::task::block_in_place(|| started.run(|| work(&page)))
+        self.world().blocking(|| started.run(|| work(&page)))
     }
 }
 

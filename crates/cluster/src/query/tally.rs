@@ -1,8 +1,10 @@
 //! What a page cost: work by count, and time by kind.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use orrery_store::{Item, Meter};
+
+use crate::world::World;
 
 /// The clock is asked for one item in so many, and its answer stands for the others.
 const ITEMS_PER_SAMPLE: u32 = 16;
@@ -26,8 +28,9 @@ impl QueryTimes {
     }
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Tally {
+    world: World,
     pub meter: Meter,
     index_lookup: Duration,
     /// Time of loads that was taken as a whole.
@@ -44,6 +47,17 @@ struct Sampled {
 }
 
 impl Tally {
+    pub fn new(world: &World) -> Tally {
+        Tally {
+            world: world.clone(),
+            meter: Meter::default(),
+            index_lookup: Duration::ZERO,
+            scanning: Duration::ZERO,
+            loads: Sampled::default(),
+            evaluations: Sampled::default(),
+        }
+    }
+
     pub fn loaded(&mut self, item: &Item) {
         self.meter.items_scanned += 1;
         self.meter.bytes_scanned += u64::from(item.header.json_bytes);
@@ -51,9 +65,9 @@ impl Tally {
 
     /// Does some work with the index and takes its time.
     pub fn looking_up<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
+        let start = self.world.monotonic();
         let found = work();
-        self.index_lookup += start.elapsed();
+        self.index_lookup += self.world.since(start);
         found
     }
 
@@ -64,12 +78,12 @@ impl Tally {
 
     /// Fetches one item and takes its time, now and then.
     pub fn loading<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        self.loads.measure(work)
+        self.loads.measure(&self.world, work)
     }
 
     /// Evaluates one item and takes its time, now and then.
     pub fn evaluating<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        self.evaluations.measure(work)
+        self.evaluations.measure(&self.world, work)
     }
 
     pub fn times(&self) -> QueryTimes {
@@ -82,15 +96,15 @@ impl Tally {
 }
 
 impl Sampled {
-    fn measure<T>(&mut self, work: impl FnOnce() -> T) -> T {
+    fn measure<T>(&mut self, world: &World, work: impl FnOnce() -> T) -> T {
         let number = self.count;
         self.count += 1;
         if !number.is_multiple_of(ITEMS_PER_SAMPLE) {
             return work();
         }
-        let start = Instant::now();
+        let start = world.monotonic();
         let done = work();
-        self.time += start.elapsed();
+        self.time += world.since(start);
         done
     }
 

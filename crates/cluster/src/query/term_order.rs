@@ -15,8 +15,6 @@
 //! one, which is dearer than scanning them all. The walk counts what it spends and gives up in time; the scan
 //! then answers the same page, because the continuation does not depend on the way.
 
-use std::time::Instant;
-
 use orrery_doc::{Doc, DocBuilder, TermOrder, Value, encode_term};
 use orrery_query::ast::Direction;
 use orrery_query::{Carry, Flow, IndexOrder, IndexPath, IndexStep, Position, Rows, Sink, Span, Val};
@@ -33,6 +31,7 @@ use super::visit::{Visit, stored};
 use crate::error::{ErrorKind, Result};
 use crate::request::AccessChoice;
 use crate::turns::at_length;
+use crate::world::Deadline;
 
 /// What reading an index entry, scanning an item and fetching one cost, relative to each other.
 const ENTRY_COST: u64 = 1;
@@ -305,7 +304,7 @@ impl Order {
 struct Walk<'r> {
     reader: &'r IndexReader<'r>,
     loader: ItemLoader<'r>,
-    deadline: Instant,
+    deadline: Deadline,
     /// Above this cost, scanning would have been cheaper.
     cost_max: u64,
     /// Entries of a run that are collected before the order of creation is walked instead.
@@ -326,7 +325,7 @@ impl<'r> Walk<'r> {
         let items = visit.extent.items;
         let balanced = items.saturating_mul(visit.request.page.items_max as u64).isqrt() / 2;
         let run_max = usize::try_from(balanced).unwrap_or(usize::MAX).max(RUN_COLLECTED_MIN);
-        let deadline = Instant::now() + BLOCKING_QUERY_TIME_MAX;
+        let deadline = visit.request.steward.world().deadline(BLOCKING_QUERY_TIME_MAX);
         let (loader, places) = (visit.view.loader(), Places::default());
         Walk { reader, loader, deadline, cost_max, run_max, places }
     }
@@ -486,13 +485,13 @@ impl<'r> Walk<'r> {
         let (view, epk) = (visit.view, visit.extent.epk.clone());
         let mut failure = None;
         let mut seen = 0u32;
-        let deadline = self.deadline;
+        let deadline = self.deadline.clone();
         // There may be few that have a value, and all others are gone through here.
         let is_long = visit.extent.items > visit.items_at_once as u64;
         let scan = |visit: &mut dyn FnMut(Item) -> Scan| view.scan_places(&epk, None, |_, item| visit(item));
         let mut take = |item: Item| {
             seen += 1;
-            if seen.is_multiple_of(ITEMS_PER_CLOCK_CHECK) && Instant::now() >= deadline {
+            if seen.is_multiple_of(ITEMS_PER_CLOCK_CHECK) && deadline.is_past() {
                 failure = Some(ErrorKind::TimedOut.into());
                 return Scan::Stop;
             }
@@ -510,7 +509,7 @@ impl<'r> Walk<'r> {
     fn end_ties(&self, sink: &mut Taker<'_>) -> Result<Next> {
         match sink.run.end_ties()? {
             Flow::Full | Flow::Done => Ok(Next::PageFull),
-            Flow::More if Instant::now() >= self.deadline => Err(ErrorKind::TimedOut.into()),
+            Flow::More if self.deadline.is_past() => Err(ErrorKind::TimedOut.into()),
             Flow::More => Ok(Next::More),
         }
     }

@@ -136,7 +136,7 @@ impl<'a> Visit<'a> {
             items_at_once: items_at_once(&state),
             may_hold_expired: view.may_hold_expired().map_err(stored)?,
             counts: view.path_counts(&state, moment.index.generation).map_err(stored)?,
-            tally: Tally::default(),
+            tally: Tally::new(request.steward.world()),
             note: PlanNote::default(),
         };
         visit.plan()?;

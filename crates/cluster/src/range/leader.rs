@@ -17,7 +17,6 @@ use tokio::task::yield_now;
 use super::{Answer, Pending, Range, Work, WriteError, wants_history};
 use crate::catalog::Usage;
 use crate::committer::{CommitError, Committer, Syncing};
-use crate::db::now;
 use crate::error::ErrorKind;
 
 /// Evaluations between two points where the leader lets other tasks run.
@@ -62,7 +61,7 @@ impl Range {
     async fn gather(&self, committer: &Committer, before: Option<UnderWay>) -> Option<Worked> {
         let (snapshot, schema) = (committer.applied(), self.schema.load_full());
         let mut group = Group::new(&self.partition, &snapshot, &schema, self.limits);
-        committer.note_clock(self.partition.state().time, now());
+        committer.note_clock(self.partition.state().time, self.world.now());
         let mut members = Members::default();
         let mut is_complete = before.is_none();
         let mut completing = pin!(self.complete(before));

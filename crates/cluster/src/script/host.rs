@@ -91,7 +91,7 @@ impl ScriptHost {
     }
 
     fn is_spent(&self) -> bool {
-        self.charge.total() >= self.units_max || Instant::now() >= self.deadline
+        self.charge.total() >= self.units_max || self.db.world().is_past(self.deadline)
     }
 
     fn refuse(&self, error: OpError) -> Refusal {
@@ -223,7 +223,7 @@ impl ScriptHost {
         let page = PageOptions {
             items_max: items.clamp(1, SCRIPT_PAGE_ITEMS_MAX),
             bytes_max: PAGE_BYTES_MAX,
-            time_max: self.deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)),
+            time_max: self.db.world().until(self.deadline).max(Duration::from_millis(1)),
             continuation,
             consistency: Consistency::Session,
             session: None,

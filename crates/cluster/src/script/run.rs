@@ -9,12 +9,11 @@ use orrery_script::{Limits, ScriptError};
 use orrery_store::limits::{SCRIPT_ANSWER_TIME_MAX, SCRIPT_ATTEMPTS_MAX};
 use orrery_store::{Lsn, OpError, Outcome, WholeKey, Workbench};
 use tokio::sync::oneshot;
-use tokio::time::timeout_at;
 
 use super::ScriptOptions;
 use super::host::ScriptHost;
 use crate::catalog::Container;
-use crate::db::{Db, now};
+use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::range::{Range, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
@@ -75,24 +74,25 @@ impl Db {
         job: Arc<dyn Job>,
         options: &ScriptOptions,
     ) -> Result<Transacted> {
-        let deadline = tokio::time::Instant::now() + SCRIPT_ANSWER_TIME_MAX;
+        let world = self.world();
+        let deadline = world.monotonic() + SCRIPT_ANSWER_TIME_MAX;
         let who = || Who::of(("script", &place.epk));
         self.admit_key(&place.container, &place.range, KeyMark::of(&place.epk), who, None)
             .inspect_err(|error| place.range.insight.refused(&place.epk, &place.key, error))?;
         let scripts = &self.inner.scripts;
-        let busy = |_| Error::from(ErrorKind::ScriptsBusy);
+        let busy = || Error::from(ErrorKind::ScriptsBusy);
         let _turn = match scripts.races.load(Ordering::Relaxed) {
             true => None,
             false => {
                 let entering = scripts.lanes.enter(place.range.partition.spec.number, &place.epk);
-                Some(timeout_at(deadline, entering).await.map_err(busy)?)
+                Some(world.by(deadline, entering).await.ok_or_else(busy)?)
             }
         };
         for _ in 0..SCRIPT_ATTEMPTS_MAX {
             let waiting = scripts.at_once.clone().acquire_owned();
             let permit =
-                timeout_at(deadline, waiting).await.map_err(busy)?.map_err(|_| ErrorKind::Stopping)?;
-            let memory = timeout_at(deadline, self.hold_engine()).await.map_err(busy)??;
+                world.by(deadline, waiting).await.ok_or_else(busy)?.map_err(|_| ErrorKind::Stopping)?;
+            let memory = world.by(deadline, self.hold_engine()).await.ok_or_else(busy)??;
             let limits = self.limits_until(deadline)?;
             // The partition may have been split while the script waited.
             place.range = place.range.current(&place.epk);
@@ -109,11 +109,11 @@ impl Db {
                 // A client that went away takes nothing with it: what is not committed never happened.
                 let _ = sender.send(job.run(host, &limits, logging));
             };
-            scripts.threads.run(run).map_err(|error| failed(&error.to_string()))?;
-            let ended = match timeout_at(deadline, answer).await {
-                Ok(Ok(ended)) => ended,
-                Ok(Err(_)) => return Err(failed("the thread of the script ended early")),
-                Err(_) => return Err(self.late(&place, time)),
+            scripts.threads.run(world, run).map_err(|error| failed(&error.to_string()))?;
+            let ended = match world.by(deadline, answer).await {
+                Some(Ok(ended)) => ended,
+                Some(Err(_)) => return Err(failed("the thread of the script ended early")),
+                None => return Err(self.late(&place, time)),
             };
             if let Some(done) = self.conclude(&place, ended).await? {
                 return Ok(done);
@@ -165,7 +165,7 @@ impl Db {
             schema,
             place.range.limits,
             place.epk.clone(),
-            now(),
+            self.world().now(),
         );
         let whole_key = WholeKey::of(&place.container.definition.key, &place.key);
         Ok(ScriptHost {
@@ -176,15 +176,15 @@ impl Db {
             bench: bench.map_err(ErrorKind::from)?.only(whole_key),
             forms: options.forms.clone(),
             charge: Charge::flat("script started", START_UNITS),
-            units_max: units_max(place),
+            units_max: units_max(place, self.world().monotonic()),
             written_bytes: 0,
-            deadline: Instant::now() + limits.time,
+            deadline: self.world().monotonic() + limits.time,
         })
     }
 
-    fn limits_until(&self, deadline: tokio::time::Instant) -> Result<Limits> {
+    fn limits_until(&self, deadline: Instant) -> Result<Limits> {
         let limits = &self.inner.scripts.limits;
-        let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+        let left = self.world().until(deadline);
         if left < Duration::from_millis(1) {
             return Err(ErrorKind::RetryWith.into());
         }
@@ -239,8 +239,7 @@ fn failed(error: &str) -> Error {
 }
 
 /// What a script may spend: what its partition has, and what comes in while it runs.
-fn units_max(place: &Place) -> f64 {
-    let now = Instant::now();
+fn units_max(place: &Place, now: Instant) -> f64 {
     let most = |budget: &crate::throttle::Budget| budget.available(now) + SECONDS_AHEAD * budget.rate();
     let shared = place.container.shared_budget.as_ref().map_or(f64::INFINITY, |budget| most(budget));
     most(&place.range.budget).min(shared)

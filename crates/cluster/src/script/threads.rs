@@ -12,6 +12,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::memory::give_back_of_this_thread;
+use crate::world::{ThreadPlan, World};
 
 /// How long a thread waits for the next script before it ends.
 const IDLE: Duration = Duration::from_secs(10);
@@ -38,7 +39,7 @@ struct Idle {
 
 impl Threads {
     /// Runs a task on a thread that waits, or on a new one.
-    pub fn run(&self, task: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    pub fn run(&self, world: &World, task: impl FnOnce() + Send + 'static) -> io::Result<()> {
         let mut task: Task = Box::new(task);
         while let Some((_, thread)) = self.take() {
             match thread.send(task) {
@@ -47,8 +48,8 @@ impl Threads {
             }
         }
         let idle = self.idle.clone();
-        let builder = std::thread::Builder::new().name("script".into()).stack_size(STACK_BYTES);
-        builder.spawn(move || work(task, &idle)).map(drop)
+        let plan = ThreadPlan { name: "script", stack_bytes: Some(STACK_BYTES) };
+        world.thread(plan, move || work(task, &idle)).map(drop)
     }
 
     fn take(&self) -> Option<(u64, Sender<Task>)> {
@@ -125,7 +126,7 @@ mod tests {
                     let _ = wait.recv();
                 }
             };
-            threads.run(task).expect("a thread");
+            threads.run(&World::Real, task).expect("a thread");
             heard.recv().expect("an answer")
         };
         let mut seen = HashSet::new();

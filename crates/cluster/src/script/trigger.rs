@@ -1,7 +1,6 @@
 //! Writes with triggers: the triggers and the write are one transaction.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use orrery_doc::{Doc, PartitionKey, json};
 use orrery_script::{Finished, Limits, Program, Refusal, Trigger, call_post_trigger, call_pre_trigger};
@@ -219,7 +218,7 @@ impl<'a> Stage<'a> {
         run: impl FnOnce(ScriptHost, &Limits, bool) -> Finished<ScriptHost>,
     ) -> std::result::Result<(Stage<'a>, Option<Vec<u8>>), Box<Failed>> {
         let Stage { host, mut log, limits, logging } = self;
-        let left = host.deadline.saturating_duration_since(Instant::now());
+        let left = host.db.world().until(host.deadline);
         let shorter =
             Limits { time: limits.time.min(left), accepting: limits.accepting.min(left), ..limits.clone() };
         let finished = run(host, &shorter, logging);

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use orrery_store::limits::THROUGHPUT_HOURS_MAX;
 use parking_lot::Mutex;
@@ -195,10 +195,11 @@ impl Db {
     /// Starts the task that looks at the budgets; it ends with the database.
     pub(crate) fn note_hours_later(&self) {
         let inner = Arc::downgrade(&self.inner);
-        tokio::spawn(async move {
+        let world = self.world().clone();
+        self.world().spawn(async move {
             let mut round = 0;
             loop {
-                tokio::time::sleep(INTERVAL).await;
+                world.sleep(INTERVAL).await;
                 let Some(db) = Db::alive(&inner) else { return };
                 round += 1;
                 let hour_ended = db.note_hours();
@@ -241,7 +242,7 @@ impl Db {
                 budget.map(sample).into_iter().collect()
             }
         };
-        self.inner.hours.note(offer, &samples, seconds_now())
+        self.inner.hours.note(offer, &samples, self.world().unix_time().as_secs())
     }
 
     /// Before the database closes.
@@ -257,10 +258,6 @@ impl Db {
         let (records, gone) = self.inner.hours.take_unstored(&self.catalog());
         self.store_hours_records(records, gone).await
     }
-}
-
-fn seconds_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::Instant;
 use orrery_store::limits::PartitionLimits;
 
 use crate::catalog::{Catalog, Usage};
+use crate::db::Db;
 use crate::offer::{self, Offer};
 use crate::request::Throughput;
 
@@ -19,22 +20,25 @@ pub struct OfferStatus {
     pub bytes: u64,
 }
 
-impl Catalog {
-    pub fn offer_status(&self, offer: &Offer, limits: &PartitionLimits) -> OfferStatus {
+impl Db {
+    /// How an offer of a catalog stands now.
+    pub fn offer_status(&self, catalog: &Catalog, offer: &Offer) -> OfferStatus {
         OfferStatus {
-            minimum: self.minimum(offer, offer.throughput),
-            is_pending: self.is_pending(offer, limits),
+            minimum: catalog.minimum(offer, offer.throughput),
+            is_pending: catalog.is_pending(offer, &self.options().limits),
             current: match offer.throughput {
                 Throughput::Manual(units) => units,
                 Throughput::Autoscale { max, .. } => {
-                    let used = self.units_in_use(offer, max).ceil() as u32;
+                    let used = catalog.units_in_use(offer, max, self.world().monotonic()).ceil() as u32;
                     used.clamp(max / 10, max)
                 }
             },
-            bytes: self.usage_under(offer).bytes,
+            bytes: catalog.usage_under(offer).bytes,
         }
     }
+}
 
+impl Catalog {
     /// The least that a resource may be changed to; another kind of offer has another least.
     pub fn minimum(&self, offer: &Offer, asked: Throughput) -> u32 {
         let sharing = self.database_by_rid(offer.target).map_or(0, |database| {
@@ -63,8 +67,8 @@ impl Catalog {
     }
 
     /// Each partition is scaled for itself, between a tenth of its share and all of it.
-    fn units_in_use(&self, offer: &Offer, max: u32) -> f64 {
-        let (max, now) = (f64::from(max), Instant::now());
+    fn units_in_use(&self, offer: &Offer, max: u32, now: Instant) -> f64 {
+        let max = f64::from(max);
         if let Some(container) = self.container_by_rid(offer.target) {
             let scaled = container.ranges.iter().zip(container.parts());
             return scaled

@@ -19,16 +19,20 @@ use crate::request::{
 };
 use crate::throttle::Who;
 use crate::throughput::Claim;
+use crate::world::{self, ByHand};
 
 /// Longer than the shortest life.
 const A_LIFE: Duration = Duration::from_millis(1_100);
 /// An item whose life is the shortest is there for so long at least.
 const MOST_OF_A_LIFE: Duration = Duration::from_millis(900);
+/// When these tests take place, since 1970.
+const NOW: Duration = Duration::from_millis(1_790_000_000_250);
 const FOUR_PARTITIONS: u32 = 24_000;
 /// The rate of a budget that is not limited.
 const UNLIMITED: f64 = 0.0;
 
 struct World {
+    hand: Arc<ByHand>,
     db: Db,
     container: Arc<Container>,
 }
@@ -53,8 +57,8 @@ fn definition(more: &Value) -> ContainerDefinition {
 }
 
 /// Opens what was closed; a task of before may hold it for a moment longer.
-async fn open_again(options: &DbOptions) -> Db {
-    let open = || Db::open(options.clone());
+async fn open_again(hand: &Arc<ByHand>, options: &DbOptions) -> Db {
+    let open = || Db::open_in(world::World::ByHand(hand.clone()), options.clone());
     wait_for_async(|| open().map_err(|error| format!("what was closed does not open: {error}"))).await
 }
 
@@ -89,11 +93,18 @@ impl World {
     }
 
     async fn on(options: DbOptions, more: Value, throughput: u32) -> World {
-        let db = Db::open(options).expect("an empty database opens");
+        let (time, hand) = world::World::by_hand(NOW, 1);
+        let db = Db::open_in(time, options).expect("an empty database opens");
         let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("a new database");
         let throughput = Some(Throughput::Manual(throughput));
         let container = db.create_container(database.resource.rid, definition(&more), throughput).await;
-        World { db, container: container.expect("a new container") }
+        World { hand, db, container: container.expect("a new container") }
+    }
+
+    /// One round of deleting, for which time passes as far as it pauses.
+    async fn purge(&self) {
+        let round = self.hand.pass_during(PAUSE, self.db.purge_expired());
+        round.await.expect("nobody stops");
     }
 
     async fn write(&self, pk: &str, ops: Vec<Op>) -> Result<WriteReply, Error> {
@@ -245,7 +256,7 @@ async fn no_query_sees_what_is_expired() {
         let _nobody_deletes = world.db.inner.purging.lock().await;
         fill(&world, false).await;
         fill(&plain, true).await;
-        tokio::time::sleep(A_LIFE).await;
+        world.hand.advance(A_LIFE);
         assert_eq!(world.container.usage().items, 150);
         for scope in [Scope::Container, Scope::Key(key("p1"))] {
             for query in QUERIES {
@@ -261,28 +272,16 @@ async fn no_query_sees_what_is_expired() {
     }
 }
 
-/// Creates an item that lives for a second, sees that it is there, and answers its id. Where the machine stalls for
-/// longer than it lives, another one is tried.
-async fn create_short(world: &World) -> String {
-    for attempt in 0..60 {
-        let (begin, id) = (Instant::now(), format!("short{attempt}"));
-        world.create("a", &id, json!({"id": id, "pk": "a", "ttl": 1})).await.expect("a new item");
-        let is_there = world.is_there("a", &id).await;
-        if begin.elapsed() < MOST_OF_A_LIFE {
-            assert!(is_there, "{id} ended before its time");
-            return id;
-        }
-    }
-    panic!("this machine takes longer than a second for anything");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_item_is_not_read_and_not_in_the_change_feed() {
     let world = World::new(json!({"defaultTtl": -1}), 400).await;
     let _nobody_deletes = world.db.inner.purging.lock().await;
     world.create("a", "long", json!({"id": "long", "pk": "a"})).await.expect("a new item");
-    let short = &create_short(&world).await;
-    tokio::time::sleep(A_LIFE).await;
+    let short = "short";
+    world.create("a", short, json!({"id": short, "pk": "a", "ttl": 1})).await.expect("a new item");
+    world.hand.advance(MOST_OF_A_LIFE);
+    assert!(world.is_there("a", short).await, "it ended before its time");
+    world.hand.advance(A_LIFE - MOST_OF_A_LIFE);
     assert!(!world.is_there("a", short).await);
     assert!(world.is_there("a", "long").await);
     let page = world.page(10, None, AccessChoice::Auto);
@@ -306,17 +305,17 @@ async fn a_write_ahead_of_the_clock_stops_neither_times_nor_expiry() {
     let range = world.container.ranges[0].clone();
     let body = json!({"id": "ahead", "pk": "a"});
     let scope = orrery_doc::epk(&world.container.definition.key, &key("a"));
-    let ahead = crate::db::now() + 12 * 365 * 86_400 * orrery_store::TICKS_PER_SECOND;
+    let ahead = world.db.world().now() + 12 * 365 * 86_400 * orrery_store::TICKS_PER_SECOND;
     let txn = Txn { scope, key: None, ops: vec![op("ahead", Action::Create(doc(&body)))], now: ahead };
     range.write(&world.db.inner.committer, txn).await.expect("a new item");
-    let before = crate::db::now();
+    let before = world.db.world().now();
     let reply = world.create("a", "now", json!({"id": "now", "pk": "a"})).await.expect("a new item");
     let time = reply.outcomes[0].item.header.time;
-    assert!((before..=crate::db::now()).contains(&time), "{time} is not the time of the clock");
-    tokio::time::sleep(A_LIFE).await;
+    assert!((before..=world.db.world().now()).contains(&time), "{time} is not the time of the clock");
+    world.hand.advance(A_LIFE);
     assert!(!world.is_there("a", "now").await);
     let _alone = world.db.inner.purging.lock().await;
-    world.db.purge_expired().await.expect("nobody stops");
+    world.purge().await;
     assert_eq!(world.container.usage().items, 1, "the item that is ahead lives on");
     world.verify();
 }
@@ -326,7 +325,7 @@ async fn a_changed_default_takes_effect_at_once() {
     let mut world = World::new(json!({}), 400).await;
     world.create("a", "1", json!({"id": "1", "pk": "a"})).await.expect("a new item");
     world.create("a", "2", json!({"id": "2", "pk": "a", "ttl": 1})).await.expect("a new item");
-    tokio::time::sleep(A_LIFE).await;
+    world.hand.advance(A_LIFE);
     let shown = async |world: &World| [world.is_there("a", "1").await, world.is_there("a", "2").await];
     assert_eq!(shown(&world).await, [true, true]);
     let db = world.db.clone();
@@ -360,18 +359,22 @@ async fn what_is_expired_is_deleted_also_after_a_restart() {
     {
         let _nobody_deletes = world.db.inner.purging.lock().await;
         fill(&world, false).await;
-        tokio::time::sleep(A_LIFE).await;
+        world.hand.advance(A_LIFE);
         world.verify();
         world.db.close().await;
     }
+    let hand = world.hand.clone();
     drop(world);
-    let db = open_again(&options(storage(), false)).await;
+    let db = open_again(&hand, &options(storage(), false)).await;
     let container = db.catalog().containers().next().expect("the container is there").clone();
-    let world = World { db, container };
+    let world = World { hand, db, container };
     assert_eq!(world.feed().await, 50, "what is expired stays hidden");
-    wait_for_async(|| match world.container.usage().items {
-        50 => Ok(()),
-        items => Err(format!("{items} items are stored instead of the 50 that live")),
+    wait_for_async(|| {
+        world.hand.advance(INTERVAL);
+        match world.container.usage().items {
+            50 => Ok(()),
+            items => Err(format!("{items} items are stored instead of the 50 that live")),
+        }
     })
     .await;
     assert_eq!(world.feed().await, 50);
@@ -385,7 +388,7 @@ async fn deleting_leaves_half_of_the_throughput_to_others() {
     let _nobody_deletes = world.db.inner.purging.lock().await;
     let budget = &world.container.ranges[0].budget;
     // Without a limit nothing is banked, however long the writes and the wait take.
-    budget.set_rate(UNLIMITED, Instant::now());
+    budget.set_rate(UNLIMITED, world.db.world().monotonic());
     for number in 0..10 {
         let ops = (0..100).map(|n| {
             let id = format!("{number}-{n}");
@@ -393,20 +396,20 @@ async fn deleting_leaves_half_of_the_throughput_to_others() {
         });
         world.write("a", ops.collect()).await.expect("new items");
     }
-    tokio::time::sleep(A_LIFE).await;
-    budget.set_rate(400.0, Instant::now());
+    world.hand.advance(A_LIFE);
+    budget.set_rate(400.0, world.db.world().monotonic());
     let before = world.container.usage().items;
-    world.db.purge_expired().await.expect("nobody stops");
+    world.purge().await;
     let deleted = before - world.container.usage().items;
     assert!((1..1_000).contains(&deleted), "{deleted} were deleted");
-    assert!(budget.admit(Claim::default(), || Who(0), Instant::now()).is_ok());
+    assert!(budget.admit(Claim::default(), || Who(0), world.db.world().monotonic()).is_ok());
     for _ in 0..5 {
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        world.db.purge_expired().await.expect("nobody stops");
-        assert!(budget.admit(Claim::default(), || Who(0), Instant::now()).is_ok());
+        world.hand.advance(Duration::from_millis(200));
+        world.purge().await;
+        assert!(budget.admit(Claim::default(), || Who(0), world.db.world().monotonic()).is_ok());
     }
-    budget.set_rate(UNLIMITED, Instant::now());
-    world.db.purge_expired().await.expect("nobody stops");
+    budget.set_rate(UNLIMITED, world.db.world().monotonic());
+    world.purge().await;
     assert_eq!(world.container.usage().items, 0);
 }
 
@@ -416,18 +419,17 @@ async fn a_budget_of_a_few_units_deletes_what_is_expired_too() {
     let world = World::on(options(Storage::Memory, true), json!({"defaultTtl": 1}), 400).await;
     let _nobody_deletes = world.db.inner.purging.lock().await;
     let budget = &world.container.ranges[0].budget;
-    budget.set_rate(UNLIMITED, Instant::now());
+    budget.set_rate(UNLIMITED, world.db.world().monotonic());
     for id in ["1", "2"] {
         world.create("a", id, json!({"id": id, "pk": "a"})).await.expect("a new item");
     }
-    budget.set_rate(15.0, Instant::now());
-    tokio::time::sleep(A_LIFE).await;
-    let began = Instant::now();
-    while world.container.usage().items > 0 {
-        assert!(began.elapsed() < Duration::from_secs(60), "nothing is ever deleted");
-        world.db.purge_expired().await.expect("nobody stops");
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    budget.set_rate(15.0, world.db.world().monotonic());
+    world.hand.advance(A_LIFE);
+    for _ in 0..1_200 {
+        world.purge().await;
+        world.hand.advance(Duration::from_millis(50));
     }
+    assert_eq!(world.container.usage().items, 0, "nothing is deleted in a minute");
     world.verify();
 }
 
@@ -477,9 +479,12 @@ async fn deleting_all_of_a_logical_partition_or_the_container_frees_its_values()
     };
     assert_eq!(entries(), 3, "a rid, a value and an end");
     world.db.delete_container(world.container.resource.rid, None).await.expect("the container goes");
-    wait_for_async(|| match entries() {
-        0 => Ok(()),
-        entries => Err(format!("{entries} entries stay")),
+    wait_for_async(|| {
+        world.hand.advance(INTERVAL);
+        match entries() {
+            0 => Ok(()),
+            entries => Err(format!("{entries} entries stay")),
+        }
     })
     .await;
 }
@@ -496,7 +501,7 @@ async fn a_page_may_end_among_expired_items_and_is_charged_for_them() {
         }
         world.create("a", &id, body).await.expect("a new item");
     }
-    tokio::time::sleep(A_LIFE).await;
+    world.hand.advance(A_LIFE);
     let hurried = |continuation, access| PageOptions {
         time_max: Duration::ZERO,
         ..world.page(100, continuation, access)

@@ -41,7 +41,7 @@ fn short_work_that_is_not_is_given_up() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn never_more_compute_at_once_than_there_are_turns() {
-    let turns = Turns::new(2);
+    let turns = Turns::new(2, World::Real);
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let tasks: Vec<_> = (0..12u64)
         .map(|n| {
@@ -71,7 +71,7 @@ async fn never_more_compute_at_once_than_there_are_turns() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_party_that_starts_all_it_can_leaves_room_for_others() {
-    let turns = Turns::new(1);
+    let turns = Turns::new(1, World::Real);
     let mut held = Vec::new();
     for _ in 0..LONG_STARTED_MAX / 2 {
         held.push(turns.start(1).await.unwrap());
@@ -87,7 +87,7 @@ async fn a_party_that_starts_all_it_can_leaves_room_for_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_line_to_start_has_an_end() {
-    let turns = Turns::new(1);
+    let turns = Turns::new(1, World::Real);
     let mut held = Vec::new();
     for _ in 0..LONG_STARTED_MAX / 2 {
         held.push(turns.start(1).await.unwrap());
@@ -112,7 +112,7 @@ async fn the_line_to_start_has_an_end() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn short_work_of_another_party_waits_for_a_slice_and_not_for_all_that_was_there_before() {
-    let turns = Turns::new(1);
+    let turns = Turns::new(1, World::Real);
     let slices = Arc::new(AtomicU64::new(0));
     let stop = Arc::new(AtomicBool::new(false));
     let heavy: Vec<_> = (0..LONG_STARTED_MAX / 2)

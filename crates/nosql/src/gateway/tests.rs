@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http_body_util::BodyExt;
 use orrery_cluster::copy::{ContainerName, JobState, RekeyRequest};
 use orrery_cluster::limits::PartitionLimits;
-use orrery_cluster::{Account, Consistency, DbOptions, Durability, Storage};
+use orrery_cluster::{Account, Consistency, DbOptions, Durability, Storage, World};
 use orrery_gateway::Scheme;
 use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
@@ -47,6 +47,10 @@ impl Server {
     }
 
     fn with(change: impl FnOnce(DbOptions) -> DbOptions) -> Server {
+        Server::in_world(World::Real, change)
+    }
+
+    fn in_world(world: World, change: impl FnOnce(DbOptions) -> DbOptions) -> Server {
         let options = DbOptions {
             storage: Storage::Memory,
             durability: Durability::Durable,
@@ -60,7 +64,7 @@ impl Server {
                 serverless: false,
             },
         };
-        let db = Db::open(change(options)).expect("an empty database opens");
+        let db = Db::open_in(world, change(options)).expect("an empty database opens");
         Server(Gateway::new(db, orrery_gateway::Keys::new([KEY], []).expect("a key"), Options::default()))
     }
 

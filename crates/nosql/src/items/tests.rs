@@ -13,13 +13,14 @@ mod resume;
 mod shared_places;
 mod system_keys;
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use orrery_cluster::{
-    Account, Consistency, ContainerDefinition, Db, DbOptions, Durability, Storage, Throughput, limits,
+    Account, ByHand, Consistency, ContainerDefinition, Db, DbOptions, Durability, Storage, Throughput, limits,
 };
 use orrery_doc::{Doc, json};
 use proptest::prelude::*;
@@ -62,6 +63,17 @@ struct Answer {
 impl World {
     /// Opens a container whose definition is `partitionKey` and whatever else is given.
     async fn new(definition: &str, throughput: u32) -> World {
+        World::in_world(orrery_cluster::World::Real, definition, throughput).await
+    }
+
+    /// The same with one partition, in a world whose time passes when the test says so.
+    async fn by_hand(more: &str) -> (World, Arc<ByHand>) {
+        let (world, hand) = orrery_cluster::World::by_hand(Duration::from_millis(1_790_000_000_250), 1);
+        let definition = format!(r#""partitionKey":{{"paths":["/pk"],"kind":"Hash","version":2}}{more}"#);
+        (World::in_world(world, &definition, 400).await, hand)
+    }
+
+    async fn in_world(world: orrery_cluster::World, definition: &str, throughput: u32) -> World {
         let options = DbOptions {
             storage: Storage::Memory,
             durability: Durability::Durable,
@@ -75,7 +87,7 @@ impl World {
                 serverless: false,
             },
         };
-        let db = Db::open(options).expect("a database in memory opens");
+        let db = Db::open_in(world, options).expect("a database in memory opens");
         let body = |text: &str| -> Doc { json::parse(text.as_bytes(), 128).expect("a definition") };
         let database = db.create_database("db", body(r#"{"id":"db"}"#), None).await.expect("a database");
         let definition = format!("{{\"id\":\"items\",{definition}}}");

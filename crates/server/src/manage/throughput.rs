@@ -57,7 +57,7 @@ fn put_offer(call: &Call<'_>, target: Rid, answer: &mut Map<String, Value>) -> R
         answer.insert("offer".into(), Value::Null);
         return Ok(());
     };
-    let status = catalog.offer_status(offer, &call.db.options().limits);
+    let status = call.db.offer_status(&catalog, offer);
     answer.insert(
         "offer".into(),
         json!({

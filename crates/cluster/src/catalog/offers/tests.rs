@@ -47,13 +47,12 @@ async fn what_needs_splits_is_pending_and_a_second_such_change_must_wait() {
     let _nobody_splits = db.inner.balance.turn().await;
     let rid = offer(&db, &container).rid;
     let raised = db.replace_offer(rid, Throughput::Manual(12_000), None).await.expect("it is accepted");
-    let limits = db.options().limits;
-    assert!(db.catalog().offer_status(&raised, &limits).is_pending);
+    assert!(db.offer_status(&db.catalog(), &raised).is_pending);
     assert_eq!(rates(&db, &container), [10_000.0], "a partition gives what it can meanwhile");
     let further = db.replace_offer(rid, Throughput::Manual(30_000), None).await.expect_err("it must wait");
     assert!(matches!(further.kind, ErrorKind::OfferReplacePending), "{}", further.kind);
     let back = db.replace_offer(rid, Throughput::Manual(9_000), None).await.expect("this needs no split");
-    assert!(!db.catalog().offer_status(&back, &limits).is_pending);
+    assert!(!db.offer_status(&db.catalog(), &back).is_pending);
     assert_eq!(rates(&db, &container), [9_000.0]);
 }
 

@@ -10,6 +10,7 @@ use super::super::control::Live;
 use super::super::run::{Runner, Stop};
 use super::super::source;
 use super::*;
+use crate::world::World;
 
 /// The two containers of a job, without the job.
 fn pair(db: &Db) -> Pair {
@@ -21,7 +22,8 @@ fn runner_with_parked(db: &Db, parked: &Value) -> Runner {
     let source = named(db, "c");
     let key = PartitionKey::extract(&source.definition.key, doc(parked).as_ref());
     let epk = orrery_doc::epk(&source.definition.key, &key);
-    let mut runner = Runner::new(Arc::downgrade(&db.inner), "job".to_owned(), Arc::new(Live::default()));
+    let mut runner =
+        Runner::new(Arc::downgrade(&db.inner), "job".to_owned(), Arc::new(Live::default()), World::Real);
     let id = ItemId::new(parked["id"].as_str().expect("an id")).expect("a short id");
     runner.progress.parked.push(Place { epk, id });
     runner
@@ -96,7 +98,7 @@ async fn changes_that_were_erased_are_missed_rather_than_skipped() {
     let range = source.range_of(&orrery_doc::epk(&source.definition.key, &key)).clone();
     let early = Interval::new(range.epk(), Lsn(0));
     assert_eq!(source::changes(&db, &source, &early, 100).expect("a page").changes.len(), 1);
-    let later = crate::db::now() + crate::history::ticks(Duration::from_secs(3_600));
+    let later = db.world().now() + crate::history::ticks(Duration::from_secs(3_600));
     db.erase_histories(later).await.expect("the database runs");
     let refused = source::changes(&db, &source, &early, 100).err().expect("an entry is gone");
     assert!(matches!(refused.kind, ErrorKind::History(_)), "{refused:?}");

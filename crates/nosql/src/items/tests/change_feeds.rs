@@ -29,10 +29,10 @@ async fn the_end_of_a_change_feed_says_that_it_has_no_items() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_feed_by_time_has_what_was_written_after_that_second() {
-    let world = World::simple().await;
+    let (world, hand) = World::by_hand("").await;
     let created = world.create("[1]", r#"{"id":"first","pk":1}"#).await;
     let written: u64 = created.field("_ts").parse().expect("a number");
-    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    hand.advance(Duration::from_millis(1_100));
     world.create("[1]", r#"{"id":"second","pk":1}"#).await;
     let since = |seconds: u64| {
         let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);

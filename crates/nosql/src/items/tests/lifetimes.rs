@@ -1,7 +1,5 @@
 //! Time to live and unique keys as clients see them.
 
-use std::time::{Duration, Instant};
-
 use super::*;
 
 const KEY_A: &str = r#"["a"]"#;
@@ -41,24 +39,9 @@ async fn create_for(world: &World, id: &str, ttl: u32) {
     assert_eq!((created.status, created.field("ttl")), (201, ttl.to_string()));
 }
 
-/// Creates an item that lives for a second, sees that it is there, and answers its id. Where the machine stalls for
-/// longer than it lives, another one is tried.
-async fn create_short(world: &World) -> String {
-    for attempt in 0..60 {
-        let (begin, id) = (Instant::now(), format!("short{attempt}"));
-        create_for(world, &id, 1).await;
-        let status = world.read(KEY_A, &id).await.status;
-        if begin.elapsed() < Duration::from_millis(900) {
-            assert_eq!(status, 200, "{id} ended before its time");
-            return id;
-        }
-    }
-    panic!("this machine takes longer than a second for anything");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_item_is_not_found() {
-    let world = world(r#""defaultTtl":-1"#).await;
+    let (world, hand) = World::by_hand(r#","defaultTtl":-1"#).await;
     for id in ["long", "patched"] {
         create_for(&world, id, 1_000).await;
     }
@@ -67,8 +50,11 @@ async fn an_expired_item_is_not_found() {
     assert_eq!(patched.status, 200, "{}", patched.body);
     let wrong = r#"{"operations":[{"op":"set","path":"/ttl","value":0}]}"#;
     assert_eq!(world.send(Method::PATCH, Some("long"), &[(KEY, KEY_A)], wrong).await.status, 400);
-    let short = &create_short(&world).await;
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let short = "short";
+    create_for(&world, short, 1).await;
+    hand.advance(Duration::from_millis(900));
+    assert_eq!(world.read(KEY_A, short).await.status, 200, "it ended before its time");
+    hand.advance(Duration::from_millis(200));
     assert_eq!(world.read(KEY_A, short).await.status, 404);
     assert_eq!(world.read(KEY_A, "patched").await.status, 404);
     assert_eq!(put(&world, short, &format!(r#"{{"id":"{short}","pk":"a"}}"#)).await.status, 404);

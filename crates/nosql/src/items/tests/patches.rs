@@ -1,25 +1,19 @@
 //! Patches as requests: what their conditions are told.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
 use super::*;
 
 const X: (&str, &str) = (KEY, r#"["x"]"#);
 
-fn milliseconds() -> u128 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_millis()
-}
-
 /// A lock that is free once its time is over is taken by a patch with such a condition, alone or in a batch.
 #[tokio::test(flavor = "multi_thread")]
 async fn conditions_are_told_the_time_of_the_request_and_not_of_the_last_write() {
-    let world = World::simple().await;
+    let (world, hand) = World::by_hand("").await;
     assert_eq!(world.create(X.1, r#"{"id":"a","pk":"x","n":0}"#).await.status, 201);
     for function in ["GetCurrentTimestamp()", "GetCurrentTicks() / 10000"] {
         for in_batch in [false, true] {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            hand.advance(Duration::from_millis(20));
             // The item was last written before, and the request comes after.
-            let condition = format!("from c where {function} >= {}", milliseconds());
+            let condition = format!("from c where {function} >= {}", hand.unix_time().as_millis());
             let operations = r#"[{"op":"incr","path":"/n","value":1}]"#;
             let patch = format!(r#"{{"condition":"{condition}","operations":{operations}}}"#);
             let batch = format!(r#"[{{"operationType":"Patch","id":"a","resourceBody":{patch}}}]"#);

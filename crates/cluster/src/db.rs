@@ -11,7 +11,7 @@ use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{INDEX_BUILDS_MAX, LOOK_UPS_MAX};
 use orrery_store::{
-    Action, Done, Effect, Etag, Lsn, Op, OpError, Partition, Schema, Target, Txn, TxnError, View, WholeKey,
+    Action, Done, Effect, Lsn, Op, OpError, Partition, Schema, Target, Txn, TxnError, View, WholeKey,
 };
 
 use tokio::sync::Semaphore;
@@ -451,16 +451,7 @@ pub(crate) fn catalog_range(partition: Partition, options: &DbOptions, world: &W
     limits.logical_partition_bytes = u64::MAX;
     let schema = Schema::new(key, 0, IndexingPolicy::none());
     let totals = Totals::of([&partition]);
-    let parts = RangeParts {
-        id: 0,
-        parents: vec![],
-        schema,
-        etag: Etag(0),
-        ts: 0,
-        rate: 0.0,
-        limits,
-        totals,
-        world: world.clone(),
-    };
+    let parts =
+        RangeParts { id: 0, parents: vec![], schema, rate: 0.0, limits, totals, world: world.clone() };
     Range::new(partition, parts)
 }

@@ -159,9 +159,8 @@ impl Db {
         let mut end = Step::Continue;
         let whole_key = walk.whole_key.clone();
         let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key.as_ref());
-        let refuse = |error| Error::from(ErrorKind::Op { place: 0, error });
-        let state = view.state().map_err(refuse)?;
-        let size = part_size(&view, container, walk.logical.as_ref(), &state).map_err(refuse)?;
+        let state = view.state()?;
+        let size = part_size(&view, container, walk.logical.as_ref(), &state)?;
         walk.begin_leg(range, size);
         let mut take = |place: &[u8], item: Item| {
             turns::rest();
@@ -180,8 +179,8 @@ impl Db {
             Some(leg) => view.scan_created(&part, leg.seen, size, Some(wanted), |item| take(&[], item)),
             None => view.scan_stored(&part, walk.after(), take),
         };
-        scanned.map_err(refuse)?;
-        let last = last.place(walk).map_err(refuse)?;
+        scanned?;
+        let last = last.place(walk)?;
         walk.move_on(range, end, last);
         Ok(meter)
     }

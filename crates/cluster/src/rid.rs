@@ -88,6 +88,15 @@ impl Rid {
         }
     }
 
+    /// What this lies directly below, if it is below anything.
+    pub fn owner(&self) -> Option<Rid> {
+        match self.len {
+            8 => Some(Rid::from_slice(&self.bytes[..4])),
+            16 => Some(Rid::from_slice(&self.bytes[..8])),
+            _ => None,
+        }
+    }
+
     /// The first 4 bytes: the database that all of this belongs to.
     pub fn database_part(&self) -> Option<Rid> {
         (self.len >= 4).then(|| Rid::from_slice(&self.bytes[..4]))

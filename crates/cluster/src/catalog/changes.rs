@@ -1,17 +1,18 @@
 //! Changing the catalog: one change at a time, durable in partition 0 before anybody sees it.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use orrery_doc::{Doc, Epk, boundaries};
-use orrery_store::engine::Snapshot;
 use orrery_store::limits::{SHARED_THROUGHPUT_CONTAINERS_MAX, THROUGHPUT_DEFAULT};
-use orrery_store::{Action, Etag, ItemHeader, ItemId, Op, OpError, Outcome, Precondition, Target, Txn};
+use orrery_store::{Action, Etag, Item, ItemId, Op, OpError, Outcome, Partition, Precondition, Target, Txn};
 
+use super::apply::Change;
 use super::indexes::IndexChange;
-use super::load::{Builder, make_offer, make_resource};
+use super::load::Builder;
 use super::record::{
     ContainerRecord, Counters, DatabaseRecord, DroppedRecord, IndexRecord, OfferRecord, RangeIndexRecord,
-    RangeRecord, RangesRecord, Record, to_json,
+    RangeRecord, RangesRecord, Record, RecordId, to_json,
 };
 use super::{Catalog, Container, ContainerDefinition, Database};
 use crate::db::Db;
@@ -43,27 +44,17 @@ impl Db {
         self.check_throughput(throughput)?;
         let mut counters = self.inner.control.lock().await;
         let mut next = counters.clone();
-        let mut catalog = Catalog::clone(&self.catalog());
-        if catalog.database(id).is_some() {
+        if self.catalog().database(id).is_some() {
             return Err(ErrorKind::AlreadyExists(ResourceKind::Database).into());
         }
         let rid = Rid::database(take(&mut next.database));
         let record = DatabaseRecord { rid, body: to_json(&body)? };
         let offer = throughput.map(|throughput| new_offer(&mut next, rid, throughput));
-        let mut records = vec![Record::Database(record.clone())];
-        records.extend(offer.clone().map(Record::Offer));
-        let written = self.store(&mut counters, next, records, vec![]).await?;
-        let snapshot = self.inner.committer.snapshot_owned();
-        let builder = self.builder(&snapshot);
-        let budget = offer.as_ref().map(|offer| builder.budget(offer.throughput));
-        let database = builder.database(record, &written[0], budget).map_err(Error::invalid)?;
-        let database = catalog.put_database(database);
-        if let Some(offer) = &offer {
-            let offer = make_offer(offer, &written[1], &catalog);
-            catalog.put_offer(offer);
-        }
-        self.publish(catalog);
-        Ok(database)
+        let mut records = vec![Record::Database(record)];
+        records.extend(offer.map(Record::Offer));
+        let catalog = self.change_catalog(&mut counters, next, records, vec![]).await?;
+        let database = catalog.database_by_rid(rid).cloned();
+        Ok(database.ok_or(ErrorKind::NotFound(ResourceKind::Database))?)
     }
 
     pub async fn delete_database(&self, rid: Rid, if_match: Option<Etag>) -> Result<()> {
@@ -72,20 +63,18 @@ impl Db {
 
     async fn drop_database(&self, rid: Rid, if_match: Option<Etag>) -> Result<()> {
         let mut counters = self.inner.control.lock().await;
-        let mut catalog = Catalog::clone(&self.catalog());
+        let catalog = self.catalog();
         let database = catalog.database_by_rid(rid).cloned();
         let database = database.ok_or(ErrorKind::NotFound(ResourceKind::Database))?;
         check_version(if_match, database.resource.etag)?;
         let containers: Vec<Arc<Container>> = database.all_containers().cloned().collect();
-        let mut gone = vec![format!("database:{rid}")];
-        gone.extend(catalog.offer_of(rid).map(|offer| format!("offer:{}", offer.rid)));
+        let mut gone = vec![RecordId::Database(rid)];
+        gone.extend(catalog.offer_of(rid).map(|offer| RecordId::Offer(offer.rid)));
         gone.extend(catalog.child_records(rid));
         containers.iter().for_each(|container| gone.extend(removed_ids(container, &catalog)));
         let dropped = containers.iter().map(|container| Record::Dropped(dropped(container))).collect();
         let next = counters.clone();
-        self.store(&mut counters, next, dropped, gone).await?;
-        catalog.remove_database(rid);
-        self.publish(catalog);
+        self.change_catalog(&mut counters, next, dropped, gone).await?;
         containers.iter().for_each(|container| self.purge_later(container));
         Ok(())
     }
@@ -108,7 +97,7 @@ impl Db {
         self.check_throughput(throughput)?;
         let mut counters = self.inner.control.lock().await;
         let mut next = counters.clone();
-        let mut catalog = Catalog::clone(&self.catalog());
+        let catalog = self.catalog();
         let owner = catalog.database_by_rid(database).cloned();
         let owner = owner.ok_or(ErrorKind::OwnerNotFound(ResourceKind::Database))?;
         if owner.container(&definition.id).is_some() {
@@ -121,24 +110,11 @@ impl Db {
         let ranges = self.new_ranges(&mut next, &record, &definition, throughput.or(shared));
         let offer = throughput.map(|throughput| new_offer(&mut next, record.rid, throughput));
         let index = new_index(&mut next, &ranges);
-        let mut records = vec![Record::Container(record.clone())];
-        records.extend([Record::Index(index.clone()), Record::Ranges(ranges.clone())]);
-        records.extend(offer.clone().map(Record::Offer));
-        let stored = records.iter().map(Record::id).collect();
-        let written = self.store(&mut counters, next, records, vec![]).await?;
-        let snapshot = self.inner.committer.snapshot_owned();
-        let builder = self.builder(&snapshot);
-        let container =
-            match builder.container(record, (ranges, index), &written[0], offer.as_ref(), &catalog) {
-                Ok(container) => catalog.put_container(container),
-                Err(error) => return Err(self.take_back(&mut counters, stored, &error).await),
-            };
-        if let Some(offer) = &offer {
-            let offer = make_offer(offer, &written[3], &catalog);
-            catalog.put_offer(offer);
-        }
-        self.publish(catalog);
-        Ok(container)
+        let rid = record.rid;
+        let mut records = vec![Record::Container(record), Record::Index(index), Record::Ranges(ranges)];
+        records.extend(offer.map(Record::Offer));
+        let catalog = self.change_catalog(&mut counters, next, records, vec![]).await?;
+        container_of(&catalog, rid)
     }
 
     /// The throughput that a new container gets for itself; none when it shares, or on a serverless account.
@@ -201,9 +177,7 @@ impl Db {
         if_match: Option<Etag>,
     ) -> Result<Arc<Container>> {
         let mut counters = self.inner.control.lock().await;
-        let mut catalog = Catalog::clone(&self.catalog());
-        let current = catalog.container_by_rid(rid).cloned();
-        let current = current.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
+        let current = container_of(&self.catalog(), rid)?;
         check_version(if_match, current.resource.etag)?;
         // These depend on jobs, which may have come or gone since the client's definition was read, and on the server.
         let definition = ContainerDefinition {
@@ -226,18 +200,8 @@ impl Db {
         let index = IndexChange::plan(&current, &definition, &mut next)?;
         let mut records = vec![Record::Container(record)];
         records.extend(index.records());
-        let written = self.store(&mut counters, next, records, vec![]).await?;
-        let resource = make_resource(ResourceKind::Container, rid, definition.body.clone(), &written[0])
-            .map_err(Error::invalid)?;
-        let index_made_by = index.record.made_by.clone();
-        let container = catalog.put_container(Container {
-            resource,
-            definition,
-            index_made_by,
-            ..Container::clone(&current)
-        });
-        index.apply(&container);
-        self.publish(catalog);
+        let catalog = self.change_catalog(&mut counters, next, records, vec![]).await?;
+        let container = container_of(&catalog, rid)?;
         if index.starts_build {
             self.build_index_later(&container);
         }
@@ -256,15 +220,13 @@ impl Db {
 
     async fn drop_container(&self, rid: Rid, if_match: Option<Etag>) -> Result<()> {
         let mut counters = self.inner.control.lock().await;
-        let mut catalog = Catalog::clone(&self.catalog());
-        let container = catalog.container_by_rid(rid).cloned();
-        let container = container.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
+        let catalog = self.catalog();
+        let container = container_of(&catalog, rid)?;
         check_version(if_match, container.resource.etag)?;
         let gone = removed_ids(&container, &catalog);
         let next = counters.clone();
-        self.store(&mut counters, next, vec![Record::Dropped(dropped(&container))], gone).await?;
-        catalog.remove_container(rid);
-        self.publish(catalog);
+        let dropped = vec![Record::Dropped(dropped(&container))];
+        self.change_catalog(&mut counters, next, dropped, gone).await?;
         self.purge_later(&container);
         Ok(())
     }
@@ -279,22 +241,69 @@ impl Db {
         }
     }
 
+    /// Stores a change, and shows readers what it makes of the catalog.
+    pub(super) async fn change_catalog(
+        &self,
+        counters: &mut Counters,
+        next: Counters,
+        put: Vec<Record>,
+        gone: Vec<RecordId>,
+    ) -> Result<Arc<Catalog>> {
+        self.change_catalog_with(counters, next, (put, gone), vec![]).await
+    }
+
+    /// The same for a caller who has opened the partitions that the records name.
+    pub(super) async fn change_catalog_with(
+        &self,
+        counters: &mut Counters,
+        next: Counters,
+        (put, gone): (Vec<Record>, Vec<RecordId>),
+        opened: Vec<Partition>,
+    ) -> Result<Arc<Catalog>> {
+        let written = self.store(counters, next, &put, &gone).await?;
+        let stored: Vec<RecordId> = put.iter().map(Record::id).collect();
+        let change = Change::stored(&written[..put.len()], gone);
+        let snapshot = self.inner.committer.snapshot_owned();
+        let builder = Builder {
+            options: &self.inner.options,
+            snapshot: &snapshot,
+            world: self.world(),
+            opened: RefCell::new(opened),
+        };
+        let before = self.catalog();
+        let mut catalog = Catalog::clone(&before);
+        let applied = change.and_then(|change| catalog.apply(change, &builder));
+        drop(builder);
+        match applied {
+            Ok(()) => {
+                let catalog = Arc::new(catalog);
+                self.inner.catalog.store(catalog.clone());
+                Ok(catalog)
+            }
+            Err(error) if stored.iter().any(|id| before.has(id)) => {
+                tracing::error!(%error, "a change of the catalog was stored and takes effect at the next start");
+                Err(ErrorKind::from(OpError::Damaged(error.to_string())).into())
+            }
+            Err(error) => Err(self.take_back(counters, stored, &error).await),
+        }
+    }
+
     /// Writes records, deletes others and the counters as they are next, all in one transaction of partition 0. From then on
     /// the numbers are taken, whatever becomes of the change.
     pub(super) async fn store(
         &self,
         counters: &mut Counters,
         next: Counters,
-        records: Vec<Record>,
-        gone: Vec<String>,
-    ) -> Result<Vec<ItemHeader>> {
+        put: &[Record],
+        gone: &[RecordId],
+    ) -> Result<Vec<Item>> {
         // What was dropped is noted, to be erased.
         let is_note = |record: &Record| matches!(record, Record::Dropped(_) | Record::Retired(_));
-        let frees = !gone.is_empty() && records.iter().all(is_note);
-        let put = |record: Record| op(record.id(), Action::Upsert(record.to_doc()));
-        let mut ops: Vec<Op> = records.into_iter().map(put).collect();
-        ops.push(put(Record::Counters(next.clone())));
-        ops.extend(gone.into_iter().map(|id| op(id, Action::Delete)));
+        let frees = !gone.is_empty() && put.iter().all(is_note);
+        let upsert = |record: &Record| op(&record.id(), Action::Upsert(record.to_doc()));
+        let mut ops: Vec<Op> = put.iter().map(upsert).collect();
+        ops.push(upsert(&Record::Counters(next.clone())));
+        ops.extend(gone.iter().map(|id| op(id, Action::Delete)));
         let txn = Txn { scope: Epk::MIN, key: None, ops, now: self.world().now() };
         let (range, committer) = (&self.inner.catalog_range, &self.inner.committer);
         let written = match frees {
@@ -304,7 +313,7 @@ impl Db {
         match written {
             Ok(done) => {
                 *counters = next;
-                Ok(done.outcomes.into_iter().map(|outcome: Outcome| outcome.item.header).collect())
+                Ok(done.outcomes.into_iter().map(|outcome: Outcome| outcome.item).collect())
             }
             Err(WriteError::Refused(refusal)) => {
                 Err(ErrorKind::Op { place: refusal.place, error: refusal.error }.into())
@@ -315,34 +324,27 @@ impl Db {
 
     /// Removes records that are stored and cannot be brought to life, so that neither a start nor the client's next try meets
     /// them. Answers with what the client is told.
-    pub(super) async fn take_back(
-        &self,
-        counters: &mut Counters,
-        stored: Vec<String>,
-        error: &OpenError,
-    ) -> Error {
+    async fn take_back(&self, counters: &mut Counters, stored: Vec<RecordId>, error: &OpenError) -> Error {
         let next = counters.clone();
-        if let Err(error) = self.store(counters, next, vec![], stored).await {
+        if let Err(error) = self.store(counters, next, &[], &stored).await {
             tracing::error!(error = %error.kind, "a change of the catalog that failed could not be taken back");
         }
-        ErrorKind::Op { place: 0, error: OpError::Damaged(error.to_string()) }.into()
+        ErrorKind::from(OpError::Damaged(error.to_string())).into()
     }
+}
 
-    pub(super) fn builder<'a>(&'a self, snapshot: &'a Snapshot) -> Builder<'a> {
-        Builder { options: &self.inner.options, snapshot, world: self.world() }
-    }
-
-    pub(super) fn publish(&self, catalog: Catalog) {
-        self.inner.catalog.store(Arc::new(catalog));
-    }
+/// A container that should be there.
+pub(super) fn container_of(catalog: &Catalog, rid: Rid) -> Result<Arc<Container>> {
+    let container = catalog.container_by_rid(rid).cloned();
+    Ok(container.ok_or(ErrorKind::NotFound(ResourceKind::Container))?)
 }
 
 /// The item of the catalog that keeps a record.
-pub(super) fn record_target(id: String) -> Target {
-    Target::Id(ItemId::new(id).expect("the ids of records are short"))
+pub(super) fn record_target(id: &RecordId) -> Target {
+    Target::Id(ItemId::new(id.to_string()).expect("the ids of records are short"))
 }
 
-fn op(id: String, action: Action) -> Op {
+fn op(id: &RecordId, action: Action) -> Op {
     Op { target: record_target(id), action, precondition: Precondition::None, indexed: false }
 }
 
@@ -395,11 +397,11 @@ pub(super) fn new_index(next: &mut Counters, ranges: &RangesRecord) -> IndexReco
     IndexRecord { rid: ranges.rid, ranges: ranges.ranges.iter().map(index).collect(), made_by: None }
 }
 
-pub(super) fn removed_ids(container: &Container, catalog: &Catalog) -> Vec<String> {
+pub(super) fn removed_ids(container: &Container, catalog: &Catalog) -> Vec<RecordId> {
     let rid = container.resource.rid;
-    let mut ids = vec![format!("container:{rid}"), format!("index:{rid}"), format!("ranges:{rid}")];
-    ids.extend(catalog.offer_of(rid).map(|offer| format!("offer:{}", offer.rid)));
-    ids.extend(container.has_throughput_record().then(|| format!("throughput:{rid}")));
+    let mut ids = vec![RecordId::Container(rid), RecordId::Index(rid), RecordId::Ranges(rid)];
+    ids.extend(catalog.offer_of(rid).map(|offer| RecordId::Offer(offer.rid)));
+    ids.extend(container.has_throughput_record().then_some(RecordId::Throughput(rid)));
     ids.extend(catalog.child_records(rid));
     ids
 }

@@ -15,9 +15,9 @@ use super::Catalog;
 use super::changes::check_version;
 use super::definition::{check_name, check_script_name};
 use super::load::make_resource;
-use super::record::{ChildRecord, Counters, Record, to_doc, to_json};
+use super::record::{ChildRecord, Counters, Record, RecordId, to_doc, to_json};
 use crate::db::Db;
-use crate::error::{Error, ErrorKind, QuotaKind, Result};
+use crate::error::{ErrorKind, QuotaKind, Result};
 use crate::resource::{Resource, ResourceKind};
 use crate::rid::Rid;
 
@@ -175,8 +175,12 @@ impl Catalog {
         child
     }
 
-    fn remove_child(&mut self, child: &Child) {
-        self.remove_children(child.resource.rid);
+    /// Forgets a child, if it is still there, and all that is below it.
+    pub(super) fn remove_child(&mut self, rid: Rid) {
+        let Some(owner) = rid.owner() else { return };
+        let found = ChildKind::ALL.into_iter().find_map(|kind| self.child_by_rid(kind, owner, rid).cloned());
+        let Some(child) = found else { return };
+        self.remove_children(rid);
         if let Some(family) = self.families.get_mut(&(child.owner, child.kind)) {
             let family = Arc::make_mut(family);
             family.members.remove(&child.number);
@@ -193,11 +197,11 @@ impl Catalog {
     }
 
     /// The records of everything below an owner; users have something below them in turn.
-    pub(super) fn child_records(&self, owner: Rid) -> Vec<String> {
+    pub(super) fn child_records(&self, owner: Rid) -> Vec<RecordId> {
         let mut ids = Vec::new();
         for kind in ChildKind::ALL {
             for child in self.children(kind, owner) {
-                ids.push(record_id(child.resource.rid));
+                ids.push(RecordId::Child(child.resource.rid));
                 ids.extend(self.child_records(child.resource.rid));
             }
         }
@@ -285,7 +289,7 @@ impl Db {
         check_size(kind, &body)?;
         let mut counters = self.inner.control.lock().await;
         let mut next = counters.clone();
-        let mut catalog = Catalog::clone(&self.catalog());
+        let catalog = self.catalog();
         catalog.check_owner(kind, owner)?;
         let current = wanted.find(&catalog, kind, owner, id)?;
         let number = match &current {
@@ -297,11 +301,10 @@ impl Db {
         };
         let record =
             ChildRecord { rid: kind.rid(owner, number), child: kind, owner, number, body: body_json };
-        let header = self.store(&mut counters, next, vec![Record::Child(record.clone())], vec![]).await?[0];
-        let child = make_child(&record, body, &header).map_err(Error::invalid)?;
-        let child = catalog.put_child(child);
-        self.publish(catalog);
-        Ok((child, current.is_none()))
+        let rid = record.rid;
+        let catalog = self.change_catalog(&mut counters, next, vec![Record::Child(record)], vec![]).await?;
+        let child = catalog.child_by_rid(kind, owner, rid).cloned();
+        Ok((child.ok_or(ErrorKind::NotFound(ResourceKind::Child(kind)))?, current.is_none()))
     }
 
     /// Deletes a child and what is below it.
@@ -317,15 +320,12 @@ impl Db {
 
     async fn drop_child(&self, kind: ChildKind, owner: Rid, rid: Rid, if_match: Option<Etag>) -> Result<()> {
         let mut counters = self.inner.control.lock().await;
-        let mut catalog = Catalog::clone(&self.catalog());
-        let child = Wanted::Old { rid, if_match }.find(&catalog, kind, owner, "")?;
-        let child = child.ok_or(ErrorKind::NotFound(ResourceKind::Child(kind)))?;
-        let mut gone = vec![record_id(rid)];
+        let catalog = self.catalog();
+        Wanted::Old { rid, if_match }.find(&catalog, kind, owner, "")?;
+        let mut gone = vec![RecordId::Child(rid)];
         gone.extend(catalog.child_records(rid));
         let next = counters.clone();
-        self.store(&mut counters, next, vec![], gone).await?;
-        catalog.remove_child(&child);
-        self.publish(catalog);
+        self.change_catalog(&mut counters, next, vec![], gone).await?;
         Ok(())
     }
 }
@@ -376,20 +376,9 @@ fn take_number(counters: &mut Counters) -> u32 {
     counters.child
 }
 
-pub(super) fn record_id(rid: Rid) -> String {
-    format!("child:{rid}")
-}
-
-pub(super) fn make_child(
-    record: &ChildRecord,
-    body: Doc,
-    header: &ItemHeader,
-) -> std::result::Result<Child, String> {
-    let resource = make_resource(ResourceKind::Child(record.child), record.rid, body, header)?;
-    Ok(Child { resource, kind: record.child, owner: record.owner, number: record.number })
-}
-
 /// A child as it was stored.
 pub(super) fn load_child(record: &ChildRecord, header: &ItemHeader) -> std::result::Result<Child, String> {
-    make_child(record, to_doc(&record.body)?, header)
+    let body = to_doc(&record.body)?;
+    let resource = make_resource(ResourceKind::Child(record.child), record.rid, body, header)?;
+    Ok(Child { resource, kind: record.child, owner: record.owner, number: record.number })
 }

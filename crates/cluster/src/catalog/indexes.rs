@@ -11,9 +11,10 @@ use std::sync::Arc;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::{ActiveIndex, IndexGeneration, Schema};
 
+use super::changes::container_of;
 use super::definition::index_paths;
 use super::record::{Counters, IndexRecord, RangeIndexRecord, Record, RetiredRecord, to_doc, to_json};
-use super::{Catalog, Container, ContainerDefinition};
+use super::{Container, ContainerDefinition};
 use crate::db::Db;
 use crate::error::Result;
 use crate::range::Range;
@@ -31,7 +32,6 @@ pub(super) struct IndexChange {
     pub record: IndexRecord,
     pub retired: Vec<RetiredRecord>,
     pub starts_build: bool,
-    policies: Policies,
 }
 
 impl Policies {
@@ -68,15 +68,6 @@ impl Policies {
             keeps_replaced: definition.is_followed,
         }
     }
-
-    /// Lets writers and readers know.
-    pub fn apply(&self, record: &IndexRecord, definition: &ContainerDefinition, ranges: &[Arc<Range>]) {
-        for range in ranges {
-            if let Some(index) = record.ranges.iter().find(|index| index.id == range.id) {
-                range.schema.store(Arc::new(self.schema(definition, index)));
-            }
-        }
-    }
 }
 
 impl IndexChange {
@@ -87,13 +78,12 @@ impl IndexChange {
         next: &mut Counters,
     ) -> Result<IndexChange> {
         let schema = container.ranges[0].schema.load_full();
-        let wanted = Arc::new(definition.indexing.clone());
+        let wanted = &definition.indexing;
         let mut record = container.index_record();
         let mut starts_build = false;
-        let mut active = schema.index.policy.clone();
-        let is_served = wanted.gives_same_terms(&active);
+        let is_served = wanted.gives_same_terms(&schema.index.policy);
         // What is being built was for the definition that is replaced now.
-        let is_wanted = container.definition.indexing.gives_same_terms(&wanted);
+        let is_wanted = container.definition.indexing.gives_same_terms(wanted);
         for index in &mut record.ranges {
             // What is there serves, so a build for another policy has lost its purpose, unless it is to end a loan.
             let is_due = !is_served || index.borrowed;
@@ -106,23 +96,17 @@ impl IndexChange {
         }
         if is_served {
             record.made_by = None;
-            active = wanted.clone();
         } else if record.made_by.is_none() {
             record.made_by = Some(index_paths::index_part(&to_json(&container.definition.body)?));
         }
         let retired = container.retired_by(&record);
-        let policies = Policies { active, current: wanted };
-        Ok(IndexChange { record, retired, starts_build, policies })
+        Ok(IndexChange { record, retired, starts_build })
     }
 
     /// The records to store.
     pub fn records(&self) -> impl Iterator<Item = Record> {
         let retired = self.retired.iter().cloned().map(Record::Retired);
         std::iter::once(Record::Index(self.record.clone())).chain(retired)
-    }
-
-    pub fn apply(&self, container: &Container) {
-        self.policies.apply(&self.record, &container.definition, &container.ranges);
     }
 }
 
@@ -131,8 +115,7 @@ impl Db {
     /// longer waits for them.
     pub(crate) async fn finish_index_build(&self, rid: Rid, builds: &[(u32, u32)]) -> Result<bool> {
         let mut counters = self.inner.control.lock().await;
-        let mut catalog = Catalog::clone(&self.catalog());
-        let Some(current) = catalog.container_by_rid(rid).cloned() else { return Ok(false) };
+        let Some(current) = self.catalog().container_by_rid(rid).cloned() else { return Ok(false) };
         if current.builds() != builds {
             return Ok(false);
         }
@@ -145,17 +128,11 @@ impl Db {
             }
         }
         let retired = current.retired_by(&record);
-        let mut records = vec![Record::Index(record.clone())];
+        let mut records = vec![Record::Index(record)];
         records.extend(retired.iter().cloned().map(Record::Retired));
         let next = counters.clone();
-        self.store(&mut counters, next, records, vec![]).await?;
-        let policy = Arc::new(current.definition.indexing.clone());
-        let policies = Policies { active: policy.clone(), current: policy };
-        policies.apply(&record, &current.definition, &current.ranges);
-        let container =
-            catalog.put_container(Container { index_made_by: None, ..Container::clone(&current) });
-        self.publish(catalog);
-        self.erase_indexes_later(&container, retired);
+        let catalog = self.change_catalog(&mut counters, next, records, vec![]).await?;
+        self.erase_indexes_later(&container_of(&catalog, rid)?, retired);
         Ok(true)
     }
 }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use orrery_doc::{Epk, PartitionKeyDef};
 use orrery_store::limits::JOBS_MAX;
-use orrery_store::{Lifetimes, Schema, View};
+use orrery_store::{Lifetimes, View};
 
-use super::changes::{dropped, new_container, new_index, record_target, removed_ids};
-use super::load::make_offer;
-use super::record::{ChildRecord, Counters, OfferRecord, Record, ThroughputRecord, to_doc, to_json};
-use super::{Catalog, ChildKind, Container, ContainerDefinition, children};
+use super::changes::{container_of, dropped, new_container, new_index, record_target, removed_ids};
+use super::record::{
+    ChildRecord, Counters, OfferRecord, Record, RecordId, ThroughputRecord, to_doc, to_json,
+};
+use super::{Catalog, ChildKind, Container, ContainerDefinition};
 use crate::copy::{JobKind, JobRecord, JobState};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, QuotaKind, Result};
@@ -24,10 +25,6 @@ use crate::throughput::Settings;
 /// What hangs below containers.
 const BELOW_CONTAINERS: [ChildKind; 4] =
     [ChildKind::Procedure, ChildKind::Trigger, ChildKind::Function, ChildKind::ContainerSetting];
-
-pub(super) fn record_id(id: &str) -> String {
-    format!("job:{id}")
-}
 
 impl Catalog {
     /// In the order of their ids, which is that of their creation.
@@ -72,23 +69,6 @@ impl Catalog {
         let body = to_doc(&body).ok()?;
         ContainerDefinition::stored(&body).ok().map(|definition| definition.key)
     }
-
-    /// Brings what depends on jobs in line with them. Groups that are under way may not know it yet.
-    fn refresh(&mut self, rid: Rid) {
-        let (is_followed, previous_key) = (self.is_followed(rid), self.previous_key(rid));
-        let Some(current) = self.container_by_rid(rid).cloned() else { return };
-        let definition = &current.definition;
-        if definition.is_followed == is_followed && definition.previous_key == previous_key {
-            return;
-        }
-        let definition = ContainerDefinition { is_followed, previous_key, ..definition.clone() };
-        for range in &current.ranges {
-            let schema = Schema::clone(&range.schema.load());
-            let keeps_history = is_followed || definition.retention().is_some();
-            range.schema.store(Arc::new(Schema { keeps_history, keeps_replaced: is_followed, ..schema }));
-        }
-        self.put_container(Container { definition, ..Container::clone(&current) });
-    }
 }
 
 impl Db {
@@ -96,14 +76,8 @@ impl Db {
     pub(crate) async fn insert_job(&self, mut job: JobRecord) -> Result<Arc<JobRecord>> {
         let mut counters = self.inner.control.lock().await;
         let mut next = counters.clone();
-        let mut catalog = Catalog::clone(&self.catalog());
-        catalog.check_job(&mut job, &mut next)?;
-        self.store(&mut counters, next, vec![Record::Job(Box::new(job.clone()))], vec![]).await?;
-        let source = job.source;
-        let job = catalog.put_job(job);
-        catalog.refresh(source);
-        self.publish(catalog);
-        Ok(job)
+        self.catalog().check_job(&mut job, &mut next)?;
+        self.put_job_record(&mut counters, next, job).await
     }
 
     /// The same for a job whose target is a new container that nobody sees yet.
@@ -114,7 +88,7 @@ impl Db {
     ) -> Result<Arc<JobRecord>> {
         let mut counters = self.inner.control.lock().await;
         let mut next = counters.clone();
-        let mut catalog = Catalog::clone(&self.catalog());
+        let catalog = self.catalog();
         catalog.check_job(&mut job, &mut next)?;
         let source = catalog.container_by_rid(job.source).cloned();
         let source = source.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
@@ -126,24 +100,26 @@ impl Db {
         let ranges = self.new_ranges(&mut next, &record, definition, throughput);
         let index = new_index(&mut next, &ranges);
         job.target = record.rid;
+        let id = job.id.clone();
         let records = vec![
-            Record::Container(record.clone()),
-            Record::Index(index.clone()),
-            Record::Ranges(ranges.clone()),
-            Record::Job(Box::new(job.clone())),
+            Record::Container(record),
+            Record::Index(index),
+            Record::Ranges(ranges),
+            Record::Job(Box::new(job)),
         ];
-        let stored = records.iter().map(Record::id).collect();
-        let written = self.store(&mut counters, next, records, vec![]).await?;
-        let job = catalog.put_job(job);
-        let snapshot = self.inner.committer.snapshot_owned();
-        let builder = self.builder(&snapshot);
-        match builder.container(record, (ranges, index), &written[0], None, &catalog) {
-            Ok(hidden) => catalog.put_container(hidden),
-            Err(error) => return Err(self.take_back(&mut counters, stored, &error).await),
-        };
-        catalog.refresh(job.source);
-        self.publish(catalog);
-        Ok(job)
+        let catalog = self.change_catalog(&mut counters, next, records, vec![]).await?;
+        job_of(&catalog, &id)
+    }
+
+    async fn put_job_record(
+        &self,
+        counters: &mut Counters,
+        next: Counters,
+        job: JobRecord,
+    ) -> Result<Arc<JobRecord>> {
+        let id = job.id.clone();
+        let catalog = self.change_catalog(counters, next, vec![Record::Job(Box::new(job))], vec![]).await?;
+        job_of(&catalog, &id)
     }
 
     /// Changes a job that is not over; nothing happens to one that is. Answers what is stored then.
@@ -163,99 +139,64 @@ impl Db {
         id: &str,
         change: impl FnOnce(&mut JobRecord) -> Result<()>,
     ) -> Result<Arc<JobRecord>> {
-        let mut catalog = Catalog::clone(&self.catalog());
-        let current = catalog.job(id).cloned().ok_or_else(|| no_such_job(id))?;
+        let catalog = self.catalog();
+        let current = job_of(&catalog, id)?;
         if current.state.is_over() {
             return Ok(current);
         }
         let mut job = JobRecord::clone(&current);
         change(&mut job)?;
-        let mut records = vec![Record::Job(Box::new(job.clone()))];
-        let mut gone = Vec::new();
         let abandoned = catalog.container_by_rid(job.target).cloned().filter(|container| {
             container.is_hidden && matches!(job.state, JobState::Failed | JobState::Cancelled)
         });
-        if let Some(container) = &abandoned {
-            records.push(Record::Dropped(dropped(container)));
-            gone = removed_ids(container, &catalog);
-        }
         let next = counters.clone();
-        self.store(counters, next, records, gone).await?;
-        if abandoned.is_some() {
-            catalog.remove_container(job.target);
-        }
-        let job = catalog.put_job(job);
-        catalog.refresh(job.source);
-        self.publish(catalog);
-        if let Some(container) = &abandoned {
-            self.purge_later(container);
-        }
-        Ok(job)
+        let Some(container) = abandoned else { return self.put_job_record(counters, next, job).await };
+        let gone = removed_ids(&container, &catalog);
+        let records = vec![Record::Job(Box::new(job)), Record::Dropped(dropped(&container))];
+        let catalog = self.change_catalog(counters, next, records, gone).await?;
+        self.purge_later(&container);
+        job_of(&catalog, id)
     }
 
     /// Forgets a job that is over.
     pub(crate) async fn remove_job(&self, id: &str) -> Result<()> {
         let mut counters = self.inner.control.lock().await;
-        let mut catalog = Catalog::clone(&self.catalog());
-        let job = catalog.job(id).ok_or_else(|| no_such_job(id))?;
+        let job = job_of(&self.catalog(), id)?;
         if !job.state.is_over() {
             return Err(Error::invalid("A job is deleted when it is over; cancel it first."));
         }
         let next = counters.clone();
-        self.store(&mut counters, next, vec![], vec![record_id(id)]).await?;
-        let target = job.target;
-        catalog.jobs.remove(id);
-        catalog.refresh(target);
-        self.publish(catalog);
+        self.change_catalog(&mut counters, next, vec![], vec![RecordId::Job(id.to_owned())]).await?;
         Ok(())
     }
 
     /// Gives the hidden target of a job the place of its source: name, offer and scripts. One transaction of the
     /// catalog does it, and the caller has seen to it that nobody writes to the source.
     pub(crate) async fn exchange(&self, counters: &mut Counters, job: JobRecord) -> Result<Arc<JobRecord>> {
-        let mut catalog = Catalog::clone(&self.catalog());
-        let missing = || ErrorKind::NotFound(ResourceKind::Container);
-        let old = catalog.container_by_rid(job.source).cloned().ok_or_else(missing)?;
-        let new = catalog.container_by_rid(job.target).cloned().ok_or_else(missing)?;
+        let catalog = self.catalog();
+        let old = container_of(&catalog, job.source)?;
+        container_of(&catalog, job.target)?;
         let offer = self.stored_offer(&catalog, job.source)?;
         let offer = offer.map(|offer| OfferRecord { target: job.target, ..offer });
         let children = moved_children(&catalog, job.source, job.target)?;
         let settings = carried_settings(&old);
-        let mut records = vec![Record::Job(Box::new(job.clone())), Record::Dropped(dropped(&old))];
-        records.extend(offer.clone().map(Record::Offer));
-        records.extend(children.iter().cloned().map(Record::Child));
-        records.extend(
-            settings
-                .clone()
-                .map(|settings| Record::Throughput(ThroughputRecord { rid: job.target, settings })),
-        );
-        let kept = offer.as_ref().map(|offer| Record::Offer(offer.clone()).id());
+        let kept = offer.as_ref().map(|offer| RecordId::Offer(offer.rid));
+        let (id, target) = (job.id.clone(), job.target);
+        let mut records = vec![Record::Job(Box::new(job)), Record::Dropped(dropped(&old))];
+        records.extend(offer.map(Record::Offer));
+        records.extend(children.into_iter().map(Record::Child));
+        records
+            .extend(settings.map(|settings| Record::Throughput(ThroughputRecord { rid: target, settings })));
         let mut gone = removed_ids(&old, &catalog);
         gone.retain(|id| Some(id) != kept.as_ref());
         let next = counters.clone();
-        let written = self.store(counters, next, records, gone).await?;
-        catalog.remove_container(job.source);
-        let job = catalog.put_job(job);
-        let shared_budget = old.shared_budget.clone();
-        let throughput = Arc::new(settings.unwrap_or_default());
-        let seen = Container { is_hidden: false, shared_budget, throughput, ..Container::clone(&new) };
-        let new = catalog.put_container(seen);
-        if let Some(offer) = &offer {
-            catalog.put_offer(make_offer(offer, &written[2], &catalog));
-            new.set_budgets(Some(offer.throughput), &self.inner.options, self.world().monotonic());
-        }
-        let first_child = 2 + usize::from(offer.is_some());
-        for (child, header) in children.iter().zip(&written[first_child..]) {
-            catalog.put_child(children::load_child(child, header).map_err(Error::invalid)?);
-        }
-        catalog.refresh(job.target);
-        self.publish(catalog);
+        let catalog = self.change_catalog(counters, next, records, gone).await?;
         // Who waited to write there must ask again; nothing of it may be done by a container that is going.
         for range in &old.ranges {
             range.hand_over(&[], &self.inner.committer);
         }
         self.purge_later(&old);
-        Ok(job)
+        job_of(&catalog, &id)
     }
 
     /// The record of a container's own offer, as it is stored.
@@ -265,7 +206,7 @@ impl Db {
         let lsn = range.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
         let view = View::new(&range.partition, &snapshot, lsn, Lifetimes::ENDLESS);
-        let item = view.item(&Epk::MIN, &record_target(format!("offer:{}", offer.rid)));
+        let item = view.item(&Epk::MIN, &record_target(&RecordId::Offer(offer.rid)));
         match item.map_err(ErrorKind::from)?.map(|item| Record::from_doc(&item.doc)) {
             Some(Ok(Record::Offer(record))) => Ok(Some(record)),
             _ => Err(Error::invalid("The offer of the container could not be read.")),
@@ -319,6 +260,10 @@ fn moved_children(catalog: &Catalog, from: Rid, to: Rid) -> Result<Vec<ChildReco
         }
     }
     Ok(moved)
+}
+
+fn job_of(catalog: &Catalog, id: &str) -> Result<Arc<JobRecord>> {
+    catalog.job(id).cloned().ok_or_else(|| no_such_job(id))
 }
 
 pub(crate) fn no_such_job(id: &str) -> Error {

@@ -1,5 +1,6 @@
 //! Building the catalog from what partition 0 holds.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -8,21 +9,20 @@ use orrery_store::engine::Snapshot;
 use orrery_store::{ItemHeader, Lifetimes, Partition, PartitionSpec, Scan, View};
 
 use super::account::AccountRecord;
-use super::children::load_child;
+use super::apply::{Change, ContainerParts};
 use super::indexes::Policies;
 use super::record::{
-    ChildRecord, ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, FORMAT_OLDEST, GoneRecord,
-    HoursRecord, IndexRecord, OfferRecord, RangesRecord, Record, RetiredRecord, to_doc,
+    ContainerRecord, Counters, DatabaseRecord, DroppedRecord, FORMAT, FORMAT_OLDEST, GoneRecord, HoursRecord,
+    IndexRecord, OfferRecord, RangesRecord, Record, RetiredRecord, to_doc,
 };
-use super::{Catalog, Container, ContainerDefinition, Database};
-use crate::copy::JobRecord;
+use super::{Catalog, Container, ContainerDefinition, Database, Usage};
 use crate::offer::Offer;
 use crate::options::{DbOptions, OpenError};
 use crate::range::{Range, RangeParts, Totals};
 use crate::resource::{Resource, ResourceKind};
 use crate::rid::Rid;
 use crate::throttle::Budget;
-use crate::throughput::{Hours, Settings};
+use crate::throughput::Hours;
 use crate::world::World;
 
 /// The catalog as it was when the server stopped.
@@ -45,23 +45,15 @@ pub struct Unfinished {
     pub retired: Vec<RetiredRecord>,
 }
 
-type Stored<T> = Vec<(T, ItemHeader)>;
-
 #[derive(Default)]
 struct Records {
     read: usize,
     counters: Option<Counters>,
     account: Option<AccountRecord>,
-    databases: Stored<DatabaseRecord>,
-    containers: Stored<ContainerRecord>,
-    ranges: HashMap<Rid, RangesRecord>,
-    indexes: HashMap<Rid, IndexRecord>,
-    offers: Stored<OfferRecord>,
-    throughput: HashMap<Rid, Settings>,
     hours: Vec<HoursRecord>,
-    children: Stored<ChildRecord>,
-    jobs: Vec<JobRecord>,
     unfinished: Unfinished,
+    /// What the catalog that readers see is made of.
+    shown: Vec<(Record, ItemHeader)>,
 }
 
 impl Loaded {
@@ -71,8 +63,8 @@ impl Loaded {
         options: &DbOptions,
         world: &World,
     ) -> Result<Loaded, OpenError> {
-        let mut records = Records::read(partition, snapshot)?;
-        let counters = records.counters.unwrap_or_else(Counters::first);
+        let records = Records::read(partition, snapshot)?;
+        let counters = records.counters.clone().unwrap_or_else(Counters::first);
         if !(FORMAT_OLDEST..=FORMAT).contains(&counters.format) {
             let (found, oldest, newest) = (counters.format, FORMAT_OLDEST, FORMAT);
             return Err(OpenError::Format { found, oldest, newest });
@@ -81,35 +73,12 @@ impl Loaded {
         let account =
             records.account.clone().map_or_else(|| AccountRecord::first(region), |old| old.named(region));
         let is_account_stored = records.account.as_ref() == Some(&account);
-        let builder = Builder { options, snapshot, world };
+        let builder = Builder { options, snapshot, world, opened: RefCell::default() };
         let mut catalog = Catalog::empty(account);
-        records.jobs.into_iter().for_each(|job| drop(catalog.put_job(job)));
-        let offers: HashMap<Rid, OfferRecord> =
-            records.offers.iter().map(|(record, _)| (record.target, record.clone())).collect();
-        for (record, header) in records.databases {
-            let budget = offers.get(&record.rid).map(|offer| builder.budget(offer.throughput));
-            catalog.put_database(builder.database(record, &header, budget).map_err(OpenError::Catalog)?);
-        }
-        for (record, header) in records.containers {
-            let missing = |what| OpenError::Catalog(format!("container {} has no {what} record", record.rid));
-            let index = records.indexes.remove(&record.rid).ok_or_else(|| missing("index"))?;
-            let ranges = records.ranges.remove(&record.rid).ok_or_else(|| missing("ranges"))?;
-            let offer = offers.get(&record.rid);
-            let settings = records.throughput.remove(&record.rid).unwrap_or_default();
-            let mut container = builder.container(record, (ranges, index), &header, offer, &catalog)?;
-            container.throughput = Arc::new(settings);
-            container.set_budgets(offer.map(|offer| offer.throughput), options, world.monotonic());
-            catalog.put_container(container);
-        }
-        for (record, header) in records.offers {
-            catalog.put_offer(make_offer(&record, &header, &catalog));
-        }
-        for (record, header) in records.children {
-            catalog.put_child(load_child(&record, &header).map_err(OpenError::Catalog)?);
-        }
-        let hours = Hours::load(records.hours);
-        let (records, unfinished) = (records.read, records.unfinished);
-        Ok(Loaded { catalog, counters, is_account_stored, records, hours, unfinished })
+        let number = records.read;
+        catalog.apply(Change { put: records.shown, gone: vec![] }, &builder)?;
+        let (hours, unfinished) = (Hours::load(records.hours), records.unfinished);
+        Ok(Loaded { catalog, counters, is_account_stored, records: number, hours, unfinished })
     }
 }
 
@@ -137,18 +106,12 @@ impl Records {
         self.read += 1;
         match record {
             Record::Counters(record) => self.counters = Some(record),
+            // The operator may have given the only region another name since.
             Record::Account(record) => self.account = Some(record),
-            Record::Database(record) => self.databases.push((record, header)),
-            Record::Container(record) => self.containers.push((record, header)),
-            Record::Ranges(record) => drop(self.ranges.insert(record.rid, record)),
-            Record::Index(record) => drop(self.indexes.insert(record.rid, record)),
             Record::Retired(record) => self.unfinished.retired.push(record),
-            Record::Offer(record) => self.offers.push((record, header)),
-            Record::Throughput(record) => drop(self.throughput.insert(record.rid, record.settings)),
-            Record::Hours(record) => self.hours.push(record),
-            Record::Child(record) => self.children.push((record, header)),
-            Record::Job(record) => self.jobs.push(*record),
             Record::Dropped(record) => self.unfinished.dropped.push(record),
+            Record::Hours(record) => self.hours.push(record),
+            record => self.shown.push((record, header)),
         }
     }
 }
@@ -158,32 +121,40 @@ pub(super) struct Builder<'a> {
     pub options: &'a DbOptions,
     pub snapshot: &'a Snapshot,
     pub world: &'a World,
+    /// Partitions that were opened before their records were stored, so that opening them cannot fail afterwards.
+    pub opened: RefCell<Vec<Partition>>,
 }
 
 impl Builder<'_> {
+    /// Zero is unlimited.
+    pub fn rate(&self, throughput: u32) -> f64 {
+        if self.options.throttle { f64::from(throughput) } else { 0.0 }
+    }
+
     pub fn budget(&self, throughput: u32) -> Arc<Budget> {
-        let rate = if self.options.throttle { f64::from(throughput) } else { 0.0 };
-        Arc::new(Budget::new(rate, self.world.monotonic()))
+        Arc::new(Budget::new(self.rate(throughput), self.world.monotonic()))
     }
 
-    pub fn database(
-        &self,
-        record: DatabaseRecord,
-        header: &ItemHeader,
-        budget: Option<Arc<Budget>>,
-    ) -> Result<Database, String> {
+    fn open(&self, spec: PartitionSpec) -> Result<Partition, OpenError> {
+        let mut opened = self.opened.borrow_mut();
+        match opened.iter().position(|partition| partition.spec.number == spec.number) {
+            Some(place) => Ok(opened.swap_remove(place)),
+            None => Ok(Partition::open(spec, self.snapshot)?),
+        }
+    }
+
+    pub fn database(&self, record: DatabaseRecord, header: &ItemHeader) -> Result<Database, String> {
         let resource = make_resource(ResourceKind::Database, record.rid, to_doc(&record.body)?, header)?;
-        Ok(Database { resource, containers: BTreeMap::new(), names: HashMap::new(), budget })
+        Ok(Database { resource, containers: BTreeMap::new(), names: HashMap::new(), budget: None })
     }
 
-    pub fn container(
+    /// What a container's own record says, and what jobs and the server add to it.
+    pub fn definition(
         &self,
-        record: ContainerRecord,
-        (ranges_record, index): (RangesRecord, IndexRecord),
+        record: &ContainerRecord,
         header: &ItemHeader,
-        offer: Option<&OfferRecord>,
         catalog: &Catalog,
-    ) -> Result<Container, OpenError> {
+    ) -> Result<(Resource, ContainerDefinition), OpenError> {
         let body = to_doc(&record.body).map_err(OpenError::Catalog)?;
         let mut definition = ContainerDefinition::stored(&body)
             .map_err(|error| OpenError::Catalog(format!("container {}: {}", record.rid, error.kind)))?;
@@ -194,60 +165,75 @@ impl Builder<'_> {
         definition.retention_default = self.options.limits.retention;
         let resource =
             make_resource(ResourceKind::Container, record.rid, body, header).map_err(OpenError::Catalog)?;
-        let database = record.rid.database_part().and_then(|rid| catalog.database_by_rid(rid));
-        let database = database
-            .ok_or_else(|| OpenError::Catalog(format!("container {} has no database", record.rid)))?;
-        let count = ranges_record.ranges.len();
-        let rate = partition_rate(offer.map(|offer| offer.throughput), count, self.options);
-        let ranges = self.ranges(&record, (&ranges_record, &index), &definition, header, rate)?;
-        let gone = ranges_record.gone.iter().map(GoneRecord::range).collect::<Result<_, String>>();
-        let gone = gone.map_err(OpenError::Catalog)?;
-        let container = Container {
+        Ok((resource, definition))
+    }
+
+    /// A container that was not there before, from all of its records.
+    pub fn container(
+        &self,
+        rid: Rid,
+        parts: ContainerParts,
+        catalog: &Catalog,
+    ) -> Result<Container, OpenError> {
+        let missing = |what| OpenError::Catalog(format!("container {rid} has no {what} record"));
+        let (record, header) = parts.container.ok_or_else(|| missing("container"))?;
+        let index = parts.index.ok_or_else(|| missing("index"))?;
+        let (ranges, ranges_header) = parts.ranges.ok_or_else(|| missing("ranges"))?;
+        let (resource, definition) = self.definition(&record, &header, catalog)?;
+        let database = rid.database_part().and_then(|rid| catalog.database_by_rid(rid));
+        let database =
+            database.ok_or_else(|| OpenError::Catalog(format!("container {rid} has no database")))?;
+        let policies = Policies::of(&index, &definition).map_err(OpenError::Catalog)?;
+        let units = catalog.offer_of(rid).map(|offer| offer.throughput.ceiling());
+        let mut container = Container {
             resource,
             database: database.resource.rid,
             database_id: database.resource.id.clone(),
             number: record.number,
             rid_generation: record.rids,
             definition,
-            ranges,
-            next_range: ranges_record.next_range,
-            gone: Arc::new(gone),
-            index_made_by: index.made_by,
-            shared_budget: if offer.is_none() { database.budget.clone() } else { None },
-            throughput: Arc::default(),
-            is_hidden: catalog.is_hidden(record.rid),
+            ranges: vec![],
+            ranges_etag: ranges_header.etag,
+            ranges_ts: ranges_header.ts(),
+            next_range: 0,
+            gone: Arc::default(),
+            index_made_by: index.made_by.clone(),
+            shared_budget: database.budget.clone().filter(|_| units.is_none()),
+            throughput: Arc::new(parts.settings.unwrap_or_default()),
+            is_hidden: catalog.is_hidden(rid),
         };
-        container.set_budgets(offer.map(|offer| offer.throughput), self.options, self.world.monotonic());
+        self.exchange_ranges(&mut container, (ranges, ranges_header), (&index, &policies), units)?;
         Ok(container)
     }
 
-    fn ranges(
+    /// Gives a container the ranges of a record. Those that it has already stay as they are.
+    pub fn exchange_ranges(
         &self,
-        record: &ContainerRecord,
-        (stored, index): (&RangesRecord, &IndexRecord),
-        definition: &ContainerDefinition,
-        header: &ItemHeader,
-        rate: f64,
-    ) -> Result<Vec<Arc<Range>>, OpenError> {
-        let policies = Policies::of(index, definition).map_err(OpenError::Catalog)?;
-        let mut partitions = Vec::with_capacity(stored.ranges.len());
-        for range in &stored.ranges {
-            let spec = range.spec(record.number, record.rids).map_err(OpenError::Catalog)?;
-            partitions.push(Partition::open(spec, self.snapshot)?);
+        container: &mut Container,
+        (record, header): (RangesRecord, ItemHeader),
+        (index, policies): (&IndexRecord, &Policies),
+        units: Option<u32>,
+    ) -> Result<(), OpenError> {
+        let rid = record.rid;
+        let rate = partition_rate(units, record.ranges.len(), self.options);
+        let known = |id: u32| container.range_by_id(id).cloned();
+        let mut opened = Vec::new();
+        for stored in record.ranges.iter().filter(|stored| known(stored.id).is_none()) {
+            let spec = stored.spec(container.number, container.rid_generation).map_err(OpenError::Catalog)?;
+            opened.push((stored, self.open(spec)?));
         }
-        let totals = Totals::of(&partitions);
-        let mut ranges = Vec::with_capacity(stored.ranges.len());
-        for (range, partition) in stored.ranges.iter().zip(partitions) {
-            let index = index.ranges.iter().find(|index| index.id == range.id);
-            let index = index.ok_or_else(|| {
-                OpenError::Catalog(format!("range {} of container {} has no index", range.id, record.rid))
+        let mut ranges: Vec<Arc<Range>> =
+            record.ranges.iter().filter_map(|stored| known(stored.id)).collect();
+        let totals = totals_after(container, &ranges, opened.iter().map(|(_, partition)| partition));
+        for (stored, partition) in opened {
+            let of_range = index.ranges.iter().find(|index| index.id == stored.id);
+            let of_range = of_range.ok_or_else(|| {
+                OpenError::Catalog(format!("range {} of container {rid} has no index", stored.id))
             })?;
             let parts = RangeParts {
-                id: range.id,
-                parents: range.parents.clone(),
-                schema: policies.schema(definition, index),
-                etag: header.etag,
-                ts: header.ts(),
+                id: stored.id,
+                parents: stored.parents.clone(),
+                schema: policies.schema(&container.definition, of_range),
                 rate,
                 limits: self.options.limits,
                 totals: totals.clone(),
@@ -257,14 +243,35 @@ impl Builder<'_> {
         }
         ranges.sort_by(|a, b| a.epk().min.cmp(&b.epk().min));
         if ranges.is_empty() {
-            return Err(OpenError::Catalog(format!("container {} has no partition", record.rid)));
+            return Err(OpenError::Catalog(format!("container {rid} has no partition")));
         }
-        Ok(ranges)
+        let gone = record.gone.iter().map(GoneRecord::range).collect::<Result<_, String>>();
+        container.gone = Arc::new(gone.map_err(OpenError::Catalog)?);
+        container.next_range = record.next_range;
+        (container.ranges_etag, container.ranges_ts) = (header.etag, header.ts());
+        container.ranges = ranges;
+        Ok(())
     }
 }
 
+/// What a container holds once some of its ranges are gone and others have come.
+fn totals_after<'p>(
+    container: &Container,
+    kept: &[Arc<Range>],
+    opened: impl Iterator<Item = &'p Partition>,
+) -> Arc<Totals> {
+    let Some(first) = container.ranges.first() else { return Totals::of(opened) };
+    let is_kept = |range: &Arc<Range>| kept.iter().any(|other| Arc::ptr_eq(other, range));
+    let gone = container.ranges.iter().filter(|range| !is_kept(range));
+    let held = Usage::sum(gone.map(|range| Usage::of(&range.partition.state())));
+    let hold = Usage::sum(opened.map(|partition| Usage::of(&partition.state())));
+    debug_assert_eq!(held, hold, "successors hold what was held before them");
+    first.totals.moved(held, hold);
+    first.totals.clone()
+}
+
 /// Each partition's even share, never above what one partition can give; zero is unlimited.
-pub(super) fn partition_rate(throughput: Option<u32>, partitions: usize, options: &DbOptions) -> f64 {
+fn partition_rate(throughput: Option<u32>, partitions: usize, options: &DbOptions) -> f64 {
     let ceiling = f64::from(options.limits.partition_throughput);
     if !options.throttle {
         return 0.0;
@@ -275,10 +282,9 @@ pub(super) fn partition_rate(throughput: Option<u32>, partitions: usize, options
     throughput.map_or(ceiling, |units| (f64::from(units) / partitions as f64).min(ceiling))
 }
 
-pub(super) fn make_offer(record: &OfferRecord, header: &ItemHeader, catalog: &Catalog) -> Offer {
-    let container = catalog.container_by_rid(record.target);
-    let target_link = match container {
-        Some(container) => format!("dbs/{}/colls/{}/", container.database, record.target),
+pub(super) fn make_offer(record: &OfferRecord, header: &ItemHeader) -> Offer {
+    let target_link = match record.target.owner() {
+        Some(database) => format!("dbs/{database}/colls/{}/", record.target),
         None => format!("dbs/{}/", record.target),
     };
     Offer {

@@ -4,6 +4,7 @@
 //! which is an ordinary partition like all others.
 
 mod account;
+mod apply;
 mod changes;
 mod children;
 mod definition;
@@ -23,6 +24,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use orrery_doc::{Epk, EpkRange};
+
+use orrery_store::Etag;
 
 use crate::copy::JobRecord;
 use crate::offer::Offer;
@@ -79,6 +82,9 @@ pub struct Container {
     pub definition: ContainerDefinition,
     /// Ordered by key space, without gaps.
     pub(crate) ranges: Vec<Arc<Range>>,
+    /// The version of the record that names them.
+    pub(crate) ranges_etag: Etag,
+    pub(crate) ranges_ts: u64,
     pub(crate) next_range: u32,
     /// Ranges that others have succeeded, and what they held; the newest last, and only so many.
     pub(crate) gone: Arc<Vec<GoneRange>>,
@@ -242,8 +248,8 @@ impl Container {
             parents: range.parents.clone(),
             lsn: range.partition.lsn(),
             throughput_fraction: part,
-            etag: range.etag,
-            ts: range.ts,
+            etag: self.ranges_etag,
+            ts: self.ranges_ts,
         };
         self.ranges.iter().zip(self.parts()).map(info).collect()
     }

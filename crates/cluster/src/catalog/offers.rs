@@ -6,9 +6,8 @@ use std::time::Duration;
 use orrery_store::Etag;
 use orrery_store::limits::PartitionLimits;
 
-use super::changes::check_version;
-use super::load::make_offer;
-use super::record::{HoursRecord, OfferRecord, Record, ThroughputRecord};
+use super::changes::{check_version, container_of};
+use super::record::{HoursRecord, OfferRecord, Record, RecordId, ThroughputRecord};
 use super::{Catalog, Container};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
@@ -47,10 +46,9 @@ impl Db {
     ) -> Result<Arc<Offer>> {
         offer::check(throughput)?;
         let mut counters = self.inner.control.lock().await;
-        let mut catalog = Catalog::clone(&self.catalog());
+        let catalog = self.catalog();
         let current = catalog.offer(rid).cloned().ok_or(ErrorKind::NotFound(ResourceKind::Offer))?;
         check_version(if_match, current.etag)?;
-        let container = catalog.container_by_rid(current.target).cloned();
         self.check_scale(&catalog, &current, throughput)?;
         let mut record = OfferRecord {
             rid,
@@ -62,18 +60,8 @@ impl Db {
         };
         record.set(throughput);
         let next = counters.clone();
-        let written = self.store(&mut counters, next, vec![Record::Offer(record.clone())], vec![]).await?;
-        let offer = make_offer(&record, &written[0], &catalog);
-        let offer = catalog.put_offer(offer);
-        let (now, options) = (self.world().monotonic(), &self.inner.options);
-        if let Some(container) = &container {
-            container.set_budgets(Some(throughput.ceiling()), options, now);
-        }
-        let shared = catalog.database_by_rid(offer.target).and_then(|database| database.budget.as_ref());
-        if let (Some(budget), true) = (shared, options.throttle) {
-            budget.set_rate(f64::from(throughput.ceiling()), now);
-        }
-        self.publish(catalog);
+        let catalog = self.change_catalog(&mut counters, next, vec![Record::Offer(record)], vec![]).await?;
+        let offer = catalog.offer(rid).cloned().ok_or(ErrorKind::NotFound(ResourceKind::Offer))?;
         drop(counters);
         // Partitions may be too few, or more than needed, for what is provisioned now.
         self.rebalance_later();
@@ -154,41 +142,32 @@ impl Db {
         change: impl FnOnce(&Container, Option<&Offer>, &PartitionLimits) -> Result<Settings>,
     ) -> Result<Arc<Container>> {
         let mut counters = self.inner.control.lock().await;
-        let mut catalog = Catalog::clone(&self.catalog());
-        let current = catalog.container_by_rid(rid).cloned();
-        let current = current.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
+        let catalog = self.catalog();
+        let current = container_of(&catalog, rid)?;
         let offer = catalog.offer_of(rid).cloned();
         let settings = change(&current, offer.as_deref(), &self.inner.options.limits)?;
         if offer.is_none() && !(settings.shares.is_empty() && settings.buckets.is_empty()) {
             return Err(Error::invalid("The container has no throughput of its own that could be divided."));
         }
         let next = counters.clone();
-        let record = ThroughputRecord { rid, settings: settings.clone() };
-        match (settings == Settings::default(), current.has_throughput_record()) {
+        let (put, gone) = match (settings == Settings::default(), current.has_throughput_record()) {
             (true, false) => return Ok(current),
-            (true, true) => {
-                self.store(&mut counters, next, vec![], vec![Record::Throughput(record).id()]).await?
-            }
-            (false, _) => self.store(&mut counters, next, vec![Record::Throughput(record)], vec![]).await?,
+            (true, true) => (vec![], vec![RecordId::Throughput(rid)]),
+            (false, _) => (vec![Record::Throughput(ThroughputRecord { rid, settings })], vec![]),
         };
-        let container =
-            catalog.put_container(Container { throughput: Arc::new(settings), ..Container::clone(&current) });
-        let units = offer.map(|offer| offer.throughput.ceiling());
-        container.set_budgets(units, &self.inner.options, self.world().monotonic());
-        self.publish(catalog);
-        Ok(container)
+        let catalog = self.change_catalog(&mut counters, next, put, gone).await?;
+        container_of(&catalog, rid)
     }
 
     /// Stores the hours of some targets and forgets those of others.
     pub(crate) async fn store_hours_records(&self, records: Vec<HoursRecord>, gone: Vec<Rid>) -> Result<()> {
         let mut counters = self.inner.control.lock().await;
-        let mut gone: Vec<String> =
-            gone.into_iter().map(|rid| Record::Hours(HoursRecord { rid, hours: vec![] }).id()).collect();
+        let mut gone: Vec<RecordId> = gone.into_iter().map(RecordId::Hours).collect();
         let mut records = records.into_iter().map(Record::Hours).peekable();
         while records.peek().is_some() || !gone.is_empty() {
             let some: Vec<Record> = records.by_ref().take(HOURS_AT_ONCE).collect();
             let next = counters.clone();
-            self.store(&mut counters, next, some, std::mem::take(&mut gone)).await?;
+            self.store(&mut counters, next, &some, &std::mem::take(&mut gone)).await?;
         }
         Ok(())
     }

@@ -134,7 +134,7 @@ impl Db {
         }
         let mut counters = self.inner.control.lock().await;
         let next = counters.clone();
-        if let Err(error) = self.store(&mut counters, next, vec![], vec![record.id()]).await {
+        if let Err(error) = self.store(&mut counters, next, &[], &[record.id()]).await {
             tracing::warn!(error = %error.kind, "a finished purge could not be recorded");
         }
     }

@@ -10,13 +10,12 @@ use orrery_store::engine::{Batch, EngineError};
 use orrery_store::limits::{GONE_RANGES_MAX, PARENTS_MAX};
 use orrery_store::{OpError, Partition, PartitionSpec};
 
-use super::indexes::Policies;
-use super::load::partition_rate;
+use super::changes::container_of;
 use super::record::{Counters, GoneRecord, IndexRecord, RangeIndexRecord, RangeRecord, RangesRecord, Record};
-use super::{Catalog, Container, GoneRange, Usage};
+use super::{Container, GoneRange};
 use crate::db::Db;
-use crate::error::{Error, ErrorKind, Result};
-use crate::range::{Range, RangeParts};
+use crate::error::{ErrorKind, Result};
+use crate::range::Range;
 use crate::rid::Rid;
 
 /// Numbers for ranges that are about to come.
@@ -62,7 +61,7 @@ impl Db {
             partitions: (0..count).map(|_| next.take_partition()).collect(),
             generations: (0..count).map(|_| next.take_generation()).collect(),
         };
-        self.store(counters, next, vec![], vec![]).await?;
+        self.store(counters, next, &[], &[]).await?;
         Ok(reserved)
     }
 
@@ -75,45 +74,23 @@ impl Db {
         succession: Succession,
         states: Batch,
     ) -> Result<Arc<Container>> {
-        let mut catalog = Catalog::clone(&self.catalog());
-        let current = catalog.container_by_rid(container).cloned().ok_or(ErrorKind::RangeGone)?;
+        let current = self.catalog().container_by_rid(container).cloned().ok_or(ErrorKind::RangeGone)?;
         self.inner.committer.commit(states).await.map_err(ErrorKind::from)?;
         let snapshot = self.inner.committer.snapshot_owned();
         let open = |(spec, _): &(PartitionSpec, RangeIndexRecord)| Partition::open(spec.clone(), &snapshot);
         let partitions: std::result::Result<Vec<Partition>, _> = succession.new.iter().map(open).collect();
         let damaged = |error: EngineError| OpError::Damaged(error.to_string());
         let partitions = partitions.map_err(|error| ErrorKind::from(damaged(error)))?;
-        let held = Usage::sum(succession.old.iter().map(|old| Usage::of(&old.partition.state())));
-        let hold = Usage::sum(partitions.iter().map(|partition| Usage::of(&partition.state())));
-        debug_assert_eq!(held, hold, "successors hold what was held before them");
-        let ranges = ranges_record(&current, &succession);
         let index = index_record(&current, &succession);
         let retired = current.retired_by(&index);
-        let mut records = vec![Record::Ranges(ranges.clone()), Record::Index(index.clone())];
+        let mut records = vec![Record::Ranges(ranges_record(&current, &succession)), Record::Index(index)];
         records.extend(retired.iter().cloned().map(Record::Retired));
-        let policies = Policies::of(&index, &current.definition).map_err(Error::invalid)?;
         let next = counters.clone();
-        let written = self.store(counters, next, records, vec![]).await?;
-        let offer = catalog.offer_of(container).map(|offer| offer.throughput.ceiling());
-        let make = |(partition, (spec, index)): (Partition, &(PartitionSpec, RangeIndexRecord))| {
-            let parts = RangeParts {
-                id: spec.rid_prefix,
-                parents: parents(&succession.old),
-                schema: policies.schema(&current.definition, index),
-                etag: written[0].etag,
-                ts: written[0].ts(),
-                rate: partition_rate(offer, ranges.ranges.len(), &self.inner.options),
-                limits: self.inner.options.limits,
-                totals: succession.old[0].totals.clone(),
-                world: self.world().clone(),
-            };
-            Arc::new(Range::new(partition, parts))
-        };
-        let new: Vec<Arc<Range>> = partitions.into_iter().zip(&succession.new).map(make).collect();
-        succession.old[0].totals.moved(held, hold);
-        let container = catalog.put_container(replaced(&current, &succession.old, &new, ranges.next_range));
-        container.set_budgets(offer, &self.inner.options, self.world().monotonic());
-        self.publish(catalog);
+        let catalog = self.change_catalog_with(counters, next, (records, vec![]), partitions).await?;
+        let container = container_of(&catalog, container)?;
+        let is_new = |range: &&Arc<Range>| succession.new.iter().any(|(spec, _)| spec.rid_prefix == range.id);
+        let new: Vec<Arc<Range>> = container.ranges.iter().filter(is_new).cloned().collect();
+        assert_eq!(new.len(), succession.new.len(), "the catalog has all that was stored");
         for old in &succession.old {
             old.hand_over(&new, &self.inner.committer);
         }
@@ -138,11 +115,9 @@ impl Db {
             index.merging = merges;
         }
         let retired = current.retired_by(&record);
-        let mut records = vec![Record::Index(record.clone())];
+        let mut records = vec![Record::Index(record)];
         records.extend(retired.iter().cloned().map(Record::Retired));
-        self.store(&mut counters, next, records, vec![]).await?;
-        let policies = Policies::of(&record, &current.definition).map_err(Error::invalid)?;
-        policies.apply(&record, &current.definition, &current.ranges);
+        self.change_catalog(&mut counters, next, records, vec![]).await?;
         self.erase_indexes_later(&current, retired);
         Ok(generation)
     }
@@ -178,13 +153,6 @@ fn index_record(current: &Container, succession: &Succession) -> IndexRecord {
     record.ranges.retain(|index| !is_old(&succession.old, index.id));
     record.ranges.extend(succession.new.iter().map(|(_, index)| index.clone()));
     record
-}
-
-fn replaced(current: &Container, old: &[Arc<Range>], new: &[Arc<Range>], next_range: u32) -> Container {
-    let kept = current.ranges.iter().filter(|range| !is_old(old, range.id));
-    let mut ranges: Vec<Arc<Range>> = kept.chain(new).cloned().collect();
-    ranges.sort_by(|a, b| a.epk().min.cmp(&b.epk().min));
-    Container { ranges, next_range, gone: Arc::new(gone(current, old)), ..current.clone() }
 }
 
 /// The ranges that are remembered once the old ones have gone as well.

@@ -1,5 +1,7 @@
 //! The stored form of catalog entries: items of partition 0, one JSON document each.
 
+use std::fmt;
+
 use orrery_doc::{Doc, Epk, EpkRange, TermOrder, json};
 use orrery_store::limits::RESOURCE_DEPTH_MAX;
 use orrery_store::{Lsn, PartitionSpec, Source};
@@ -7,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::GoneRange;
 use super::account::AccountRecord;
-use super::children::{self, ChildKind};
+use super::children::ChildKind;
 use super::spec::{Api, OrderName};
 use crate::copy::JobRecord;
 use crate::error::Error;
@@ -145,7 +147,7 @@ pub struct IndexRecord {
     pub made_by: Option<serde_json::Value>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeIndexRecord {
     /// Of the range.
     pub id: u32,
@@ -218,23 +220,60 @@ pub struct DroppedRecord {
     pub generations: Vec<u32>,
 }
 
-impl Record {
-    /// The item id under which partition 0 keeps this record.
-    pub fn id(&self) -> String {
+/// Which record it is. Shown as the id of the item under which partition 0 keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordId {
+    Counters,
+    Account,
+    Database(Rid),
+    Container(Rid),
+    Ranges(Rid),
+    Index(Rid),
+    Retired(u32),
+    Offer(Rid),
+    Throughput(Rid),
+    Hours(Rid),
+    Child(Rid),
+    Job(String),
+    Dropped(u32),
+}
+
+impl fmt::Display for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Record::Counters(_) => "counters".into(),
-            Record::Account(_) => "account".into(),
-            Record::Database(record) => format!("database:{}", record.rid),
-            Record::Container(record) => format!("container:{}", record.rid),
-            Record::Ranges(record) => format!("ranges:{}", record.rid),
-            Record::Index(record) => format!("index:{}", record.rid),
-            Record::Retired(record) => format!("retired:{}", record.generation),
-            Record::Offer(record) => format!("offer:{}", record.rid),
-            Record::Throughput(record) => format!("throughput:{}", record.rid),
-            Record::Hours(record) => format!("hours:{}", record.rid),
-            Record::Child(record) => children::record_id(record.rid),
-            Record::Job(record) => super::jobs::record_id(&record.id),
-            Record::Dropped(record) => format!("dropped:{}", record.number),
+            RecordId::Counters => f.write_str("counters"),
+            RecordId::Account => f.write_str("account"),
+            RecordId::Database(rid) => write!(f, "database:{rid}"),
+            RecordId::Container(rid) => write!(f, "container:{rid}"),
+            RecordId::Ranges(rid) => write!(f, "ranges:{rid}"),
+            RecordId::Index(rid) => write!(f, "index:{rid}"),
+            RecordId::Retired(generation) => write!(f, "retired:{generation}"),
+            RecordId::Offer(rid) => write!(f, "offer:{rid}"),
+            RecordId::Throughput(rid) => write!(f, "throughput:{rid}"),
+            RecordId::Hours(rid) => write!(f, "hours:{rid}"),
+            RecordId::Child(rid) => write!(f, "child:{rid}"),
+            RecordId::Job(id) => write!(f, "job:{id}"),
+            RecordId::Dropped(number) => write!(f, "dropped:{number}"),
+        }
+    }
+}
+
+impl Record {
+    pub fn id(&self) -> RecordId {
+        match self {
+            Record::Counters(_) => RecordId::Counters,
+            Record::Account(_) => RecordId::Account,
+            Record::Database(record) => RecordId::Database(record.rid),
+            Record::Container(record) => RecordId::Container(record.rid),
+            Record::Ranges(record) => RecordId::Ranges(record.rid),
+            Record::Index(record) => RecordId::Index(record.rid),
+            Record::Retired(record) => RecordId::Retired(record.generation),
+            Record::Offer(record) => RecordId::Offer(record.rid),
+            Record::Throughput(record) => RecordId::Throughput(record.rid),
+            Record::Hours(record) => RecordId::Hours(record.rid),
+            Record::Child(record) => RecordId::Child(record.rid),
+            Record::Job(record) => RecordId::Job(record.id.clone()),
+            Record::Dropped(record) => RecordId::Dropped(record.number),
         }
     }
 

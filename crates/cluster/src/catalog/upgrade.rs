@@ -50,7 +50,7 @@ fn write(engine: &Engine, range: &Range, records: [Record; 2], options: &DbOptio
     let (snapshot, schema) = (engine.snapshot(), range.schema.load_full());
     let mut group = Group::new(&range.partition, &snapshot, &schema, options.limits);
     let put = |record: Record| Op {
-        target: record_target(record.id()),
+        target: record_target(&record.id()),
         action: Action::Upsert(record.to_doc()),
         precondition: Precondition::None,
         indexed: false,

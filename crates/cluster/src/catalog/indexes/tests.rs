@@ -13,6 +13,7 @@ use orrery_testkit::{eventually_async, wait_for_async};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::catalog::record::RecordId;
 use crate::options::{Account, DbOptions, Durability, OpenError, Storage};
 use crate::request::{Consistency, Throughput, WriteOptions};
 
@@ -332,7 +333,7 @@ async fn data_of_another_format_is_refused() {
     let (db, _) = start(on_disk(directory.path()), 400).await;
     let mut counters = db.inner.control.lock().await;
     let next = Counters { format: 1, ..counters.clone() };
-    db.store(&mut counters, next, vec![], vec![]).await.expect("a write succeeds");
+    db.store(&mut counters, next, &[], &[]).await.expect("a write succeeds");
     drop(counters);
     db.close().await;
     drop(db);
@@ -369,7 +370,7 @@ async fn data_of_the_format_before_is_brought_to_this_one() {
     let (db, _) = start(on_disk(directory.path()), 400).await;
     let mut counters = db.inner.control.lock().await;
     let next = Counters { format: 4, ..counters.clone() };
-    db.store(&mut counters, next, vec![], vec!["account".to_owned()]).await.expect("a write succeeds");
+    db.store(&mut counters, next, &[], &[RecordId::Account]).await.expect("a write succeeds");
     drop(counters);
     db.close().await;
     drop(db);

@@ -1,7 +1,5 @@
 //! What a group comes to as bytes: the same for the same group, and all that a copy of the partition needs.
 
-use std::ops::Bound;
-
 use orrery_doc::{EpkRange, json};
 use orrery_store::engine::{Batch, Engine, Keyspace};
 use orrery_store::indexing::IndexingPolicy;
@@ -12,7 +10,7 @@ use orrery_store::{
     UniqueKeys, View, keys,
 };
 
-use super::ground::{self, key_def, op, scope, spec};
+use super::ground::{self, dump, key_def, op, scope, spec};
 
 fn doc(id: &str, n: u64) -> orrery_doc::Doc {
     let text = format!(r#"{{"id":"{id}","pk":"p{}","n":{n},"tags":["a",{n}],"ttl":{}}}"#, n % 7, 50 + n);
@@ -44,15 +42,6 @@ fn apply(engine: &Engine, partition: &Partition, mut prepared: Prepared) -> Batc
     engine.commit(batch.clone()).expect("memory does not fail");
     partition.publish(partition.apply(prepared));
     batch
-}
-
-fn dump(engine: &Engine) -> Vec<(Keyspace, Vec<u8>, Vec<u8>)> {
-    let snapshot = engine.snapshot();
-    let all = Keyspace::ALL.into_iter().flat_map(|keyspace| {
-        let entries = snapshot.range(keyspace, Bound::Unbounded, Bound::Unbounded, false);
-        entries.map(move |entry| (keyspace, entry.expect("memory does not fail")))
-    });
-    all.map(|(keyspace, (key, value))| (keyspace, key.to_vec(), value.to_vec())).collect()
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! What the tests of a partition stand on: one partition on an engine in memory, with the key `/pk`.
 
+use std::ops::Bound;
+
 use orrery_doc::{
     Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk,
 };
-use orrery_store::engine::Engine;
+use orrery_store::engine::{Engine, Keyspace};
 use orrery_store::{Action, Group, ItemId, Op, Partition, PartitionSpec, Precondition, Target};
 
 pub fn spec() -> PartitionSpec {
@@ -48,4 +50,14 @@ pub fn commit(engine: &Engine, partition: &Partition, group: Group<'_>) {
     let batch = std::mem::take(&mut prepared.batch);
     engine.commit(batch).expect("memory does not fail");
     partition.publish(partition.apply(prepared));
+}
+
+/// Every key and value, which is all that a partition is.
+pub fn dump(engine: &Engine) -> Vec<(Keyspace, Vec<u8>, Vec<u8>)> {
+    let snapshot = engine.snapshot();
+    let all = Keyspace::ALL.into_iter().flat_map(|keyspace| {
+        let entries = snapshot.range(keyspace, Bound::Unbounded, Bound::Unbounded, false);
+        entries.map(move |entry| (keyspace, entry.expect("memory does not fail")))
+    });
+    all.map(|(keyspace, (key, value))| (keyspace, key.to_vec(), value.to_vec())).collect()
 }

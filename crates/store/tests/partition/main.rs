@@ -9,5 +9,6 @@ mod ids;
 mod index;
 mod lifetimes;
 mod lineage;
+mod replay;
 mod shared_places;
 mod transactions;

@@ -11,32 +11,23 @@
 //! first to come were written at once, the others would wait for a whole sync, each time anew. So a
 //! group waits a moment, far shorter than a sync, for the partitions that have been writing lately.
 
-use std::cell::Cell;
-use std::collections::HashSet;
+mod group;
+mod step;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Guard};
 use orrery_store::engine::{Batch, Engine, EngineError, Snapshot};
-use orrery_store::limits::GROUP_BYTES_MAX;
 use orrery_store::{TICKS_PER_SECOND, is_ahead};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::options::Durability;
 use crate::world::{ThreadPlan, World};
-
-/// How long a relaxed write may stay unsynced.
-const RELAXED_SYNC_INTERVAL: Duration = Duration::from_millis(100);
-/// The time without work after which the published snapshot is taken anew.
-const IDLE: Duration = Duration::from_secs(1);
-/// How long a disk that was full must have had room before that is believed to last.
-const ROOM_FOR: Duration = Duration::from_secs(10);
-/// The longest that a group waits for partitions that have been writing lately.
-const GATHER_MAX: Duration = Duration::from_micros(300);
+use step::{Core, Event, Next};
 
 /// Why a batch was not written; in both cases nothing of it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,17 +110,14 @@ impl Committer {
         let snapshots = Arc::new(Snapshots::of(&engine));
         let counters = Arc::new(Counters::default());
         let (sender, receiver) = channel();
-        let worker = Worker {
-            engine: engine.clone(),
-            snapshots: snapshots.clone(),
-            counters: counters.clone(),
-            durability,
-            full_seen: Cell::new(None),
-            world: world.clone(),
+        let now = world.monotonic();
+        let core = Core::new(engine.clone(), snapshots.clone(), counters.clone(), durability, now);
+        let plan = ThreadPlan { name: "committer", stack_bytes: None };
+        let driver = {
+            let (engine, world) = (engine.clone(), world.clone());
+            move || drive(core, &engine, &world, &receiver)
         };
-        let thread = world
-            .thread(ThreadPlan { name: "committer", stack_bytes: None }, move || worker.run(&receiver))
-            .expect("the operating system gives one more thread at start");
+        let thread = world.thread(plan, driver).expect("the operating system gives one more thread at start");
         Committer {
             engine,
             snapshots,
@@ -199,202 +187,27 @@ impl Committer {
     }
 }
 
-struct Worker {
-    engine: Arc<Engine>,
-    snapshots: Arc<Snapshots>,
-    counters: Arc<Counters>,
-    durability: Durability,
-    /// When the disk was last seen to be full, as long as the operator has not been told that it is not.
-    full_seen: Cell<Option<Instant>>,
-    world: World,
-}
-
-impl Worker {
-    fn run(&self, queue: &Receiver<Job>) {
-        let _fuse = Fuse;
-        match self.durability {
-            Durability::Durable => self.run_durable(queue),
-            Durability::Relaxed => self.run_relaxed(queue),
-        }
-    }
-
-    fn run_durable(&self, queue: &Receiver<Job>) {
-        let mut gathering = Gathering::default();
-        loop {
-            match queue.recv_timeout(IDLE) {
-                Ok(first) => self.write(gathering.group(first, queue, &self.world)),
-                // What is published is the same data, but the engine may let go of older versions of it.
-                Err(RecvTimeoutError::Timeout) => self.publish(),
-                Err(RecvTimeoutError::Disconnected) => return,
+/// Brings the core its events and does what it asks for, on a thread of its own.
+///
+/// A thread cannot be woken by a clock that it does not poll, so its waits are the system's in every world. They are short, and
+/// what is decided by the time is decided by the world's.
+fn drive(mut core: Core, engine: &Engine, world: &World, queue: &Receiver<Job>) {
+    let _fuse = Fuse;
+    let mut next = core.rest(world.monotonic());
+    loop {
+        let event = match next {
+            Next::Wait(time) => match queue.recv_timeout(time) {
+                Ok(job) => Event::Came(job),
+                Err(RecvTimeoutError::Timeout) => Event::Quiet,
+                Err(RecvTimeoutError::Disconnected) => Event::Closed,
+            },
+            Next::Sync => {
+                engine.persist().unwrap_or_else(|error| stop_the_node(&error));
+                Event::Synced
             }
-        }
-    }
-
-    /// Acknowledges first and syncs soon after, also while work keeps coming.
-    fn run_relaxed(&self, queue: &Receiver<Job>) {
-        let (mut unsynced, mut synced) = (false, self.world.monotonic());
-        loop {
-            match queue.recv_timeout(RELAXED_SYNC_INTERVAL) {
-                Ok(job) => {
-                    let mut group = CommitGroup::of(job);
-                    while group.has_room()
-                        && let Ok(job) = queue.try_recv()
-                    {
-                        group.add(job);
-                    }
-                    self.write(group);
-                    unsynced = true;
-                }
-                Err(RecvTimeoutError::Timeout) => self.publish(),
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-            if unsynced && self.world.since(synced) >= RELAXED_SYNC_INTERVAL {
-                self.sync();
-                (unsynced, synced) = (false, self.world.monotonic());
-            }
-        }
-    }
-
-    fn write(&self, group: CommitGroup) {
-        let CommitGroup { growing, freeing, .. } = group;
-        // The disk comes second, so that writers can go on while it is busy.
-        let shares =
-            [growing, freeing].map(|share| (self.take(share.batch, share.waiting.len()), share.waiting));
-        let is_any_taken = shares.iter().any(|(taken, waiting)| taken.is_ok() && !waiting.is_empty());
-        self.counters.groups.fetch_add(1, Ordering::Relaxed);
-        self.note_room();
-        // Also after a refusal: nothing new is to be seen then, but readers must not hold on to tables that merges
-        // have replaced, for that is where room comes from.
-        let snapshot = Arc::new(self.engine.snapshot());
-        self.snapshots.applied.store(snapshot.clone());
-        let mut waiting = Vec::new();
-        for (taken, share) in shares {
-            for Waiting { applied, durable } in share {
-                // A client that went away does not undo its write.
-                let _ = applied.send(taken);
-                waiting.push(durable);
-            }
-        }
-        if is_any_taken && self.durability == Durability::Durable {
-            self.sync();
-        }
-        self.snapshots.published.store(snapshot);
-        for durable in waiting {
-            let _ = durable.send(());
-        }
-    }
-
-    fn take(&self, batch: Batch, count: usize) -> Result<(), CommitError> {
-        if count == 0 {
-            return Ok(());
-        }
-        let taken = match self.engine.commit(batch) {
-            Ok(()) => Ok(()),
-            Err(EngineError::DiskFull { .. }) => Err(CommitError::DiskFull),
-            Err(error) => stop_the_node(&error),
+            Next::End => return,
         };
-        let outcome = if taken.is_ok() { &self.counters.batches } else { &self.counters.refused };
-        outcome.fetch_add(count as u64, Ordering::Relaxed);
-        taken
-    }
-
-    /// Tells the operator once that the disk is full, and once that it no longer is. A disk at its brink takes a little
-    /// each time that something was flushed or merged, so it must have had room for a while.
-    fn note_room(&self) {
-        let since = self.full_seen.get();
-        if self.engine.is_full() {
-            self.full_seen.set(Some(self.world.monotonic()));
-            if since.is_none() {
-                let (used, free) = (self.engine.disk_bytes(), self.engine.free_disk_bytes());
-                tracing::warn!(
-                    used,
-                    free,
-                    "the disk is full, or the limit on disk use is reached: writes are refused, what deletes is not"
-                );
-            }
-        } else if since.is_some_and(|since| self.world.since(since) >= ROOM_FOR) {
-            self.full_seen.set(None);
-            let (used, free) = (self.engine.disk_bytes(), self.engine.free_disk_bytes());
-            tracing::warn!(used, free, "there is room on the disk again: writes are taken");
-        }
-    }
-
-    /// Shows the data as the engine has it. Nothing may be under way.
-    fn publish(&self) {
-        self.note_room();
-        let snapshot = Arc::new(self.engine.snapshot());
-        self.snapshots.applied.store(snapshot.clone());
-        self.snapshots.published.store(snapshot);
-    }
-
-    fn sync(&self) {
-        self.engine.persist().unwrap_or_else(|error| stop_the_node(&error));
-    }
-}
-
-/// What is written with one sync. What makes room is a batch of its own: on a full disk it is taken and the other refused.
-#[derive(Default)]
-struct CommitGroup {
-    from: HashSet<u32>,
-    growing: CommitShare,
-    freeing: CommitShare,
-}
-
-#[derive(Default)]
-struct CommitShare {
-    batch: Batch,
-    waiting: Vec<Waiting>,
-}
-
-impl CommitGroup {
-    fn of(job: Job) -> CommitGroup {
-        let mut group = CommitGroup::default();
-        group.add(job);
-        group
-    }
-
-    fn add(&mut self, job: Job) {
-        self.from.extend(job.from);
-        let share = if job.batch.frees() { &mut self.freeing } else { &mut self.growing };
-        // The first is taken as it is: most groups have one.
-        match share.waiting.is_empty() {
-            true => share.batch = job.batch,
-            false => share.batch.merge(job.batch),
-        }
-        share.waiting.push(job.waiting);
-    }
-
-    fn has_room(&self) -> bool {
-        self.growing.batch.bytes() + self.freeing.batch.bytes() < GROUP_BYTES_MAX
-    }
-}
-
-/// Whose batches the next group waits for: those of the last two groups, since partitions that miss each
-/// other take turns.
-#[derive(Default)]
-struct Gathering {
-    last: HashSet<u32>,
-    before_last: HashSet<u32>,
-}
-
-impl Gathering {
-    fn group(&mut self, first: Job, queue: &Receiver<Job>, world: &World) -> CommitGroup {
-        let deadline = world.monotonic() + GATHER_MAX;
-        let mut group = CommitGroup::of(first);
-        while group.has_room() {
-            let wait = match self.is_complete(&group) {
-                true => Duration::ZERO,
-                false => world.until(deadline),
-            };
-            let Ok(job) = queue.recv_timeout(wait) else { break };
-            group.add(job);
-        }
-        self.before_last = std::mem::replace(&mut self.last, group.from.clone());
-        group
-    }
-
-    fn is_complete(&self, group: &CommitGroup) -> bool {
-        self.last.union(&self.before_last).all(|partition| group.from.contains(partition))
+        next = core.step(event, world.monotonic());
     }
 }
 

@@ -119,6 +119,11 @@ impl<'f> Token<'f> {
         }
     }
 
+    #[cfg(test)]
+    pub fn position(&self) -> Result<u64, Malformed> {
+        self.fixed(Kind::LongLong).map(u64::from_le_bytes)
+    }
+
     /// Writes the token as it was read.
     #[cfg(test)]
     pub fn write(&self, out: &mut Vec<u8>) {

@@ -321,6 +321,12 @@ impl<'f> Said<'f> {
         }
     }
 
+    /// Whether it names its resource, or shows it by its RID.
+    #[cfg(test)]
+    pub fn is_named(&self) -> bool {
+        self.names.database.is_some()
+    }
+
     /// Types and names in turns, as a path has them.
     pub fn words(&self) -> Result<Words<'f>, Refusal> {
         let mut words = Words::default();

@@ -23,6 +23,8 @@ use crate::auth::sign;
 use crate::gateway::{Direct, Options};
 use orrery_gateway::Unsent;
 
+mod recorded;
+
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const LONG: Duration = Duration::from_secs(20);
 const ACTIVITY: [u8; 16] = [7; 16];
@@ -153,6 +155,12 @@ impl Asking {
             self.tokens.extend_from_slice(&value.len().to_le_bytes()[..width]);
         }
         self.tokens.extend_from_slice(value);
+        self
+    }
+
+    /// A token as it stands in another frame.
+    fn raw_token(mut self, token: &frame::Token<'_>) -> Asking {
+        token.write(&mut self.tokens);
         self
     }
 

@@ -43,25 +43,43 @@ impl Signer {
     /// The same for a resource of a kind below a link, as requests sign it whose path does not say both.
     pub fn authorization_of(&self, verb: &str, kind: &str, link: &str) -> String {
         let text = format!("{}\n{kind}\n{link}\n{}\n\n", verb.to_lowercase(), self.date.to_lowercase());
-        let mut mac = self.key.clone();
-        mac.update(text.as_bytes());
-        let signature = STANDARD.encode(mac.finalize().into_bytes());
+        let signature = self.sign_text(&text);
         let token = format!("type=master&ver=1.0&sig={signature}");
         utf8_percent_encode(&token, NON_ALPHANUMERIC).to_string()
     }
 }
 
 impl Signer {
-    /// The same for a request to the Table API: SharedKeyLite.
+    /// The same for a request to the Table API.
     pub fn table_authorization(&self, path: &str) -> String {
         self.table_signature(path.split('?').next().unwrap_or_default())
     }
 
     /// The same over a resource as it is signed: a path, and behind it perhaps `?comp=` with a value.
     pub fn table_signature(&self, resource: &str) -> String {
+        self.shared_key_lite("orrery", resource)
+    }
+
+    /// The same for an address, of whose query a part is signed.
+    pub fn table_authorization_of(&self, address: &str) -> String {
+        let (path, query) = address.split_once('?').unwrap_or((address, ""));
+        match query.split('&').find(|parameter| parameter.starts_with("comp=")) {
+            Some(comp) => self.table_signature(&format!("{path}?{comp}")),
+            None => self.table_signature(path),
+        }
+    }
+
+    /// Signed as SharedKeyLite has it, for an account of this name.
+    pub fn shared_key_lite(&self, account: &str, resource: &str) -> String {
+        let signature = self.sign_text(&format!("{}\n/{account}{resource}", self.date));
+        format!("SharedKeyLite {account}:{signature}")
+    }
+
+    /// The signature of any text, as shared access signatures need it.
+    pub fn sign_text(&self, text: &str) -> String {
         let mut mac = self.key.clone();
-        mac.update(format!("{}\n/orrery{resource}", self.date).as_bytes());
-        format!("SharedKeyLite orrery:{}", STANDARD.encode(mac.finalize().into_bytes()))
+        mac.update(text.as_bytes());
+        STANDARD.encode(mac.finalize().into_bytes())
     }
 }
 
@@ -78,9 +96,7 @@ impl Signer {
         let version = "2019-02-02";
         let start = [get("sp"), get("st"), get("se"), &resource, get("si"), get("sip"), get("spr"), version];
         let ends = ["spk", "srk", "epk", "erk"].map(get);
-        let mut mac = self.key.clone();
-        mac.update([&start[..], &ends[..]].concat().join("\n").as_bytes());
-        let signature = STANDARD.encode(mac.finalize().into_bytes());
+        let signature = self.sign_text(&[&start[..], &ends[..]].concat().join("\n"));
         let all = terms.iter().copied().chain([("tn", table), ("sv", version), ("sig", signature.as_str())]);
         let encoded =
             all.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));

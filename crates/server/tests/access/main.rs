@@ -1,5 +1,7 @@
 //! Access to a real server: keys that change while it runs, what survives a crash, what the audit log tells, and which
-//! options are refused. Who may use which route is in the gateway's own tests.
+//! options are refused. Who may use which route of the NoSQL API is in the gateway's own tests; of the Table API it is here.
+
+mod tables;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -11,6 +11,7 @@ mod junk;
 mod queries;
 mod request;
 mod samples;
+mod tables;
 mod target;
 mod wire;
 
@@ -35,9 +36,9 @@ const SLOW: Duration = Duration::from_secs(1);
 
 const VERBS: [&str; 8] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE"];
 
-type Group = (&'static str, fn(&mut Random, &Samples) -> Request);
+type Group<S> = (&'static str, fn(&mut Random, &S) -> Request);
 
-const GROUPS: [Group; 9] = [
+const GROUPS: [Group<Samples>; 9] = [
     ("authorization", authorization),
     ("paths", path),
     ("resource ids", resource_id),
@@ -53,12 +54,22 @@ const GROUPS: [Group; 9] = [
 fn bad_requests_are_refused_and_leave_no_trace() {
     let mut random = Random::from_environment();
     let mut target = Target::start(&random);
-    let requests = std::env::var("ORRERY_HOSTILE_REQUESTS").ok().and_then(|text| text.parse().ok());
-    let requests: usize = requests.unwrap_or(REQUESTS);
     let samples = Samples::collect(&mut target);
     memory_settles(&mut target, |target| {
         for group in &GROUPS {
-            run(group, requests, target, &mut random, &samples);
+            run(group, requests(), target, &mut random, &samples);
+        }
+    });
+}
+
+#[test]
+fn bad_requests_about_tables_are_refused_and_leave_no_trace() {
+    let mut random = Random::from_environment();
+    let mut target = Target::start_with_tables(&random);
+    let samples = tables::Samples::collect(&mut target);
+    memory_settles(&mut target, |target| {
+        for group in &tables::GROUPS {
+            run(group, requests() / 2, target, &mut random, &samples);
         }
     });
 }
@@ -66,9 +77,16 @@ fn bad_requests_are_refused_and_leave_no_trace() {
 #[test]
 fn connections_that_break_the_protocol_harm_nobody_else() {
     let random = Random::from_environment();
-    let mut target = Target::start(&random);
-    let samples = Samples::collect(&mut target);
-    memory_settles(&mut target, |target| wire::break_the_protocol(target, &samples, 3));
+    for start in [Target::start, Target::start_with_tables] {
+        let mut target = start(&random);
+        let samples = Samples::collect(&mut target);
+        memory_settles(&mut target, |target| wire::break_the_protocol(target, &samples, 3));
+    }
+}
+
+fn requests() -> usize {
+    let asked = std::env::var("ORRERY_HOSTILE_REQUESTS").ok().and_then(|text| text.parse().ok());
+    asked.unwrap_or(REQUESTS)
 }
 
 /// Repeats a round until one adds next to nothing. What leaks adds its share to every round, and is found
@@ -89,7 +107,7 @@ fn memory_settles(target: &mut Target, mut round: impl FnMut(&mut Target)) {
     panic!("memory grows with every round: {seen:?}");
 }
 
-fn run(group: &Group, requests: usize, target: &mut Target, random: &mut Random, samples: &Samples) {
+fn run<S>(group: &Group<S>, requests: usize, target: &mut Target, random: &mut Random, samples: &S) {
     let (name, make) = group;
     if std::env::var("ORRERY_HOSTILE_GROUP").is_ok_and(|only| only != *name) {
         return;
@@ -248,11 +266,6 @@ fn changed(random: &mut Random, samples: &Samples) -> Request {
 fn on_the_wire(random: &mut Random, samples: &Samples) -> Request {
     let mut request = random.pick(&samples.requests).clone();
     request.sign(&samples.signer);
-    let message = request.to_bytes();
-    // The length stays, or the server would rightly wait for more; so does the first byte, which may mean TLS.
-    let length = message.windows(16).position(|window| window == b"\r\ncontent-length");
-    let (head, rest) = message.split_at(length.expect("every request has a length"));
-    let changed = junk::mutate(random, &head[1..]);
-    request.on_the_wire = Some([&head[..1], &changed, rest].concat());
+    request.change_on_the_wire(random);
     request
 }

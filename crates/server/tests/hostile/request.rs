@@ -1,6 +1,8 @@
 //! A request as bytes: nothing in it has to be text.
 
-use orrery_testkit::Signer;
+use orrery_testkit::{Random, Signer};
+
+use crate::junk;
 
 #[derive(Clone)]
 pub struct Request {
@@ -45,12 +47,29 @@ impl Request {
         self.set_header("x-ms-date", signer.date().as_bytes().to_vec());
     }
 
+    /// The same as the Table API has it.
+    pub fn sign_table(&mut self, signer: &Signer) {
+        let path = String::from_utf8_lossy(&self.path).into_owned();
+        self.set_header("authorization", signer.table_authorization_of(&path).into_bytes());
+        self.set_header("x-ms-date", signer.date().as_bytes().to_vec());
+    }
+
     /// Deletes no database or container: without them all later requests would fail in the same dull way.
     pub fn spare_resources(&mut self) {
         let in_docs = self.path.windows(6).any(|window| window == b"/docs/");
         if self.verb == "DELETE" && !in_docs {
             self.verb = "GET";
         }
+    }
+
+    /// Changes bytes of the head that was signed.
+    pub fn change_on_the_wire(&mut self, random: &mut Random) {
+        let message = self.to_bytes();
+        // The length stays, or the server would rightly wait for more; so does the first byte, which may mean TLS.
+        let length = message.windows(16).position(|window| window == b"\r\ncontent-length");
+        let (head, rest) = message.split_at(length.expect("every request has a length"));
+        let changed = junk::mutate(random, &head[1..]);
+        self.on_the_wire = Some([&head[..1], &changed, rest].concat());
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -15,10 +15,21 @@ pub struct Target {
     directory: TempDir,
     seed: u64,
     statuses: BTreeMap<String, usize>,
+    /// Whether what is not supported may be refused with 501, as the Table API does.
+    may_lack: bool,
 }
 
 impl Target {
     pub fn start(random: &Random) -> Target {
+        Target::start_at(random, false)
+    }
+
+    /// The port of the Table API is the one under attack; it answers requests of both protocols.
+    pub fn start_with_tables(random: &Random) -> Target {
+        Target::start_at(random, true)
+    }
+
+    fn start_at(random: &Random, tables: bool) -> Target {
         let directory = TempDir::new().expect("a temporary directory can be made");
         let data = directory.path().join("data");
         let arguments = [
@@ -27,14 +38,16 @@ impl Target {
             "--durability=relaxed",
             "--cache-bytes=16MiB",
             "--log=warn",
+            if tables { "--table-port=0" } else { "--table-port=none" },
             "--data-dir",
             data.to_str().expect("a temporary path is text"),
         ];
         let log = directory.path().join("log");
         let binary = Path::new(env!("CARGO_BIN_EXE_orrery"));
         let server = Server::start_logged(binary, &arguments, &log);
-        let client = Client::new(server.port());
-        Target { server, client, directory, seed: random.seed(), statuses: BTreeMap::new() }
+        let client = Client::new(server.table_port().unwrap_or(server.port()));
+        let seed = random.seed();
+        Target { server, client, directory, seed, statuses: BTreeMap::new(), may_lack: tables }
     }
 
     /// Sends a request that deserves any answer but 5xx. Hanging up is an answer too, silence is not.
@@ -62,7 +75,7 @@ impl Target {
 
     pub fn judge(&mut self, group: &str, request: &Request, reply: &Reply) {
         *self.statuses.entry(reply.status.to_string()).or_default() += 1;
-        if reply.status >= 500 {
+        if reply.status >= 500 && !(self.may_lack && reply.status == 501) {
             let answer = format!("{}: {}", reply.status, String::from_utf8_lossy(&reply.body));
             self.fail(group, request, &answer);
         }

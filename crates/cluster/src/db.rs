@@ -132,7 +132,7 @@ impl Db {
         Db { inner, lane: Lane::default() }
     }
 
-    /// Carries a change of the catalog to its end, also when whoever asked for it goes away: a change that is stored
+    /// Carries a change of the catalog to its end, also when the client that asked for it goes away: a change that is stored
     /// and that nobody sees would make the next one contradict it.
     pub(crate) async fn carry<T, W>(&self, work: impl FnOnce(Db) -> W) -> Result<T>
     where
@@ -418,7 +418,7 @@ impl Db {
     }
 }
 
-/// A change of the catalog that was refused after somebody has looked costs what a look costs.
+/// A change of the catalog that was refused after a look at what is there costs what a look costs.
 fn charged(error: Error) -> Error {
     let has_looked = matches!(
         error.kind,

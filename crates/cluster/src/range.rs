@@ -1,6 +1,6 @@
 //! A partition key range: one physical partition with its budget and its queue of writers.
 //!
-//! There is no task for an idle partition. Whoever finds the queue without a leader starts one; the leader commits
+//! There is no task for an idle partition. A writer that finds the queue without a leader starts one; the leader commits
 //! group after group and ends when nothing waits. One group is on its way to the disk at a time: load makes groups
 //! bigger.
 
@@ -293,7 +293,7 @@ impl Range {
 
     /// Refuses when the container of this range was exchanged for another: what is stored here is being erased, which a
     /// snapshot that was taken before this was asked does not see yet. Items of a range that was split stay, so
-    /// whoever reads them need not ask again.
+    /// a request that reads them need not ask again.
     pub fn check_kept(&self) -> std::result::Result<(), ErrorKind> {
         match self.successors.get() {
             Some(successors) if successors.is_empty() => Err(ErrorKind::RangeGone),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::config::Config;
 
-/// What stands for the key where connection strings are shown to somebody who has it.
+/// What stands for the key where connection strings are shown to a client that has it.
 pub const KEY_PLACEHOLDER: &str = "<key>";
 
 /// One API of the server.

@@ -107,7 +107,7 @@ impl Range {
             return None;
         }
         let mut queue = self.queue.lock();
-        // Whoever changes the schema relies on it for all that is sent afterwards.
+        // A schema change must hold for every write that is queued after it.
         if queue.held || !Arc::ptr_eq(&self.schema.load(), schema) {
             return None;
         }
@@ -194,7 +194,7 @@ impl Range {
             Work::Write(txn) => group.run(txn).map_err(WriteError::Refused),
             Work::Ahead(ahead) => group.run_ahead(ahead).map_err(WriteError::Refused),
             Work::BuildIndex => self.step(group.build(INDEX_BUILD_ITEMS, INDEX_BUILD_BYTES)),
-            // Whoever asked for it may have looked before the history was wanted.
+            // The task that asked for it may have looked before the history was wanted.
             Work::EraseHistory { keep_since } if wants_history(schema, *keep_since) => {
                 Ok(self.nothing_written())
             }

@@ -72,7 +72,7 @@ pub enum Ended {
     Broken(#[from] io::Error),
     #[error("a frame did not arrive in time")]
     Slow,
-    #[error("no request came from somebody who may ask")]
+    #[error("no request came from a client that may ask")]
     Unknown,
     #[error("a request ended badly")]
     Failed,

@@ -5,7 +5,7 @@
 //!   `----------------- so many bytes ------------------------------------'  if a token says so
 //! ```
 //!
-//! Nothing here allocates for what is read: values are slices of the frame, and whoever reads a frame from a socket looks
+//! Nothing here allocates for what is read: values are slices of the frame, and the task that reads a frame from a socket looks
 //! at its length first. A frame that is not well-formed ends its connection, for there is no way to find the next one.
 
 use super::token::{Kind, Numbered, Size};

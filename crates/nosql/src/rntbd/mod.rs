@@ -48,7 +48,7 @@ const PROTOCOL: &str = "direct";
 struct Link {
     greeting: Greeting,
     peer: Peer,
-    /// One of them came from somebody who may ask.
+    /// One of them came from a client that may ask.
     is_known: AtomicBool,
 }
 

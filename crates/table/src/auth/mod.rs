@@ -73,7 +73,7 @@ impl Act {
     }
 }
 
-/// An operation that somebody wants to carry out.
+/// An operation that a client wants to carry out.
 pub(crate) struct Asked<'a> {
     pub act: Act,
     pub table: Option<&'a str>,

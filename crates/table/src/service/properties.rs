@@ -8,7 +8,7 @@ use crate::limits::{CORS_RULES_BYTES_MAX, CORS_RULES_MAX, RETENTION_DAYS_MAX};
 use crate::service::cors::Rule;
 use crate::xml::Element;
 
-/// The sections that somebody has set.
+/// The sections that a client has set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Properties {
     logging: Option<Element>,

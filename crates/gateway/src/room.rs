@@ -30,6 +30,10 @@ use orrery_cluster::{Consumer, Error, ErrorKind, Hold, Memory};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
+/// How long a client waits that is told so because the server is overloaded: it finds the queues shorter. SDKs come back nine
+/// times unless told otherwise, which together must be longer than an overload usually lasts.
+pub const OVERLOADED_RETRY_MS: u32 = 500;
+
 /// Places for large bodies are counted in these.
 const PLACE_BYTES: u64 = 1024;
 /// What is made of a body while it is carried out: the document, its stored form, and the one that it replaces.

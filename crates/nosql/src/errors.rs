@@ -11,6 +11,7 @@ use http::StatusCode;
 use orrery_cluster::limits::TTL_SECONDS_MAX;
 use orrery_cluster::store::OpError;
 use orrery_cluster::{Error, ErrorKind, HistoryError, Receipt, ScriptError, ThrottleCause};
+use orrery_gateway::room::OVERLOADED_RETRY_MS;
 use orrery_gateway::{BodyError, TokenError};
 use orrery_query::QueryError;
 
@@ -460,10 +461,6 @@ const RATE_TOO_LARGE: &str = "Request rate is large. More Request Units may be n
 
 /// The sub-status of a script whose text is not a program.
 const SCRIPT_COMPILE_ERROR: u32 = 0xFFFF;
-
-/// A client that is told to wait this long finds the queues shorter. SDKs come back nine times unless told otherwise,
-/// which must be longer than an overload usually lasts.
-const OVERLOADED_RETRY_MS: u32 = 500;
 
 fn quota_substatus(quota: orrery_cluster::QuotaKind) -> u32 {
     match quota {

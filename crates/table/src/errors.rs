@@ -6,6 +6,7 @@ use http::StatusCode;
 use orrery_cluster::store::OpError;
 use orrery_cluster::{Error, ErrorKind, Receipt, ResourceKind, ScriptError};
 use orrery_doc::json;
+use orrery_gateway::room::OVERLOADED_RETRY_MS;
 use orrery_gateway::{BodyError, TokenError};
 use orrery_query::QueryError;
 
@@ -318,9 +319,6 @@ const NOT_FOR_PRINCIPALS: &str = "The given request cannot be authorized by AAD 
 /// The service's words, by which clients know that waiting helps.
 const RATE_TOO_LARGE: &str = "Message: {\"Errors\":[\"Request rate is large. More Request Units may be needed, so no changes \
      were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429\"]}";
-
-/// A client that is told to wait this long finds the queues shorter.
-const OVERLOADED_RETRY_MS: u32 = 50;
 
 fn too_many(message: &'static str) -> Wire {
     wire(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message)

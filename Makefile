@@ -7,7 +7,7 @@
 .NOTPARALLEL:
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release explorer test check tidy unit unit-beside-build sdk browser conformance-quick conformance \
+.PHONY: help run build release explorer test check tidy unit unit-beside-build build-target sdk browser conformance-quick conformance \
         bench tools-build tools-test tools-bench
 
 # The SDK scenarios and the outside suites run against one binary: the one that users run.
@@ -33,11 +33,16 @@ build: tools-build explorer ## Build the server that users run
 test: tools-test explorer check unit-beside-build build sdk browser conformance-quick ## Check everything that CI checks
 	@echo "make: all checks passed"
 
-# `make release BINARY=… OUT=…` packs another binary than the one that it builds.
+# `make release TARGET=x86_64-unknown-linux-musl` makes a static one; `make release BINARY=… OUT=…` packs another binary than the
+# one that it builds.
 OUT ?= target/packages
-release: $(if $(BINARY),,build) ## Pack the server: an archive and a Debian package, with checksums
-	packaging/archive.sh $(or $(BINARY),$(ORRERY_BIN)) $(OUT)
-	packaging/deb.sh $(or $(BINARY),$(ORRERY_BIN)) $(OUT)
+PACKED := $(or $(BINARY),$(if $(TARGET),$(CURDIR)/target/$(TARGET)/release/orrery,$(ORRERY_BIN)))
+release: $(if $(BINARY),,$(if $(TARGET),build-target,build)) ## Pack the server: an archive and a Debian package, with checksums
+	packaging/archive.sh $(PACKED) $(OUT)
+	packaging/deb.sh $(PACKED) $(OUT)
+
+build-target: tools-build explorer
+	packaging/cross.sh $(TARGET)
 
 explorer: ## Build the explorer's page where Node is installed
 	@explorer/build.sh

@@ -25,3 +25,13 @@ stripped() {
     strip -o "$1" "$binary"
     chmod 755 "$1"
 }
+
+# What shells and manuals need to know, told by the binary itself; nothing where this machine cannot run it.
+extras() {
+    "$binary" version >/dev/null 2>&1 || { echo "packaging: $binary does not run here: no completions and manual pages" >&2; return 0; }
+    mkdir -p "$1/completions" "$1/man"
+    for shell in bash zsh fish; do
+        "$binary" completions "$shell" >"$1/completions/orrery.$shell"
+    done
+    "$binary" man --out "$1/man"
+}

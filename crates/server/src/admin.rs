@@ -28,7 +28,8 @@ impl Page {
     pub fn at(path: &str) -> Option<Page> {
         match path {
             "/ready" => Some(Page::Ready),
-            "/healthz" => Some(Page::Health),
+            // Kubernetes and the vendor's emulator have different habits.
+            "/healthz" | "/health" | "/alive" => Some(Page::Health),
             "/metrics" => Some(Page::Metrics),
             "/_explorer/emulator.pem" => Some(Page::AuthorityPem),
             _ => None,
@@ -43,16 +44,30 @@ pub struct Admin {
     /// Whether `/metrics` may show names.
     shows_names: bool,
     stopping: AtomicBool,
+    /// What is given at the start is still being written.
+    seeding: AtomicBool,
 }
 
 impl Admin {
     pub fn new(db: Db, metrics: Arc<Metrics>, tls: Arc<Tls>, shows_names: bool) -> Admin {
-        Admin { db, metrics, tls, shows_names, stopping: AtomicBool::new(false) }
+        Admin {
+            db,
+            metrics,
+            tls,
+            shows_names,
+            stopping: AtomicBool::new(false),
+            seeding: AtomicBool::new(false),
+        }
     }
 
     /// From now on the server is not ready for new work, though it finishes what it has.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server still writes what it was given at the start; until then it is not ready.
+    pub fn seed(&self, is_under_way: bool) {
+        self.seeding.store(is_under_way, Ordering::Relaxed);
     }
 
     pub async fn answer(&self, page: Page, method: &Method) -> Response<Full<Bytes>> {
@@ -64,6 +79,9 @@ impl Admin {
         match page {
             Page::Ready if self.stopping.load(Ordering::Relaxed) => {
                 text(StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
+            }
+            Page::Ready if self.seeding.load(Ordering::Relaxed) => {
+                text(StatusCode::SERVICE_UNAVAILABLE, "what --seed names is being written\n")
             }
             // It goes on with reads and deletes, so that a client which sends requests here must not stop.
             Page::Ready if self.db.is_disk_full() => text(

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use clap::Args;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use http::{Method, Request, StatusCode, Uri};
+use http::header::{AUTHORIZATION, HOST};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
@@ -21,32 +21,22 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::keys::EMULATOR_KEY;
 use crate::manage;
+
+pub mod account;
+mod endpoint;
+mod target;
+
+pub use endpoint::Endpoint;
+pub use target::{ContainerName, Target};
 
 /// How long a server may take to be reached, and to answer.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
 /// Bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// Where a server is, and the key to it.
-#[derive(Args, Clone, Debug)]
-pub struct Endpoint {
-    /// The server to talk to.
-    #[arg(long, env = "ORRERY_ENDPOINT", value_name = "URL", default_value = "http://localhost:8081/")]
-    pub endpoint: Uri,
-
-    /// A key of its account; by default the well-known one of the emulator.
-    #[arg(long, env = "ORRERY_KEY", value_name = "KEY", default_value = EMULATOR_KEY, hide_default_value = true,
-          hide_env_values = true)]
-    pub key: String,
-
-    /// The authority that signs the server's certificate, in PEM, for HTTPS; by default those that the machine trusts.
-    /// A server shows its own at `/_explorer/emulator.pem`.
-    #[arg(long, env = "ORRERY_CA_FILE", value_name = "FILE")]
-    pub ca_file: Option<PathBuf>,
-}
+/// The version of the protocol that is spoken.
+const VERSION: &str = "2020-07-15";
 
 /// A container of a running server.
 #[derive(Args, Clone)]
@@ -64,6 +54,19 @@ impl Place {
     /// Its path in the management API.
     pub fn path(&self) -> String {
         container_path(&self.database, &self.container)
+    }
+
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.database, self.container)
+    }
+
+    /// The server does not have it.
+    pub fn is_missing(&self) -> anyhow::Error {
+        let Place { database, container, endpoint } = self;
+        anyhow::anyhow!(
+            "there is no container {database}/{container} at {}; `orrery create container` makes one",
+            endpoint.endpoint
+        )
     }
 }
 
@@ -100,21 +103,16 @@ impl Client {
     }
 
     async fn ask(&mut self, method: &Method, path: &str, body: Bytes) -> anyhow::Result<(StatusCode, Bytes)> {
-        let date = date();
-        let signed = path.split('?').next().unwrap_or_default();
-        let authorization =
-            orrery_nosql::sign_beside(&self.to.key, method, manage::RESOURCE_TYPE, signed, &date)
-                .context("the key is not one of an account")?;
-        let host = self.to.endpoint.authority().context("the endpoint names no host")?.as_str();
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, host)
-            .header(CONTENT_TYPE, "application/json")
-            .header("x-ms-date", date)
-            .header(AUTHORIZATION, authorization)
-            .body(Full::new(body))?;
-        let answer = tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(request)).await;
+        let link = path.split('?').next().unwrap_or_default();
+        let headers = [("content-type", "application/json".to_owned())];
+        let ask = Ask { method, path, kind: manage::RESOURCE_TYPE, link, headers: &headers, body: &body };
+        let reply = self.send(&ask, ANSWER_TIME_MAX).await?;
+        Ok((reply.status, reply.body))
+    }
+
+    /// Sends a request of the protocol once, and returns whatever the server answers within this time.
+    pub async fn send(&mut self, ask: &Ask<'_>, time_max: Duration) -> anyhow::Result<Reply> {
+        let answer = tokio::time::timeout(time_max, self.exchange(ask)).await;
         let answer = answer.context("the server does not answer").and_then(|answer| answer);
         if answer.is_err() {
             self.connection = None;
@@ -122,24 +120,98 @@ impl Client {
         answer
     }
 
-    async fn exchange(&mut self, request: Request<Full<Bytes>>) -> anyhow::Result<(StatusCode, Bytes)> {
+    async fn exchange(&mut self, ask: &Ask<'_>) -> anyhow::Result<Reply> {
+        let date = date();
+        let authorization = orrery_nosql::sign_beside(&self.to.key, ask.method, ask.kind, ask.link, &date)
+            .context("the key is not one of an account")?;
+        let host = self.to.endpoint.authority().context("the endpoint names no host")?.as_str();
+        let mut request = Request::builder()
+            .method(ask.method)
+            .uri(ask.path)
+            .header(HOST, host)
+            .header("x-ms-date", date)
+            .header("x-ms-version", VERSION)
+            .header(AUTHORIZATION, authorization);
+        for (name, value) in ask.headers {
+            request = request.header(*name, value);
+        }
+        let request = request.body(Full::new(ask.body.clone()))?;
         let mut connection = match self.connection.take() {
             Some(connection) if !connection.is_closed() => connection,
             _ => connect(&self.to.endpoint, self.to.ca_file.as_deref()).await?,
         };
         connection.ready().await?;
-        let response = connection.send_request(request).await?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+        let (parts, body) = connection.send_request(request).await?.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(|error| anyhow::anyhow!("the answer broke off: {error}"))?.to_bytes();
         self.connection = Some(connection);
-        Ok((status, body))
+        Ok(Reply { status: parts.status, headers: parts.headers, body })
     }
+}
+
+/// A request of the protocol.
+pub struct Ask<'a> {
+    pub method: &'a Method,
+    /// Encoded, as it is sent.
+    pub path: &'a str,
+    /// What is signed: the type of the resource, and its link.
+    pub kind: &'a str,
+    pub link: &'a str,
+    pub headers: &'a [(&'static str, String)],
+    pub body: &'a Bytes,
+}
+
+pub struct Reply {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Reply {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The body, if it is JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// What went wrong, for people.
+    pub fn refusal(&self) -> anyhow::Error {
+        let json = self.json();
+        let why = json["message"].as_str().map_or_else(|| "no reason given".to_owned(), in_plain_words);
+        anyhow::anyhow!("the server answered {}: {why}", self.status.as_u16())
+    }
+}
+
+/// The protocol puts JSON into its messages (`Message: {"Errors":["…"]}`), and behind it who answered when; people want
+/// the sentences.
+fn in_plain_words(message: &str) -> String {
+    let lines = message.lines().take_while(|line| !line.starts_with("ActivityId:"));
+    let text = lines.collect::<Vec<_>>().join(" ");
+    let inner = text.strip_prefix("Message:").unwrap_or(&text).trim();
+    let Ok(json) = serde_json::from_str::<serde_json::Value>(inner) else { return inner.to_owned() };
+    let errors = json["Errors"].as_array().or_else(|| json["errors"].as_array());
+    let sentence = |error: &serde_json::Value| {
+        error.as_str().or_else(|| error["message"].as_str()).map(|text| text.trim().to_owned())
+    };
+    let sentences: Vec<String> = errors.into_iter().flatten().filter_map(sentence).collect();
+    if sentences.is_empty() { inner.to_owned() } else { sentences.join("; ") }
+}
+
+/// Runs what talks to a server, on this thread.
+pub fn on_runtime<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+}
+
+/// A name as a path has it.
+pub fn encode(name: &str) -> String {
+    utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
 }
 
 /// The path of a container below the prefix of the management API.
 pub fn container_path(database: &str, container: &str) -> String {
-    let encode = |name: &str| utf8_percent_encode(name, NON_ALPHANUMERIC).to_string();
     format!("dbs/{}/colls/{}", encode(database), encode(container))
 }
 
@@ -172,8 +244,28 @@ async fn open(to: &Uri, ca_file: Option<&Path>) -> anyhow::Result<SendRequest<Fu
         return start(stream).await;
     }
     let connector = TlsConnector::from(Arc::new(tls(ca_file)?));
-    let stream = connector.connect(ServerName::try_from(name.to_owned())?, stream).await?;
+    let stream = connector.connect(ServerName::try_from(name.to_owned())?, stream).await;
+    let stream = stream.map_err(|error| explain(error, to))?;
     start(stream).await
+}
+
+/// Says what to do about a certificate that nobody here trusts.
+fn explain(error: std::io::Error, to: &Uri) -> anyhow::Error {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let is_unknown = matches!(
+        inner,
+        Some(rustls::Error::InvalidCertificate(
+            rustls::CertificateError::UnknownIssuer | rustls::CertificateError::BadSignature
+        ))
+    );
+    if !is_unknown {
+        return error.into();
+    }
+    let place = to.authority().map(ToString::to_string).unwrap_or_default();
+    anyhow::anyhow!(
+        "the authority that signed its certificate is not known here; name its file with --ca-file. Orrery shows its own: \
+         curl -so emulator.pem http://{place}/_explorer/emulator.pem"
+    )
 }
 
 async fn start<S>(stream: S) -> anyhow::Result<SendRequest<Full<Bytes>>>

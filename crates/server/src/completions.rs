@@ -44,6 +44,6 @@ fn write_pages(command: &Command, folder: &Path) -> std::io::Result<()> {
 }
 
 fn print(text: &[u8]) {
-    // Whoever closed our standard output has read enough.
+    // A caller that has closed our standard output has read enough.
     let _ = std::io::Write::write_all(&mut std::io::stdout().lock(), text);
 }

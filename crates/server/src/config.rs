@@ -14,8 +14,10 @@ use clap::{ArgAction, Args, ValueEnum};
 use orrery_cluster::limits::RETENTION_MINUTES_MAX;
 
 use crate::limits;
+use crate::proxies::{Network, Proxies, PublicUrl};
 
 mod alerts;
+mod data_dir;
 mod database;
 mod file;
 mod memory;
@@ -32,8 +34,10 @@ pub struct Config {
     #[arg(long, env = "ORRERY_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Where items, certificates and the catalog are kept.
-    #[arg(long, env = "ORRERY_DATA_DIR", value_name = "DIR", default_value = "./orrery-data")]
+    /// Where items, certificates and the catalog are kept. By default `$XDG_DATA_HOME/orrery`, which mostly is
+    /// `~/.local/share/orrery`; an `./orrery-data` that is there is used instead.
+    #[arg(long, env = "ORRERY_DATA_DIR", value_name = "DIR", default_value_os_t = data_dir::by_default(),
+          hide_default_value = true)]
     pub data_dir: PathBuf,
 
     /// Keep everything in memory; nothing is read from or written to the data directory.
@@ -41,7 +45,7 @@ pub struct Config {
           require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
     pub in_memory: bool,
 
-    /// The address to listen on. Addresses other than loopback need `--key-file`.
+    /// The address to listen on. Addresses other than loopback need `--key-file` or `--allow-emulator-key`.
     #[arg(long, env = "ORRERY_BIND", value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub bind: IpAddr,
 
@@ -70,6 +74,17 @@ pub struct Config {
     /// The file is read again when it changes and on SIGHUP.
     #[arg(long, env = "ORRERY_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+
+    /// Let the well-known emulator key open the account also where the server does not listen on loopback, as in a
+    /// container. Everybody knows that key: whoever reaches the port has everything.
+    #[arg(long, env = "ORRERY_ALLOW_EMULATOR_KEY", default_value = "false", action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
+    pub allow_emulator_key: bool,
+
+    /// Files of databases, containers, throughput and items that are made at the start where they are missing, or a folder
+    /// of such files; `docs/command-line.md` describes them.
+    #[arg(long = "seed", env = "ORRERY_SEED", value_name = "FILE|FOLDER", value_delimiter = ',')]
+    pub seeds: Vec<PathBuf>,
 
     /// An issuer of Entra ID tokens that is trusted, as the `iss` claim names it; may be given several times.
     #[arg(long = "entra-issuer", env = "ORRERY_ENTRA_ISSUER", value_name = "URL", value_delimiter = ',')]
@@ -100,6 +115,12 @@ pub struct Config {
     #[arg(long, env = "ORRERY_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 
+    /// Say in one line for programs that the server is ready, also on a terminal. Where standard output is not a
+    /// terminal this line comes anyway.
+    #[arg(long, env = "ORRERY_READY_LINE", default_value = "false", action = ArgAction::Set, num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
+    pub ready_line: bool,
+
     /// Count request units but never answer 429.
     #[arg(long, env = "ORRERY_NO_THROTTLE", default_value = "false", action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
@@ -127,6 +148,16 @@ pub struct Config {
     /// 127.0.0.1 does as the emulator does. Requests may name it while the well-known key is in use.
     #[arg(long, env = "ORRERY_ADVERTISED_HOST", value_name = "HOST")]
     pub advertised_host: Option<String>,
+
+    /// The whole address that clients dial, `https://db.example.com/`, where a proxy stands between them and the server.
+    /// Answers name it. Direct mode does not work through such a proxy.
+    #[arg(long, env = "ORRERY_PUBLIC_URL", value_name = "URL", conflicts_with = "advertised_host")]
+    pub public_url: Option<PublicUrl>,
+
+    /// An address or network (`10.0.0.0/8`) of proxies whose `X-Forwarded-Proto` and `X-Forwarded-Host` say what clients
+    /// dialled; may be given several times.
+    #[arg(long = "trusted-proxy", env = "ORRERY_TRUSTED_PROXY", value_name = "CIDR", value_delimiter = ',')]
+    pub trusted_proxies: Vec<Network>,
 
     /// One more host name or address for the HTTPS certificate; may be given several times. Requests may name it while the
     /// well-known key is in use.
@@ -220,7 +251,13 @@ pub struct Config {
 impl Config {
     /// The names that the operator has given this server.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.advertised_host.iter().chain(&self.tls_names).map(String::as_str)
+        let own = self.advertised_host.iter().chain(&self.tls_names).map(String::as_str);
+        own.chain(self.public_url.as_ref().map(PublicUrl::name))
+    }
+
+    /// What stands between clients and the server.
+    pub fn proxies(&self) -> Proxies {
+        Proxies::new(self.public_url.clone(), self.trusted_proxies.clone())
     }
 }
 

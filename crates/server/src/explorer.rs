@@ -6,10 +6,11 @@
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    IF_NONE_MATCH, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
 };
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 
 include!(concat!(env!("OUT_DIR"), "/explorer.rs"));
@@ -31,6 +32,30 @@ const POLICY: &str =
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const ASK_AGAIN: &str = "no-cache";
+
+/// Whether a browser asks for the root of the server, where clients find the account document: they ask for JSON, and sign.
+pub fn is_wanted<B>(request: &Request<B>) -> bool {
+    let headers = request.headers();
+    let accepts_pages = || {
+        let lists = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        lists.flat_map(|list| list.split(',')).any(|entry| {
+            entry.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/html"))
+        })
+    };
+    request.uri().path() == "/"
+        && (request.method() == Method::GET || request.method() == Method::HEAD)
+        && !headers.contains_key(AUTHORIZATION)
+        && accepts_pages()
+}
+
+/// Sends a browser to the explorer. The same address means something else to clients, so nothing may keep the answer.
+pub fn lead_there() -> Response<Full<Bytes>> {
+    let text = "the explorer is at /_explorer\n";
+    let mut response = page(StatusCode::FOUND, "text/plain; charset=utf-8", text);
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static("/_explorer"));
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept, authorization"));
+    response
+}
 
 /// The name of the explorer's file at a path, if the path is the explorer's.
 pub fn file_at(path: &str) -> Option<&str> {

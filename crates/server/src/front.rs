@@ -38,6 +38,9 @@ impl Handler for Front {
         if let Some(page) = Page::at(request.uri().path()) {
             return self.admin.answer(page, request.method()).await;
         }
+        if explorer::is_wanted(&request) {
+            return explorer::lead_there();
+        }
         if let Some(file) = explorer::file_at(request.uri().path()) {
             return explorer::answer(file, request.method(), request.headers());
         }

@@ -8,7 +8,7 @@ use http::Method;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
-use crate::client::{Client, Endpoint};
+use crate::client::{Client, ContainerName, Endpoint, on_runtime};
 
 /// Between two looks at a job that the operator watches.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -28,7 +28,11 @@ enum Action {
     /// Copy a container into another, which may have another partition key or policy.
     Create(Create),
     /// List all jobs.
-    List,
+    List {
+        /// As the server tells it.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show a job, on request with a progress bar until it is over.
     Show {
         id: String,
@@ -55,11 +59,11 @@ enum Action {
 #[derive(Args)]
 struct Create {
     /// The container to copy, as DATABASE/CONTAINER.
-    #[arg(long, value_name = "DATABASE/CONTAINER", value_parser = place)]
-    from: Place,
+    #[arg(long, value_name = "DATABASE/CONTAINER")]
+    from: ContainerName,
     /// The container to copy into, which must exist.
-    #[arg(long, value_name = "DATABASE/CONTAINER", value_parser = place)]
-    to: Place,
+    #[arg(long, value_name = "DATABASE/CONTAINER")]
+    to: ContainerName,
     /// Whether changes are followed until the cut-over.
     #[arg(long, value_enum, default_value_t = Mode::Online)]
     mode: Mode,
@@ -75,8 +79,8 @@ pub struct Rekey {
     #[command(flatten)]
     endpoint: Endpoint,
     /// The container that gets another key, as DATABASE/CONTAINER.
-    #[arg(value_name = "DATABASE/CONTAINER", value_parser = place)]
-    container: Place,
+    #[arg(value_name = "DATABASE/CONTAINER")]
+    container: ContainerName,
     /// The paths of the new key, such as `/tenant`; several make it hierarchical.
     #[arg(long = "key-path", required = true, value_name = "PATH")]
     paths: Vec<String>,
@@ -104,23 +108,6 @@ enum Mode {
     Online,
 }
 
-#[derive(Clone, Debug)]
-struct Place {
-    database: String,
-    container: String,
-}
-
-fn place(text: &str) -> Result<Place, String> {
-    let (database, container) = text.split_once('/').ok_or("name it as DATABASE/CONTAINER")?;
-    Ok(Place { database: database.to_owned(), container: container.to_owned() })
-}
-
-impl Place {
-    fn json(&self) -> Value {
-        json!({"database": self.database, "container": self.container})
-    }
-}
-
 pub fn run(job: Job) -> anyhow::Result<()> {
     let mut client = Client::new(job.endpoint);
     on_runtime(async move {
@@ -137,7 +124,10 @@ pub fn run(job: Job) -> anyhow::Result<()> {
                 });
                 start(&mut client, body, &create.manner).await?
             }
-            Action::List => table(&client.manage(Method::GET, "jobs", None).await?),
+            Action::List { json } => {
+                let list = client.manage(Method::GET, "jobs", None).await?;
+                if json { pretty(&list["jobs"]) } else { table(&list) }
+            }
             Action::Show { id, watch: true } => watch(&mut client, &id).await?,
             Action::Show { id, .. } => pretty(&client.manage(Method::GET, &path(&id)?, None).await?),
             Action::Pause { id } => change(&mut client, &id, "pause").await?,
@@ -171,10 +161,6 @@ pub fn rekey(rekey: Rekey) -> anyhow::Result<()> {
         println!("{}", start(&mut client, body, &rekey.manner).await?);
         Ok(())
     })
-}
-
-fn on_runtime(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 
 /// Ids are made by the server; one that is not goes nowhere.
@@ -239,6 +225,15 @@ async fn watch(client: &mut Client, id: &str) -> anyhow::Result<String> {
 pub fn progress_bar(length: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}").expect("a fixed template");
     ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(8)).with_style(style)
+}
+
+/// What moves on the terminal while nobody knows how much is left.
+pub fn spinner(what: String) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}").expect("a fixed template");
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8)).with_style(style);
+    bar.set_message(what);
+    bar.enable_steady_tick(LOOK_INTERVAL);
+    bar
 }
 
 fn line(job: &Value) -> String {

@@ -28,7 +28,11 @@ pub struct AccountKeys {
 
 impl AccountKeys {
     /// The keys for a server bound to `bind`: those of the file, or the emulator key on loopback.
-    pub fn choose(bind: IpAddr, key_file: Option<&Path>) -> anyhow::Result<AccountKeys> {
+    pub fn choose(
+        bind: IpAddr,
+        key_file: Option<&Path>,
+        allow_emulator_key: bool,
+    ) -> anyhow::Result<AccountKeys> {
         let keys = match key_file {
             Some(path) => {
                 modes::keep_secret(path)?;
@@ -38,6 +42,10 @@ impl AccountKeys {
             None => AccountKeys { primary: EMULATOR_KEY.to_owned(), ..AccountKeys::default() },
         };
         if !bind.is_loopback() && keys.uses_emulator_key() {
+            if allow_emulator_key {
+                tracing::warn!(%bind, "the well-known emulator key opens this account: whoever reaches it has everything");
+                return Ok(keys);
+            }
             bail!("{}", off_loopback_message(bind));
         }
         Ok(keys)
@@ -79,6 +87,7 @@ enum KeySlot<'a> {
 fn off_loopback_message(bind: IpAddr) -> String {
     format!(
         "refusing to listen on {bind} with the well-known emulator key: everybody knows it.\n\
+         Where nobody else can reach it, --allow-emulator-key permits that.\n\
          Make keys of your own and name their file, for example:\n\
          \n    printf 'primary = \"%s\"\\nsecondary = \"%s\"\\n' \"$(openssl rand -base64 64 | tr -d '\\n')\" \
          \"$(openssl rand -base64 64 | tr -d '\\n')\" > keys.toml && chmod 600 keys.toml\
@@ -190,7 +199,8 @@ mod tests {
     fn the_emulator_key_opens_loopback_only() {
         for (bind, allowed) in [("127.0.0.1", true), ("::1", true), ("127.9.9.9", true), ("0.0.0.0", false)] {
             let bind = bind.parse().expect("an address");
-            assert_eq!(AccountKeys::choose(bind, None).is_ok(), allowed, "{bind}");
+            assert_eq!(AccountKeys::choose(bind, None, false).is_ok(), allowed, "{bind}");
+            assert!(AccountKeys::choose(bind, None, true).is_ok(), "{bind}");
         }
     }
 }

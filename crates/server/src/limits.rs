@@ -105,6 +105,9 @@ pub const MAX_HOST_NAME_BYTES: usize = 253;
 /// A configuration or key file larger than this is not one.
 pub const MAX_CONFIG_FILE_BYTES: u64 = 1024 * 1024;
 
+/// A seed is read whole; what is larger belongs into files of items, which are not.
+pub const SEED_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
 /// The account's own keys are 64 bytes; anything shorter than this is too weak to be meant.
 pub const MIN_KEY_BYTES: usize = 16;
 pub const MAX_KEY_BYTES: usize = 1024;

@@ -12,16 +12,21 @@ mod admin;
 mod advise;
 mod allocator;
 mod client;
+mod completions;
 mod config;
+mod create;
+mod delete;
 mod endpoints;
 mod entra;
 mod explorer;
 mod front;
 mod gateways;
+mod greeting;
 mod hosts;
 mod job;
 mod keys;
 mod limits;
+mod list;
 mod listener;
 mod logs;
 mod manage;
@@ -29,10 +34,16 @@ mod metrics;
 mod modes;
 mod partition;
 mod ports;
+mod proxies;
+mod query;
+mod ready;
 mod rotation;
+mod seed;
 mod serve;
 mod signals;
 mod sockets;
+mod style;
+mod throughput;
 mod tls;
 mod top;
 mod transfer;
@@ -52,6 +63,16 @@ enum Command {
     Serve(Box<Config>),
     /// Check that everything in a data directory agrees with the items in it; no server may be using it.
     Verify(Box<Config>),
+    /// Ask a container with SQL and print its rows.
+    Query(query::Query),
+    /// Make a database or container.
+    Create(create::Create),
+    /// Remove a database or container with all that is in it.
+    Delete(delete::Delete),
+    /// List databases or containers.
+    List(list::List),
+    /// Show and change what a database or container may use.
+    Throughput(throughput::Throughput),
     /// List, split and merge the partitions of a running server.
     Partition(partition::Partition),
     /// Watch the partitions of a running server in the terminal.
@@ -66,6 +87,12 @@ enum Command {
     Import(transfer::Import),
     /// Compare partition keys for a workload.
     Advise(Box<advise::Advise>),
+    /// Say whether a server takes requests; ends with 1 if it does not.
+    Ready(ready::Ready),
+    /// Print what a shell needs to complete this command.
+    Completions(completions::Completions),
+    /// Print the manual page, or write those of all subcommands.
+    Man(completions::Man),
     /// Print the version.
     Version,
 }
@@ -85,10 +112,15 @@ fn main() -> ExitCode {
 
 fn run(started: Instant) -> anyhow::Result<()> {
     let line = with_subcommand(std::env::args_os().collect());
-    let matches = config::load(CommandLine::command(), &line)?;
+    let matches = config::load(command(), &line)?;
     match CommandLine::from_arg_matches(&matches)?.command {
         Command::Serve(config) => serve::run(*config, started),
         Command::Verify(config) => verify::run(*config),
+        Command::Query(query) => query::run(query),
+        Command::Create(create) => create::run(create),
+        Command::Delete(delete) => delete::run(delete),
+        Command::List(list) => list::run(list),
+        Command::Throughput(throughput) => throughput::run(throughput),
         Command::Partition(partition) => partition::run(partition),
         Command::Top(top) => top::run(top),
         Command::Job(job) => job::run(job),
@@ -96,11 +128,24 @@ fn run(started: Instant) -> anyhow::Result<()> {
         Command::Export(export) => transfer::export(export),
         Command::Import(import) => transfer::import(import),
         Command::Advise(question) => advise::run(*question),
+        Command::Ready(ready) => ready::run(ready),
+        Command::Completions(completions) => completions::run(completions, command()),
+        Command::Man(man) => completions::man(man, command()),
         Command::Version => {
             println!("orrery {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
     }
+}
+
+/// The whole command line. `verify` reads the server's configuration, of which little concerns it.
+fn command() -> clap::Command {
+    CommandLine::command().mut_subcommand("verify", |verify| {
+        verify.mut_args(|option| {
+            let is_shown = verify::OPTIONS.contains(&option.get_id().as_str());
+            option.hide(!is_shown)
+        })
+    })
 }
 
 /// Puts `serve` in front of the options when no subcommand is named, so that plain `orrery` serves.

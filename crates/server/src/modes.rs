@@ -25,6 +25,9 @@ pub fn keep_folder(path: &Path) -> anyhow::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             DirBuilder::new().recursive(true).mode(FOLDER).create(path).with_context(|| cannot_make(path))
         }
+        Ok(found) if !found.is_dir() => {
+            bail!("{} is a file; --data-dir names a folder, which is made if it is missing", path.display())
+        }
         Ok(found) if found.permissions().mode() & STICKY != 0 || path.parent().is_none() => {
             tracing::warn!(path = %path.display(), "others use this folder too; data should have one of its own");
             Ok(())

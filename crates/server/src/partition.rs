@@ -15,7 +15,13 @@ pub struct Partition {
 #[derive(Subcommand)]
 enum Action {
     /// Show the partitions with what they hold and use.
-    List(Place),
+    List {
+        #[command(flatten)]
+        place: Place,
+        /// As the server tells it.
+        #[arg(long)]
+        json: bool,
+    },
     /// Split a partition; nothing is copied, and requests go on.
     Split {
         #[command(flatten)]
@@ -49,10 +55,10 @@ pub fn run(partition: Partition) -> anyhow::Result<()> {
 
 async fn answer(action: Action) -> anyhow::Result<String> {
     match action {
-        Action::List(place) => {
+        Action::List { place, json } => {
             let path = format!("{}/partitions", place.path());
             let list = Client::new(place.endpoint).manage(Method::GET, &path, None).await?;
-            Ok(table(&list))
+            Ok(if json { serde_json::to_string_pretty(&list["partitions"])? } else { table(&list) })
         }
         Action::Split { place, range, children } => {
             let path = format!("{}/partitions/{range}/split", place.path());

@@ -88,6 +88,7 @@ impl Ports<'_> {
         Http::new(Shared {
             handler,
             hosts: Arc::clone(&self.hosts),
+            proxies: self.config.proxies(),
             metrics: Arc::clone(&self.metrics),
             request_time_max: self.config.request_timeout_seconds,
             http2_window_bytes: self.window,

@@ -73,7 +73,7 @@ fn read_keys(config: &Config, gateways: &Gateways, hosts: &Hosts) {
     if config.key_file.is_none() {
         return;
     }
-    let keys = AccountKeys::choose(config.bind, config.key_file.as_deref());
+    let keys = AccountKeys::choose(config.bind, config.key_file.as_deref(), config.allow_emulator_key);
     let is_open = |keys: &AccountKeys| keys.uses_emulator_key() || config.entra_development;
     match keys.and_then(|keys| Ok((is_open(&keys), keys.for_gateway()?))) {
         Ok((is_open, keys)) => {

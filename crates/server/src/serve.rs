@@ -1,7 +1,6 @@
 //! `orrery serve`: puts the rooms together, runs them, and takes them apart in order.
 
-use std::io::Write;
-use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -12,10 +11,11 @@ use orrery_nosql::Gateway;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::admin::Admin;
-use crate::config::{Config, DirectPort, Durability};
-use crate::endpoints::{self, Endpoint};
+use crate::config::{Config, DirectPort};
+use crate::endpoints;
 use crate::front::Front;
 use crate::gateways::Gateways;
+use crate::greeting::Greeting;
 use crate::hosts::Hosts;
 use crate::keys::AccountKeys;
 use crate::manage::{self, Manage};
@@ -24,13 +24,13 @@ use crate::ports::Ports;
 use crate::signals::StopSignals;
 use crate::sockets::{Sockets, port_of};
 use crate::tls::Tls;
-use crate::{entra, limits, logs, modes, rotation, webhook};
+use crate::{entra, limits, logs, modes, rotation, seed, webhook};
 
 pub fn run(config: Config, started: Instant) -> anyhow::Result<()> {
     logs::start(&config)?;
     // Noted before the keys are read: they may change while the database opens.
     let seen = rotation::Seen::now(&config);
-    let keys = AccountKeys::choose(config.bind, config.key_file.as_deref())?;
+    let keys = AccountKeys::choose(config.bind, config.key_file.as_deref(), config.allow_emulator_key)?;
     allow_open_files(config.max_connections);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("orrery").build()?;
     let outcome = runtime.block_on(serve(config, keys, seen, started));
@@ -83,14 +83,28 @@ async fn serve(
     let server =
         manage::Server { account: config.account_name.clone(), nosql_port: address.port(), table_port };
     let manage = Manage::new(db.clone(), gateways.nosql.clone(), server, config.body_timeout_seconds);
-    announce(&config, &keys, address, &endpoints::all(&config, address, table_port), started);
     keep_tls(Arc::clone(&tls));
 
     let window = limits::http2_window_bytes(db.memory().shares().bodies);
     let front = Front::new(Arc::clone(&admin), manage, gateways.nosql.clone());
     let ports = Ports { config: &config, hosts, metrics, tls, window, signals };
-    ports.run(sockets, front, gateways, &admin).await;
+    let endpoints = endpoints::all(&config, address, table_port);
+    let greeting = Greeting { config: &config, keys: &keys, address, endpoints };
+    let beginning = async {
+        seed::plant(&config, &keys, address, &admin).await?;
+        greeting.announce(started);
+        anyhow::Ok(())
+    };
+    let mut running = pin!(ports.run(sockets, front, gateways, &admin));
+    let begun = tokio::select! {
+        () = &mut running => None,
+        begun = beginning => Some(begun),
+    };
+    if let Some(Ok(())) = begun {
+        running.await;
+    }
     db.close().await;
+    begun.unwrap_or(Ok(()))?;
     tracing::info!("stopped");
     Ok(())
 }
@@ -148,42 +162,6 @@ fn keep_tls(tls: Arc<Tls>) {
             tokio::time::sleep(limits::LEAF_CHECK_PERIOD).await;
         }
     });
-}
-
-/// Says on standard output, in one line that programs can rely on, where the server is.
-fn announce(
-    config: &Config,
-    keys: &AccountKeys,
-    address: SocketAddr,
-    endpoints: &[Endpoint],
-    started: Instant,
-) {
-    let port = address.port();
-    let of = |api: &str| endpoints.iter().find(|endpoint| endpoint.api == api);
-    let (http, https) = of("nosql").map_or(("", ""), |nosql| (&*nosql.http, &*nosql.https));
-    let key = if keys.uses_emulator_key() { "emulator" } else { "key-file" };
-    let data = if config.in_memory { "memory".to_owned() } else { config.data_dir.display().to_string() };
-    let table = of("table").map_or("none", |table| &*table.http);
-    let line = format!(
-        "ORRERY READY nosql={address} port={port} endpoint={http} secure={https} \
-         table={table} key={key} data={data}\n"
-    );
-    let mut stdout = std::io::stdout().lock();
-    // A caller that has closed our standard output does not want the line.
-    let _ = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush());
-    drop(stdout);
-    if config.durability == Durability::Relaxed {
-        tracing::warn!("durability is relaxed: writes are acknowledged before they are on disk");
-    }
-    // The well-known key is no secret; another one is not written to a log.
-    let shown = if keys.uses_emulator_key() { keys.primary.as_str() } else { endpoints::KEY_PLACEHOLDER };
-    for Endpoint { api, connection_string, .. } in endpoints {
-        tracing::info!(
-            "{api} connection string: {}",
-            connection_string.replace(endpoints::KEY_PLACEHOLDER, shown)
-        );
-    }
-    tracing::info!(%address, key, data, ready_after_ms = started.elapsed().as_millis() as u64, "ready");
 }
 
 /// Raises the limit of open files to what the connections and the engine can use, as far as allowed.

@@ -62,11 +62,12 @@ pub fn run(top: Top) -> anyhow::Result<()> {
     let mut session = Session::new(&top);
     if top.once {
         runtime.block_on(session.look());
+        // A picture without a server would be an empty one.
+        if let Some(error) = session.picture.error.take() {
+            anyhow::bail!(error);
+        }
         println!("{}", session.text(top.size)?);
-        return match session.picture.error.take() {
-            Some(error) => Err(anyhow::anyhow!(error)),
-            None => Ok(()),
-        };
+        return Ok(());
     }
     let mut terminal = ratatui::init();
     let ended = session.interact(&mut terminal, &runtime, Duration::from_secs(top.interval));

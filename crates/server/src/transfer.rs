@@ -9,11 +9,15 @@ mod items;
 mod state;
 mod wire;
 
-use std::path::PathBuf;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use crate::client::Place;
+
+pub use items::{Items, key_header, line_of, of_page};
 
 /// The most that may go on at once.
 const PARALLEL_MAX: u16 = 256;
@@ -52,6 +56,17 @@ pub struct Import {
 enum Format {
     Jsonl,
     Array,
+}
+
+/// Keeps a second transfer away from a file and the state beside it, for as long as the file is open. Not all file systems
+/// can do that; then the user must know.
+fn lock(file: &File, path: &Path) -> anyhow::Result<()> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            bail!("another export or import works with {}; wait for it, or stop it", path.display())
+        }
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
 }
 
 pub fn export(export: Export) -> anyhow::Result<()> {

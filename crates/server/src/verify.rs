@@ -6,15 +6,22 @@ use anyhow::{Context, bail, ensure};
 use orrery_cluster::verify::{DirectoryVerification, verify_directory};
 
 use crate::config::Config;
+use crate::job::spinner;
 use crate::logs;
+
+/// Options of the server that mean something here; help shows no others.
+pub const OPTIONS: [&str; 6] = ["config", "data_dir", "memory_bytes", "cache_bytes", "log", "log_format"];
 
 pub fn run(config: Config) -> anyhow::Result<()> {
     logs::start(&config)?;
     let place = config.data_dir.display().to_string();
     ensure!(!config.in_memory, "there is nothing to verify in memory");
+    ensure!(!config.data_dir.is_file(), "{place} is a file; --data-dir names a folder");
     ensure!(config.data_dir.is_dir(), "there is no data directory {place}");
-    let found = verify_directory(&config.database())
-        .with_context(|| format!("cannot open the database in {place}"))?;
+    let progress = spinner(format!("checking {place}"));
+    let found = verify_directory(&config.database());
+    progress.finish_and_clear();
+    let found = found.with_context(|| format!("cannot open the database in {place}"))?;
     report(&found);
     match found.findings_total() {
         0 => Ok(()),

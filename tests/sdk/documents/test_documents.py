@@ -69,7 +69,7 @@ def test_block(folder, place, language, body, _):
 
 
 def test_what_is_not_run_says_why_and_is_counted():
-    # Whoever marks another block changes these numbers, and sees how many there are.
+    # Another marked block changes these numbers, so that its author sees how many there are.
     marked = [(block[0].split(":")[0], block[1]) for block in MARKED]
     assert {document: [name for where, name in marked if where == document] for document, _ in marked} == {
         "README.md": ["sh", "csharp", "sh", "java", "python"],

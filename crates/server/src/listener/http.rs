@@ -27,6 +27,7 @@ use super::pulse::{Beat, Pulse};
 use crate::hosts::{Accepted, Hosts};
 use crate::limits;
 use crate::metrics::{Metrics, Speech};
+use crate::proxies::Proxies;
 use lines::Lines;
 
 mod lines;
@@ -56,6 +57,7 @@ pub trait Handler: Clone + Send + Sync + 'static {
 pub struct Shared<H> {
     pub handler: H,
     pub hosts: Arc<Hosts>,
+    pub proxies: Proxies,
     pub metrics: Arc<Metrics>,
     /// How long the handler may work on a request.
     pub request_time_max: Duration,
@@ -122,14 +124,19 @@ async fn serve<H: Handler>(
     let held = Arc::new(Held { shared: Arc::clone(shared), pulse });
     // hyper calls the service from the task of the connection alone, also for HTTP/2.
     let accepted = RefCell::new(Accepted::default());
-    let service = service_fn(move |request: http::Request<Incoming>| {
+    let service = service_fn(move |mut request: http::Request<Incoming>| {
+        let mut peer = peer;
         let beat = Beat::of(Holder(Arc::clone(&held)));
         if request.version() == Version::HTTP_2 {
             held.pulse.expect_other_bytes();
         }
         // hyper copies this future from place to place, so that it must stay small: what may wait is boxed, and
         // so is what is rare.
-        let refused = held.shared.hosts.refuse(&request, &mut accepted.borrow_mut()).map(Box::new);
+        let (hosts, mut accepted) = (&held.shared.hosts, accepted.borrow_mut());
+        let mut refused = hosts.refuse(&request, &mut accepted).map(Box::new);
+        if refused.is_none() && held.shared.proxies.apply(&mut request, &mut peer) {
+            refused = hosts.refuse(&request, &mut accepted).map(Box::new);
+        }
         async move {
             let Held { shared, pulse } = &*beat.holder().0;
             let speech = shared.handler.speech(&request);

@@ -101,6 +101,7 @@ fn http() -> Http<Answers> {
     Http::new(Shared {
         handler: Answers,
         hosts: Arc::new(Hosts::new(std::iter::empty(), true)),
+        proxies: crate::proxies::Proxies::default(),
         metrics: Arc::new(Metrics::new(Instant::now())),
         request_time_max: LONG,
         http2_window_bytes: 1 << 20,

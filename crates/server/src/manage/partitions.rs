@@ -9,7 +9,7 @@ use orrery_nosql::Denial;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Answer, Call, bad_request};
+use super::call::{Answer, Call, bad_request, not_found};
 use super::no_such_path;
 
 pub async fn serve(call: &Call<'_>, container: &Arc<Container>, rest: &[&str]) -> Result<Answer, Denial> {
@@ -113,7 +113,7 @@ fn two() -> u32 {
 
 async fn split(call: &Call<'_>, container: &Arc<Container>, range: &str) -> Result<Answer, Denial> {
     let Split { children } = call.json()?;
-    let (db, container, range) = (call.db.clone(), container.clone(), range_id(range)?);
+    let (db, container, range) = (call.db.clone(), container.clone(), known(container, range)?);
     let made = db.split(&container, range, children).await?;
     let made: Vec<String> = made.iter().map(u32::to_string).collect();
     Ok(Answer::json(json!({ "children": made })))
@@ -128,12 +128,29 @@ struct Merge {
 
 async fn merge(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer, Denial> {
     let Merge { left, right } = call.json()?;
-    let (left, right) = (range_id(&left)?, range_id(&right)?);
+    let (left, right) = (known(container, &left)?, known(container, &right)?);
     let (db, container) = (call.db.clone(), container.clone());
     let made = db.merge(&container, left, right).await?;
     Ok(Answer::json(json!({ "child": made.to_string() })))
 }
 
-fn range_id(text: &str) -> Result<u32, Denial> {
-    text.parse().map_err(|_| bad_request(format!("{text:?} is not the id of a partition.")))
+/// The id of a partition that the container has now. To clients of the protocol one that is gone answers 410, so that they
+/// look again; an operator who names it here wants to know which there are.
+fn known(container: &Container, text: &str) -> Result<u32, Denial> {
+    let id: u32 = text.parse().map_err(|_| bad_request(format!("{text:?} is not the id of a partition.")))?;
+    let ids: Vec<u32> = container.partition_budgets().iter().map(|budget| budget.id).collect();
+    if ids.contains(&id) {
+        return Ok(id);
+    }
+    let shown: Vec<String> = ids.iter().take(IDS_SHOWN_MAX).map(u32::to_string).collect();
+    let more = if ids.len() > IDS_SHOWN_MAX { ", …" } else { "" };
+    Err(not_found(format!(
+        "{}/{} has no partition {id}; it has {}{more}.",
+        container.database_id,
+        container.resource.id,
+        shown.join(", ")
+    )))
 }
+
+/// Partitions that a refusal names.
+const IDS_SHOWN_MAX: usize = 20;

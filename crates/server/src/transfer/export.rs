@@ -20,7 +20,7 @@ use tokio::sync::{Mutex, mpsc};
 use super::items::{of_page, without_system};
 use super::state::StateFile;
 use super::wire::{PartitionRange, Wire};
-use super::{Export, Format, Place};
+use super::{Export, Format, Place, lock};
 use crate::job::progress_bar;
 
 const PAGE_ITEMS: &str = "1000";
@@ -295,6 +295,7 @@ impl Writer {
                 let is_new = state.bytes == 0;
                 let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
                 let mut file = file.with_context(|| path.display().to_string())?;
+                lock(&file, path)?;
                 let held = file.metadata()?.len();
                 ensure!(!is_new || held == 0, "{} is there already and not empty", path.display());
                 ensure!(held >= state.bytes, "{} is shorter than its state says", path.display());

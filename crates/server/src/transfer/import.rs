@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufReader, Seek, SeekFrom};
+use std::io::{BufReader, Error, ErrorKind, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,10 +20,10 @@ use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::items::{Items, key_header};
+use super::items::{Items, key_header, line_of};
 use super::state::StateFile;
 use super::wire::Wire;
-use super::{Import, Place};
+use super::{Import, Place, lock};
 use crate::job::progress_bar;
 
 /// Items that wait for one worker.
@@ -44,7 +44,7 @@ struct State {
 
 /// One item on its way.
 struct Item {
-    /// The how manieth it is of this run, and where it ends in its file.
+    /// Its place among the items of this run, and where it ends in its file.
     number: u64,
     end: u64,
     key: String,
@@ -63,6 +63,9 @@ pub async fn run(import: Import) -> anyhow::Result<()> {
 }
 
 async fn import_file(import: &Import, paths: &[String], path: &Path) -> anyhow::Result<u64> {
+    // One import at a time: two would share the state.
+    let data = File::open(path)?;
+    lock(&data, path)?;
     let state_file = StateFile::beside(path, "import");
     let offset = match state_file.read::<State>()? {
         None => 0,
@@ -70,6 +73,11 @@ async fn import_file(import: &Import, paths: &[String], path: &Path) -> anyhow::
             let is_same =
                 state.database == import.place.database && state.container == import.place.container;
             ensure!(is_same, "its state is that of an import elsewhere; delete it to start anew");
+            ensure!(
+                data.metadata()?.len() >= state.offset,
+                "the file is shorter than its state says; delete {} to start anew",
+                state_file.path().display()
+            );
             eprintln!("{}: going on at byte {}", path.display(), state.offset);
             state.offset
         }
@@ -81,7 +89,7 @@ async fn import_file(import: &Import, paths: &[String], path: &Path) -> anyhow::
     for _ in 0..import.parallel {
         let (give, given) = mpsc::channel(WAITING);
         workers.push(give);
-        tasks.spawn(write_items(import.place.clone(), given, done.clone()));
+        tasks.spawn(write_items(import.place.clone(), path.to_owned(), given, done.clone()));
     }
     drop(done);
     let sent = Arc::new(AtomicU64::new(0));
@@ -104,6 +112,7 @@ async fn import_file(import: &Import, paths: &[String], path: &Path) -> anyhow::
             state_file.remove()?;
             Ok(items)
         }
+        Err(error) if error.is::<BadFile>() => Err(error),
         Err(error) => Err(error.context("what was imported so far is remembered; run it again to go on")),
     }
 }
@@ -117,12 +126,15 @@ fn read_items(
     sent: Arc<AtomicU64>,
 ) -> impl FnOnce() -> anyhow::Result<()> {
     move || {
-        let mut file = File::open(path)?;
+        let mut file = File::open(&path)?;
         file.seek(SeekFrom::Start(offset))?;
         let mut items = Items::new(BufReader::with_capacity(READ_BYTES, file), offset);
-        while let Some((body, end)) = items.next()? {
+        loop {
+            let before = items.offset();
+            let next = items.next().map_err(|error| bad_file(error, &path, before))?;
+            let Some((body, end)) = next else { return Ok(()) };
             let value: serde_json::Value =
-                serde_json::from_slice(&body).with_context(|| format!("the item that ends at byte {end}"))?;
+                serde_json::from_slice(&body).map_err(|error| bad_file(error.into(), &path, before))?;
             let key = key_header(&paths, &value);
             let mut hasher = DefaultHasher::new();
             key.hash(&mut hasher);
@@ -132,20 +144,41 @@ fn read_items(
                 return Ok(());
             }
         }
-        Ok(())
+    }
+}
+
+/// The file itself is wrong: to read it again would change nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: {why}; what stands before it is written. Mend the file and import it again")]
+struct BadFile {
+    line: u64,
+    why: Error,
+}
+
+/// What went wrong between two items; a disk that cannot be read says nothing about the file.
+fn bad_file(why: Error, path: &Path, before: u64) -> anyhow::Error {
+    match why.kind() {
+        ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput => {
+            // The last item may have ended in front of the end of its line.
+            let line = line_of(path, before + u64::from(before > 0));
+            BadFile { line, why }.into()
+        }
+        _ => why.into(),
     }
 }
 
 /// Writes what it is given, one after the other, and says which are done.
 async fn write_items(
     place: Place,
+    path: PathBuf,
     mut given: mpsc::Receiver<Item>,
     done: mpsc::Sender<(u64, u64)>,
 ) -> anyhow::Result<()> {
     let mut wire = Wire::new(&place);
     while let Some(item) = given.recv().await {
         let written = (item.number, item.end);
-        write_item(&mut wire, item).await?;
+        let outcome = write_item(&mut wire, item).await;
+        outcome.with_context(|| format!("line {}, into {}", line_of(&path, written.1), place.name()))?;
         if done.send(written).await.is_err() {
             bail!("the import has ended");
         }
@@ -166,9 +199,7 @@ async fn write_item(wire: &mut Wire, item: Item) -> anyhow::Result<()> {
             status if status.is_success() => return Ok(()),
             // Its partition has just split; the server knows the new one by itself.
             StatusCode::GONE => tokio::time::sleep(PAUSE_MOVED).await,
-            _ => {
-                return Err(reply.refusal().context(format!("the item that ends at byte {}", item.end)));
-            }
+            _ => return Err(reply.refusal()),
         }
     }
     bail!("the partitions of the container do not come to rest")

@@ -1,6 +1,8 @@
 //! Items as text: cutting them out of files and answers, and their partition keys.
 
-use std::io::{BufRead, Error, ErrorKind, Result};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result};
+use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -25,6 +27,11 @@ impl<R: BufRead> Items<R> {
         Items { reader, offset }
     }
 
+    /// How far it has come.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// The next item and where it ends.
     pub fn next(&mut self) -> Result<Option<(Vec<u8>, u64)>> {
         if !self.skip_to_item()? {
@@ -35,7 +42,7 @@ impl<R: BufRead> Items<R> {
         loop {
             let buffer = self.reader.fill_buf()?;
             if buffer.is_empty() {
-                return Err(wrong(self.offset, "an item is cut off"));
+                return Err(wrong(self.offset, "the file ends within an item"));
             }
             let mut taken = 0;
             let mut ends = false;
@@ -87,6 +94,24 @@ impl<R: BufRead> Items<R> {
             }
         }
     }
+}
+
+/// The line in which a byte of a file stands, for people; an error is rare enough to read the file for it again.
+pub fn line_of(path: &Path, offset: u64) -> u64 {
+    let count = || -> Result<u64> {
+        let mut reader = BufReader::new(File::open(path)?).take(offset);
+        let mut lines = 1;
+        loop {
+            let buffer = reader.fill_buf()?;
+            if buffer.is_empty() {
+                return Ok(lines);
+            }
+            lines += buffer.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let taken = buffer.len();
+            reader.consume(taken);
+        }
+    };
+    count().unwrap_or_default()
 }
 
 fn wrong(offset: u64, what: &str) -> Error {
@@ -195,7 +220,7 @@ fn ascii(json: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufReader, Cursor};
+    use std::io::Cursor;
 
     use super::*;
 
@@ -239,6 +264,16 @@ mod tests {
         let page = br#"{"_rid":"r","Documents":[{"a":1},{"b":"]"}],"_count":2}"#;
         let items = of_page(page).expect("a page");
         assert_eq!(items.iter().map(|item| item.get()).collect::<Vec<_>>(), [r#"{"a":1}"#, r#"{"b":"]"}"#]);
+    }
+
+    #[test]
+    fn a_byte_has_a_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("items");
+        std::fs::write(&path, "{}\n{}\n\n{}").expect("written");
+        for (offset, line) in [(0, 1), (2, 1), (3, 2), (5, 2), (9, 4), (900, 4)] {
+            assert_eq!(line_of(&path, offset), line, "{offset}");
+        }
     }
 
     #[test]

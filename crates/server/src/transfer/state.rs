@@ -20,6 +20,10 @@ impl StateFile {
         StateFile { path: name.into() }
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What an interrupted transfer left, if there was one.
     pub fn read<T: DeserializeOwned>(&self) -> anyhow::Result<Option<T>> {
         let text = match std::fs::read(&self.path) {

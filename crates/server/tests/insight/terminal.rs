@@ -1,4 +1,7 @@
 //! A program in a pseudo terminal, and what its user sees.
+//!
+//! Each test file uses the part that it needs, hence the allowance for unused parts.
+#![allow(dead_code)]
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -18,10 +21,14 @@ pub struct Terminal {
 
 impl Terminal {
     pub fn run(program: &Path, args: &[&str], columns: u16, lines: u16) -> Terminal {
-        let size = PtySize { rows: lines, cols: columns, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
         let mut command = CommandBuilder::new(program);
         command.args(args);
+        Terminal::run_command(command, columns, lines)
+    }
+
+    pub fn run_command(mut command: CommandBuilder, columns: u16, lines: u16) -> Terminal {
+        let size = PtySize { rows: lines, cols: columns, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
         command.env("TERM", "xterm-256color");
         let child = pair.slave.spawn_command(command).expect("the program runs");
         let screen = Arc::new(Mutex::new(vt100::Parser::new(not_zero(lines), not_zero(columns), 0)));

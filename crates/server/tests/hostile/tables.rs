@@ -281,16 +281,19 @@ fn authorization(random: &mut Random, samples: &Samples) -> Request {
 fn shared_access(random: &mut Random, samples: &Samples) -> Request {
     let mut request = samples.any(random);
     let terms = [
-        ("sp", random.pick(&["r", "raud", "rwdlacu", "", "xyz"]).to_string()),
-        ("se", random.pick(&["2999-01-01", "1999-01-01", "", "soon", "2999-13-45T99:99:99Z"]).to_string()),
-        ("st", random.pick(&["", "", "2000-01-01", "2998-01-01"]).to_string()),
-        ("sip", random.pick(&["", "", "127.0.0.1", "10.0.0.1-10.0.0.9", "-", "::"]).to_string()),
-        ("spr", random.pick(&["", "https,http", "https", "ftp"]).to_string()),
+        ("sp", random.pick(&["r", "raud", "rwdlacu", "raud", "", "xyz"]).to_string()),
+        (
+            "se",
+            random.pick(&["2999-01-01", "2999-01-01", "2999-01-01", "1999-01-01", "", "soon"]).to_string(),
+        ),
+        ("st", random.pick(&["", "", "", "2000-01-01", "2998-01-01", "2999-13-45T99:99:99Z"]).to_string()),
+        ("sip", random.pick(&["", "", "", "127.0.0.1", "10.0.0.1-10.0.0.9", "-", "::"]).to_string()),
+        ("spr", random.pick(&["", "", "https,http", "https", "ftp"]).to_string()),
         ("sv", random.pick(&["2019-02-02", "2020-12-06", "", "9999"]).to_string()),
-        ("tn", random.pick(&["t", "T", "other", ""]).to_string()),
-        ("spk", random.pick(&["", "", "p", "z"]).to_string()),
-        ("epk", random.pick(&["", "", "p", "a"]).to_string()),
-        ("si", random.pick(&["", "", "", "policy"]).to_string()),
+        ("tn", random.pick(&["t", "t", "t", "T", "other", ""]).to_string()),
+        ("spk", random.pick(&["", "", "", "p", "z"]).to_string()),
+        ("epk", random.pick(&["", "", "", "p", "a"]).to_string()),
+        ("si", random.pick(&["", "", "", "", "", "policy"]).to_string()),
     ];
     let of = |name: &str| terms.iter().find(|term| term.0 == name).map_or("", |term| term.1.as_str());
     let table = format!("/table/orrery/{}", of("tn").to_lowercase());

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use orrery_cluster::{Account, Consistency, Db, DbOptions, Durability, Storage};
 use orrery_line_gateway::Gateway;
+use orrery_testkit::wait_for;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -65,7 +66,8 @@ fn open(storage: Storage) -> Db {
         account,
         memory: Default::default(),
     };
-    Db::open(options).expect("the database opens")
+    // What was closed before may be held by a task for a moment longer.
+    wait_for(|| Db::open(options.clone()).map_err(|error| format!("the database does not open: {error}")))
 }
 
 fn on_disk(path: &Path) -> Db {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use orrery_cluster::store::{ItemId, OpError, Precondition, Target};
 use orrery_cluster::{Container, ReadOptions};
-use orrery_doc::PartitionKey;
+use orrery_doc::{KeyComponent, PartitionKey};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::errors::{Own, Refusal};
@@ -70,14 +70,9 @@ pub(crate) fn target_of(row_key: &str) -> Result<Target, Refusal> {
     Ok(Target::Id(id))
 }
 
-/// The key of a logical partition.
+/// The key of a logical partition. One that is longer than any entity may have is a key that nothing has.
 pub(crate) fn key_of(partition_key: &str) -> PartitionKey {
-    let mut text = Vec::with_capacity(partition_key.len() + 4);
-    text.push(b'[');
-    orrery_doc::json::write_str(partition_key, &mut text);
-    text.push(b']');
-    let text = String::from_utf8(text).expect("JSON is UTF-8");
-    PartitionKey::from_header(&text).expect("an array of one text is a key")
+    PartitionKey(vec![KeyComponent::Str(partition_key.to_owned())])
 }
 
 /// What is left as it is in a key of an address.
@@ -86,4 +81,18 @@ const IN_KEY: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.')
 /// A key as it stands between quotes in an address.
 pub(crate) fn encode_key(key: &str) -> String {
     utf8_percent_encode(&key.replace('\'', "''"), &IN_KEY).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_any_kind_and_length_is_a_key() {
+        for text in ["", "a", "it's \"quoted\" \\ and \u{1}", &"%41".repeat(20_000)] {
+            assert_eq!(key_of(text).components(), [KeyComponent::Str(text.to_owned())]);
+        }
+        let header = PartitionKey::from_header(r#"["it's \"quoted\" é"]"#).expect("a key");
+        assert_eq!(key_of("it's \"quoted\" é"), header);
+    }
 }

@@ -14,14 +14,14 @@ impl Random {
         Random { seed, state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1 }
     }
 
-    /// Takes the seed from the variable `ORRERY_SEED`, or else from the clock, and prints it.
+    /// Takes the seed from the variable `ORRERY_TEST_SEED`, or else from the clock, and prints it.
     pub fn from_environment() -> Random {
-        let given = std::env::var("ORRERY_SEED").ok().and_then(|text| text.parse().ok());
+        let given = std::env::var("ORRERY_TEST_SEED").ok().and_then(|text| text.parse().ok());
         let seed = given.unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is after 1970");
             now.as_nanos() as u64 % 1_000_000_000
         });
-        println!("seed: ORRERY_SEED={seed}");
+        println!("seed: ORRERY_TEST_SEED={seed}");
         Random::new(seed)
     }
 

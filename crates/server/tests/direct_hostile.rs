@@ -1,6 +1,6 @@
 //! Clients in direct mode that break the protocol: they are refused or cut off, and harm nobody else.
 //!
-//! The seed is printed, and `ORRERY_SEED` repeats a run; `ORRERY_HOSTILE_REQUESTS` makes it longer.
+//! The seed is printed, and `ORRERY_TEST_SEED` repeats a run; `ORRERY_HOSTILE_REQUESTS` makes it longer.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -2,7 +2,7 @@
 //!
 //! Every client keeps a model of its own items: what was acknowledged is there, nothing else is, and each version is
 //! seen by readers of the feed in its order. A client never knows of a split: if it is told of one, the test fails.
-//! The seed is printed; `ORRERY_SEED` repeats a run as far as threads let it, `ORRERY_SPLITS` makes it longer.
+//! The seed is printed; `ORRERY_TEST_SEED` repeats a run as far as threads let it, `ORRERY_SPLITS` makes it longer.
 
 mod follower;
 mod world;

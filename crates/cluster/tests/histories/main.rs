@@ -14,7 +14,7 @@
 //!
 //! The second test plants a bug, scripts that commit whatever happened since they began, and expects to be told.
 //!
-//! The seed is printed; `ORRERY_SEED` repeats a run, as far as threads let it, and `ORRERY_OPERATIONS` makes it longer.
+//! The seed is printed; `ORRERY_TEST_SEED` repeats a run, as far as threads let it, and `ORRERY_OPERATIONS` makes it longer.
 
 mod bank;
 mod scripts;
@@ -36,12 +36,12 @@ const TELLERS: usize = 12;
 const OPERATIONS_WITH_BUG: usize = 100_000;
 
 fn seed() -> u64 {
-    let given = std::env::var("ORRERY_SEED").ok().and_then(|text| text.parse().ok());
+    let given = std::env::var("ORRERY_TEST_SEED").ok().and_then(|text| text.parse().ok());
     let seed = given.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         now.as_nanos() as u64
     });
-    println!("ORRERY_SEED={seed}");
+    println!("ORRERY_TEST_SEED={seed}");
     seed
 }
 

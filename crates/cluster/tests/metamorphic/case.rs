@@ -151,7 +151,7 @@ impl Case<'_> {
 
     fn fail(&self, way: &str, wrong: &str, tally: &mut Tally) {
         tally.failures.push(format!(
-            "{}\nparameters {}\nindexing policy {}\n{way}: {wrong}\nORRERY_SEED={} repeats this",
+            "{}\nparameters {}\nindexing policy {}\n{way}: {wrong}\nORRERY_TEST_SEED={} repeats this",
             self.query.text(),
             self.query.parameters_json(),
             self.world.policy.body,

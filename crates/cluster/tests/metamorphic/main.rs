@@ -13,7 +13,7 @@
 //! single paths: cells of larger shapes left out, a composite order that goes on without what its filter fixes, and
 //! computed values that are missing in composite entries.
 //!
-//! The seed is printed; `ORRERY_SEED` repeats a run and `ORRERY_QUERIES` makes it longer.
+//! The seed is printed; `ORRERY_TEST_SEED` repeats a run and `ORRERY_QUERIES` makes it longer.
 
 mod case;
 mod world;

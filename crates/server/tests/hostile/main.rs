@@ -3,7 +3,7 @@
 //! A real server gets thousands of broken, absurd and half-right requests. It may never answer 5xx, never panic
 //! (its log is read for that), never fall silent, and its memory may not grow with what it was sent. Half-right
 //! requests matter most: they are signed, and begin as requests that work, so that they reach the code behind the
-//! first check. The seed is printed; `ORRERY_SEED` repeats a run and `ORRERY_HOSTILE_REQUESTS` makes it longer,
+//! first check. The seed is printed; `ORRERY_TEST_SEED` repeats a run and `ORRERY_HOSTILE_REQUESTS` makes it longer,
 //! and `ORRERY_HOSTILE_GROUP` keeps to one group.
 
 mod json;

@@ -2,7 +2,7 @@
 //!
 //! Most generated queries run without a server, in the tests of the cluster room; these few hundred add the
 //! protocol: plans as JSON, rewritten queries by range, continuations in headers, a policy changed by a request.
-//! The seed is printed; `ORRERY_SEED` repeats a run.
+//! The seed is printed; `ORRERY_TEST_SEED` repeats a run.
 
 mod site;
 
@@ -44,7 +44,7 @@ fn the_server_and_a_client_that_merges_answer_the_same_rows() {
                 let (text, parameters) = (query.text(), query.parameters_json());
                 let (seed, policy) = (random.seed(), &site.policy.body);
                 panic!(
-                    "{text}\nparameters {parameters}\nindexing policy {policy}\n{way}, pages of {page}, access {access}: {wrong}\nORRERY_SEED={seed} repeats this"
+                    "{text}\nparameters {parameters}\nindexing policy {policy}\n{way}, pages of {page}, access {access}: {wrong}\nORRERY_TEST_SEED={seed} repeats this"
                 );
             }
         }

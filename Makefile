@@ -87,4 +87,4 @@ tools-test:
 	@.ci/tools test
 
 tools-bench:
-	@.ci/tools bench || echo "make: going on without PostgreSQL; the lines that need it will say so"
+	@.ci/tools bench || echo "make: going on without a peer; the lines that need it will say so"

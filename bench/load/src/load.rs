@@ -129,6 +129,17 @@ pub fn run_over(wire: &Wire, plan: Plan, source: impl Source + 'static) -> Resul
     })
 }
 
+/// One request, and all of its answer as text.
+pub fn ask(address: SocketAddr, request: &[u8]) -> Result<String> {
+    runtime()?.block_on(async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(request).await?;
+        let mut answer = vec![0; 16 * 1024];
+        let (_, length) = read_answer(&mut stream, &mut answer).await?;
+        Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
+    })
+}
+
 async fn converse(
     mut stream: Box<dyn Stream>,
     end: Instant,
@@ -185,14 +196,27 @@ pub async fn read_answer(
     }
 }
 
-/// The bytes of the whole answer, once its headers are there.
+/// The bytes of the whole answer, once it can be told.
 fn whole_length(answer: &[u8]) -> Result<Option<usize>> {
     let Some(head) = memmem::find(answer, b"\r\n\r\n") else { return Ok(None) };
-    let field = b"content-length: ";
-    let Some(at) = memmem::find(&answer[..head], field) else { return Ok(Some(head + 4)) };
-    let digits = answer[at + field.len()..].iter().take_while(|byte| byte.is_ascii_digit());
-    let length = digits.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
-    Ok(Some(head + 4 + length))
+    let lines = answer[..head].split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    for line in lines {
+        if let Some(digits) = without(line, b"content-length: ") {
+            let length = std::str::from_utf8(digits)?.parse::<usize>()?;
+            return Ok(Some(head + 4 + length));
+        }
+        if without(line, b"transfer-encoding: chunked").is_some() {
+            // Answers come one at a time, so the last chunk ends what there is.
+            return Ok(answer.ends_with(b"\r\n0\r\n\r\n").then_some(answer.len()));
+        }
+    }
+    Ok(Some(head + 4))
+}
+
+/// What follows the beginning of a line, in whatever case its letters are.
+fn without<'a>(line: &'a [u8], beginning: &[u8]) -> Option<&'a [u8]> {
+    let (start, rest) = line.split_at_checked(beginning.len())?;
+    start.eq_ignore_ascii_case(beginning).then_some(rest)
 }
 
 #[cfg(test)]
@@ -204,7 +228,10 @@ mod tests {
         for (answer, wanted) in [
             ("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r", None),
             ("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n", Some(51)),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n", Some(51)),
             ("HTTP/1.1 304 Not Modified\r\nx: y\r\n\r\nabc", Some(35)),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n", None),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", Some(58)),
         ] {
             assert_eq!(whole_length(answer.as_bytes()).expect("readable"), wanted, "{answer}");
         }

@@ -30,6 +30,7 @@ mod settings;
 mod site;
 mod splits;
 mod start;
+mod tables;
 mod tls;
 
 use std::process::ExitCode;
@@ -76,7 +77,7 @@ fn main() -> Result<ExitCode> {
 
 type Run = fn(&Settings, &mut Report) -> Result<()>;
 
-const SECTIONS: [(Section, Run); 12] = [
+const SECTIONS: [(Section, Run); 13] = [
     (Section::Start, start::run),
     (Section::Reads, reads::run),
     (Section::Creates, creates::run),
@@ -89,4 +90,5 @@ const SECTIONS: [(Section, Run); 12] = [
     (Section::Copy, copy::run),
     (Section::Splits, splits::run),
     (Section::Fairness, fairness::run),
+    (Section::Tables, tables::run),
 ];

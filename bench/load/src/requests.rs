@@ -71,7 +71,11 @@ pub struct Reads {
 impl Reads {
     pub fn new(container: &Container, items: impl Iterator<Item = Address>) -> Reads {
         let signer = Signer::new(EMULATOR_KEY);
-        let requests = items.map(|item| container.read(&signer, &item)).collect();
+        Reads::from_requests(items.map(|item| container.read(&signer, &item)).collect())
+    }
+
+    /// Whole requests, however they were made.
+    pub fn from_requests(requests: Vec<Vec<u8>>) -> Reads {
         Reads { requests: Rc::new(requests), turn: 0 }
     }
 

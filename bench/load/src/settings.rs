@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 
 #[derive(Parser)]
-#[command(about = "Measures a server against bare HTTP, its bare storage engine and PostgreSQL, in one run")]
+#[command(
+    about = "Measures a server against bare HTTP, its bare storage engine, PostgreSQL and Azurite, in one run"
+)]
 pub struct Settings {
     #[command(subcommand)]
     pub role: Option<Role>,
@@ -41,6 +43,9 @@ pub struct Settings {
     /// PostgreSQL's programs; looked for where Debian puts them when not named.
     #[arg(long)]
     pub postgres: Option<PathBuf>,
+    /// Azurite's program for tables; looked for where `.ci/tools bench` puts it when not named.
+    #[arg(long)]
+    pub azurite: Option<PathBuf>,
     /// Where the figures go as JSON.
     #[arg(long, default_value = "bench/out")]
     pub out: PathBuf,
@@ -67,6 +72,7 @@ pub enum Section {
     Copy,
     Splits,
     Fairness,
+    Tables,
 }
 
 impl Settings {

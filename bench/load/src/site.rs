@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use orrery_testkit::{Client, Reply, Server};
 use serde_json::json;
 use tempfile::TempDir;
@@ -87,6 +87,11 @@ impl Ground {
 impl Site {
     pub fn port(&self) -> u16 {
         self.server.port()
+    }
+
+    /// The port of the Table API; the server was started with it.
+    pub fn table_port(&self) -> Result<u16> {
+        self.server.table_port().context("the server has no port for tables")
     }
 
     /// SIGKILL, and another server on the same folder.

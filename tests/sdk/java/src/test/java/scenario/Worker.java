@@ -96,9 +96,12 @@ final class Worker {
         }
     }
 
-    /** Only a killed server may be noticed, and only as one that is not there. */
+    /**
+     * Only a killed server may be noticed, and only as one that is not there. Status 0 is what the SDK makes of a connection that was
+     * cut before an answer came: it asks for query plans and addresses over HTTPS in both modes.
+     */
     private boolean isOutage(CosmosException error) {
-        return kills && List.of(408, 410, 503).contains(error.getStatusCode());
+        return kills && List.of(0, 408, 410, 503).contains(error.getStatusCode());
     }
 
     private void fail(String text) {

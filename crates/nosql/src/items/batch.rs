@@ -34,10 +34,10 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         }
         Err(failure) => return Err(failure.error.into()),
     };
-    // A wish of the whole request does not count: clients send it with batches whose operations want their items back.
-    let results = outcomes.into_iter().zip(&charges).zip(&operations);
-    let results = results
-        .map(|((outcome, charge), asked)| OpResult::done(outcome, charge, asked.is_minimal.unwrap_or(false)));
+    let wants_minimal = call.headers.minimal_response && form.heeds_the_request();
+    let results = outcomes.into_iter().zip(&charges).zip(&operations).map(|((outcome, charge), asked)| {
+        OpResult::done(outcome, charge, asked.is_minimal.unwrap_or(wants_minimal))
+    });
     Ok(answer(container, form, results.collect(), receipt))
 }
 

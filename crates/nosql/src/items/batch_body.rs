@@ -22,6 +22,14 @@ pub(crate) enum Form {
     HybridRow,
 }
 
+impl Form {
+    /// Whether a wish of the whole request to get no items back counts for its writes that say nothing themselves. Clients that
+    /// write HybridRow send it also where such operations want their items back.
+    pub fn heeds_the_request(self) -> bool {
+        self == Form::Json
+    }
+}
+
 /// A body that was read, from which its operations borrow.
 #[derive(Debug)]
 pub(crate) enum BatchBody<'a> {

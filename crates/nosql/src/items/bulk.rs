@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::call::Call;
 use crate::errors::Refusal;
-use crate::items::batch_body::{BatchBody, Form};
+use crate::items::batch_body::BatchBody;
 use crate::items::batch_reply::{AnswerRoom, OpResult};
 use crate::items::operation::Operation;
 use crate::items::shape::Shape;
@@ -69,9 +69,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     };
     let mut results: Vec<Option<OpResult>> = vec![None; operations.len()];
     let mut tasks = Vec::with_capacity(operations.len());
-    // A wish of the whole request counts for those operations that have none of their own. Clients that write HybridRow send
-    // it also where operations that say nothing want their items back.
-    let wants_minimal = call.headers.minimal_response && batch.form() == Form::Json;
+    let wants_minimal = call.headers.minimal_response && batch.form().heeds_the_request();
     for numbered in operations.iter().enumerate() {
         match task(call, &shape, range.as_ref(), wants_minimal, numbered) {
             Ok(task) => tasks.push(task),

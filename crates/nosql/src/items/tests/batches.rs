@@ -59,7 +59,7 @@ async fn wrong_operations_of_a_bulk_are_charged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn operations_say_that_they_want_no_item_back_and_for_a_bulk_its_request_may() {
+async fn writes_say_that_they_want_no_item_back_or_their_request_does() {
     let world = World::simple().await;
     let create = |id: &str, minimal: &str| {
         format!(
@@ -67,16 +67,24 @@ async fn operations_say_that_they_want_no_item_back_and_for_a_bulk_its_request_m
         )
     };
     let shown = |answer: &Answer| answer.body.matches("resourceBody").count();
-    let minimal = r#","minimalReturnPreference":true"#;
-    for (name, (first, second), in_bulk) in [("prefer", ("a", "b"), 0), ("none", ("c", "d"), 1)] {
-        let body = format!("[{},{}]", create(first, ""), create(second, minimal));
+    let of_itself = |wish: bool| format!(r#","minimalReturnPreference":{wish}"#);
+    let read = r#"{"operationType":"Read","partitionKey":"[\"x\"]","id":"old"}"#;
+    world.create(X, r#"{"id":"old","pk":"x"}"#).await;
+    for (name, ids, wanted) in [("prefer", ["a", "b", "c"], 2), ("none", ["d", "e", "f"], 3)] {
+        let [first, second, third] = ids;
+        let body = format!(
+            "[{},{},{},{read}]",
+            create(first, ""),
+            create(second, &of_itself(true)),
+            create(third, &of_itself(false))
+        );
         let atomic = [(KEY, X), (BATCH, "True"), (ATOMIC, "True"), (name, "return=minimal")];
         let batch = world.send(Method::POST, None, &atomic, &body).await;
-        assert_eq!((batch.codes(), shown(&batch)), (vec![201, 201], 1), "{name} {}", batch.body);
-        let body = body.replace("\"id\":\"", "\"id\":\"bulk-");
+        assert_eq!((batch.codes(), shown(&batch)), (vec![201, 201, 201, 200], wanted), "{name} {}", batch.body);
+        let body = body.replace("{\"id\":\"", "{\"id\":\"bulk-");
         let headers = [BULK.as_slice(), &[(name, "return=minimal")]].concat();
         let bulk = world.send(Method::POST, None, &headers, &body).await;
-        assert_eq!((bulk.codes(), shown(&bulk)), (vec![201, 201], in_bulk), "{name} {}", bulk.body);
+        assert_eq!((bulk.codes(), shown(&bulk)), (vec![201, 201, 201, 200], wanted), "{name} {}", bulk.body);
     }
 }
 

@@ -21,6 +21,9 @@ mod view;
 use chooser::Chooser;
 use picture::{Picture, Span};
 
+/// Partitions that PgUp and PgDn pass.
+const PAGE: usize = 7;
+
 /// How long one look at the server may take before the view says that it got no answer.
 const LOOK_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -162,10 +165,12 @@ impl Session {
         }
         match key.code {
             KeyCode::Char('q') | KeyCode::Esc => return Then::Leave,
-            KeyCode::Up => self.marked = self.marked.saturating_sub(1),
-            KeyCode::Down => {
-                self.marked = (self.marked + 1).min(self.picture.partitions.len().saturating_sub(1));
-            }
+            KeyCode::Up => self.mark(self.marked.saturating_sub(1)),
+            KeyCode::Down => self.mark(self.marked + 1),
+            KeyCode::PageUp => self.mark(self.marked.saturating_sub(PAGE)),
+            KeyCode::PageDown => self.mark(self.marked + PAGE),
+            KeyCode::Home => self.mark(0),
+            KeyCode::End => self.mark(usize::MAX),
             KeyCode::Left | KeyCode::Right => {
                 self.span = self.span.other();
                 return Then::Look;
@@ -174,6 +179,10 @@ impl Session {
             _ => {}
         }
         Then::Stay
+    }
+
+    fn mark(&mut self, place: usize) {
+        self.marked = place.min(self.picture.partitions.len().saturating_sub(1));
     }
 
     /// One frame as text.

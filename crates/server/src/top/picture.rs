@@ -70,6 +70,7 @@ pub struct Key {
 
 /// The rows of one partition: where they lie in the key space, and a value for each slot of time.
 pub struct Heat {
+    pub id: String,
     pub share: (f64, f64),
     pub rows: Vec<Vec<f64>>,
     pub slot_seconds: f64,
@@ -169,5 +170,5 @@ fn component(value: &Value) -> String {
 
 fn heat_of(value: &Value, slot_seconds: f64) -> Heat {
     let rows = list(&value["requestUnits"]).map(|row| list(row).map(number).collect()).collect();
-    Heat { share: share(value), rows, slot_seconds: slot_seconds.max(1.0) }
+    Heat { id: text(&value["id"]), share: share(value), rows, slot_seconds: slot_seconds.max(1.0) }
 }

@@ -12,28 +12,38 @@ use super::picture::{Key, Partition, Picture};
 
 /// Lines of the table of partitions, with its frame and head; the heat map gets what is left.
 const PARTITION_LINES: (u16, u16) = (5, 10);
-/// Columns of the list of keys.
-const KEY_COLUMNS: u16 = 38;
+/// Columns of the list of keys that are not the key, frame and gaps included.
+const KEY_FIGURES_COLUMNS: u16 = 24;
+/// Columns that the list of keys has at least, and those that it leaves to the heat map.
+const KEY_COLUMNS_MIN: u16 = 38;
+const HEAT_COLUMNS_MIN: u16 = 28;
 /// Steps of a bar that shows use against budget.
 const BAR: usize = 10;
 
 pub fn draw(session: &Session, frame: &mut Frame<'_>) {
     let picture = &session.picture;
     let rows = (picture.partitions.len() as u16 + 3).clamp(PARTITION_LINES.0, PARTITION_LINES.1);
-    let [head, table, lower, foot] = Layout::vertical([
+    let alarm = alarm(picture);
+    let [head, table, lower, warning, foot] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(rows),
         Constraint::Min(4),
+        Constraint::Length(u16::from(alarm.is_some())),
         Constraint::Length(1),
     ])
     .areas(frame.area());
     let [keys, heat] =
-        Layout::horizontal([Constraint::Length(KEY_COLUMNS), Constraint::Min(10)]).areas(lower);
+        Layout::horizontal([Constraint::Length(key_columns(picture, lower.width)), Constraint::Min(10)])
+            .areas(lower);
     draw_head(session, frame, head);
     draw_partitions(session, frame, table);
     draw_keys(session, frame, keys);
     draw_heat(session, frame, heat);
-    draw_foot(picture, frame, foot);
+    if let Some(text) = alarm {
+        let red = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
+        frame.render_widget(Paragraph::new(Line::styled(text, red)), warning);
+    }
+    draw_help(frame, foot);
     if session.chooser.is_some() {
         draw_chooser(session, frame);
     }
@@ -65,13 +75,15 @@ fn draw_head(session: &Session, frame: &mut Frame<'_>, area: Rect) {
 }
 
 fn draw_partitions(session: &Session, frame: &mut Frame<'_>, area: Rect) {
+    let count = session.picture.partitions.len();
+    let title = format!(" partition {} of {count} ", (session.marked + 1).min(count));
     let titles = ["id", "keys, %", "items", "size", "req/s", "RU/s", "of", "use", "429/s"];
     let widths = [4, 10, 6, 8, 7, 7, 5, BAR as u16 + 5, 5].map(Constraint::Length);
     let rows = session.picture.partitions.iter().map(partition_row);
     let table = Table::new(rows, widths)
         .header(Row::new(titles).style(Style::new().add_modifier(Modifier::DIM)))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
-        .block(Block::bordered().title(" partitions "));
+        .block(Block::bordered().title(title));
     let mut state = TableState::new().with_selected(Some(session.marked));
     frame.render_stateful_widget(table, area, &mut state);
 }
@@ -93,15 +105,27 @@ fn partition_row(partition: &Partition) -> Row<'_> {
         Cell::from(format!("{:.1}", partition.rates.requests)),
         Cell::from(format!("{:.1}", partition.rates.units)),
         Cell::from(rate(partition.throughput)),
-        Cell::from(bar(used)).style(Style::new().fg(color)),
+        Cell::from(bar(used, partition.rates.throttled == 0.0)).style(Style::new().fg(color)),
         Cell::from(format!("{:.1}", partition.rates.throttled)).style(throttled),
     ])
 }
 
-/// A bar and a number: how much of a budget is used. Bursts may use more than all of it.
-fn bar(used: f64) -> String {
+/// A bar and a number: how much of a budget is used. What was saved before may be used on top of it without a 429: a burst.
+fn bar(used: f64, nothing_refused: bool) -> String {
+    let percent = (used * 100.0).min(999.0);
+    if used > 1.0 && nothing_refused {
+        return format!("{:█^BAR$} {percent:>3.0}%", "burst");
+    }
     let full = ((used * BAR as f64).round() as usize).min(BAR);
-    format!("{}{} {:>3.0}%", "█".repeat(full), "·".repeat(BAR - full), (used * 100.0).min(999.0))
+    format!("{}{} {percent:>3.0}%", "█".repeat(full), "·".repeat(BAR - full))
+}
+
+/// The list of keys is as wide as the longest key needs, if the heat map keeps its columns.
+fn key_columns(picture: &Picture, width: u16) -> u16 {
+    let longest = picture.keys.iter().map(|key| Text::raw(&key.key).width()).max().unwrap_or(0);
+    let wanted = KEY_FIGURES_COLUMNS.saturating_add(u16::try_from(longest).unwrap_or(u16::MAX));
+    let most = width.saturating_sub(HEAT_COLUMNS_MIN).max(KEY_COLUMNS_MIN);
+    wanted.clamp(KEY_COLUMNS_MIN, most)
 }
 
 fn draw_keys(session: &Session, frame: &mut Frame<'_>, area: Rect) {
@@ -138,17 +162,18 @@ fn draw_heat(session: &Session, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(map, inside);
 }
 
-fn draw_foot(picture: &Picture, frame: &mut Frame<'_>, area: Rect) {
-    let alarm = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
-    let line = match (&picture.error, picture.alerts.as_slice()) {
-        (Some(error), _) => Line::styled(error.clone(), alarm),
-        (None, [first, ..]) => Line::styled(format!("{} alerts: {first}", picture.alerts.len()), alarm),
-        (None, []) => Line::styled(
-            "q quit  ↑↓ partition  ←→ minute or hour  c container",
-            Style::new().add_modifier(Modifier::DIM),
-        ),
-    };
-    frame.render_widget(Paragraph::new(line), area);
+/// What is wrong has a line of its own, so that the keys of the help line stay in sight.
+fn alarm(picture: &Picture) -> Option<String> {
+    match (&picture.error, picture.alerts.as_slice()) {
+        (Some(error), _) => Some(error.clone()),
+        (None, [first, ..]) => Some(format!("{} alerts: {first}", picture.alerts.len())),
+        (None, []) => None,
+    }
+}
+
+fn draw_help(frame: &mut Frame<'_>, area: Rect) {
+    let keys = "q quit  ↑↓ PgUp PgDn partition  ←→ minute or hour  c container";
+    frame.render_widget(Paragraph::new(Line::styled(keys, Style::new().add_modifier(Modifier::DIM))), area);
 }
 
 fn draw_chooser(session: &Session, frame: &mut Frame<'_>) {
@@ -220,7 +245,33 @@ mod tests {
     #[test]
     fn bars_keep_their_length() {
         for used in [0.0, 0.04, 0.5, 1.0, 7.0, 1e9] {
-            assert_eq!(bar(used).chars().count(), BAR + 5, "{used}");
+            for nothing_refused in [false, true] {
+                assert_eq!(bar(used, nothing_refused).chars().count(), BAR + 5, "{used}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_burst_is_named_where_nothing_was_refused() {
+        assert_eq!(bar(1.37, true), "██burst███ 137%");
+        assert_eq!(bar(1.37, false), "██████████ 137%");
+        assert_eq!(bar(1.0, true), "██████████ 100%");
+    }
+
+    #[test]
+    fn the_list_of_keys_grows_with_keys_and_terminal() {
+        let key = |length: usize| Key {
+            partition: "0".to_owned(),
+            key: "k".repeat(length),
+            units: 1.0,
+            requests: 1.0,
+            throttled: 0.0,
+        };
+        for (length, width, wanted) in
+            [(5, 80, 38), (40, 80, 52), (40, 120, 64), (400, 200, 172), (40, 40, 38), (0, 20, 38)]
+        {
+            let picture = Picture { keys: vec![key(1), key(length)], ..Picture::default() };
+            assert_eq!(key_columns(&picture, width), wanted, "{length} in {width}");
         }
     }
 }

@@ -245,6 +245,11 @@ fn top_shows_a_server_under_load_in_a_terminal() {
             && (screen.contains("24k") || screen.contains("24000"))
             && parts.iter().all(|part| screen.contains(part))
     });
+    top.wait_for("the axes of the heat map", |screen| screen.contains("-60 s") && screen.contains("now"));
+    top.press("\u{1b}[F");
+    top.wait_for("the last partition", |screen| screen.contains("partition 4 of 4"));
+    top.press("\u{1b}[5~");
+    top.wait_for("the first partition", |screen| screen.contains("partition 1 of 4"));
     top.press("\u{1b}[C");
     top.wait_for("the last hour", |screen| screen.contains("key space, last hour"));
     top.press("c");

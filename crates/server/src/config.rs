@@ -76,7 +76,7 @@ pub struct Config {
     pub key_file: Option<PathBuf>,
 
     /// Let the well-known emulator key open the account also where the server does not listen on loopback, as in a
-    /// container. Everybody knows that key: whoever reaches the port has everything.
+    /// container. That key is public: a client that reaches the port has everything.
     #[arg(long, env = "ORRERY_ALLOW_EMULATOR_KEY", default_value = "false", action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
     pub allow_emulator_key: bool,

@@ -43,7 +43,7 @@ impl AccountKeys {
         };
         if !bind.is_loopback() && keys.uses_emulator_key() {
             if allow_emulator_key {
-                tracing::warn!(%bind, "the well-known emulator key opens this account: whoever reaches it has everything");
+                tracing::warn!(%bind, "the well-known emulator key opens this account: a client that reaches it has everything");
                 return Ok(keys);
             }
             bail!("{}", off_loopback_message(bind));

@@ -47,7 +47,7 @@ export const offers = signal<Offer[] | null | undefined>(undefined);
 export const server = signal<Server | null>(null);
 export const serverless = computed(() => offers.value === null);
 
-/** The client of whoever is signed in. */
+/** The client of the user who is signed in. */
 export function client(): Client {
   const current = session.value;
   if (current === null) throw new Error("Nobody is signed in.");

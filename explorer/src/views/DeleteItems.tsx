@@ -37,7 +37,7 @@ export function DeleteItems(props: DeleteItemsProps) {
           charge += spent;
           dropItemDraft(`${linkOf(place)}/${head.rid}`);
         } catch (error) {
-          // What somebody else has deleted meanwhile is gone as well.
+          // What another client has deleted meanwhile is gone as well.
           if (!(error instanceof Refused && error.status === 404)) problems.push(`${head.id}: ${explain(error)}`);
         }
         setDone(heads.length - waiting.length);

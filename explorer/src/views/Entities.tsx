@@ -67,7 +67,7 @@ export function Entities(props: { place: Place; container: Container }) {
             row={open === "new" ? null : open}
             columns={columns}
             onSaved={(row) => {
-              // Whoever has gone on to another entity meanwhile stays there.
+              // A user who has gone on to another entity meanwhile stays there.
               setOpen((now) => (now === open ? row : now));
               again();
             }}

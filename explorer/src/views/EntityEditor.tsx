@@ -52,7 +52,7 @@ export function EntityEditor(props: EntityProps & { columns: Column[]; onClose: 
       {theirs !== null && (
         <div data-conflict>
           <p class="problem" role="alert">
-            Somebody else changed this entity since you opened it.
+            Another client changed this entity since you opened it.
           </p>
           <div class="actions">
             <button type="button" onClick={yieldTo}>

@@ -75,7 +75,7 @@ export function Home() {
   );
 }
 
-/** What needs somebody's attention, of all containers. */
+/** What an operator should look at, of all containers. */
 function AlertList() {
   const [alerts, setAlerts] = useState<Alert[]>([]);
   useEffect(() => {

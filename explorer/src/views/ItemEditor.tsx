@@ -1,4 +1,4 @@
-// One item: shown as it is, edited, saved only over the version that was shown. If somebody else has written in
+// One item: shown as it is, edited, saved only over the version that was shown. If another client has written in
 // between, both versions are shown side by side and nothing is lost.
 
 import { useState } from "preact/hooks";
@@ -87,7 +87,7 @@ function Conflict(props: ConflictProps) {
   return (
     <div class="conflict" data-conflict>
       <p class="problem" role="alert">
-        Somebody else changed this item since you opened it. The server's version is on the left, yours on the right; edit
+        Another client changed this item since you opened it. The server's version is on the left, yours on the right; edit
         yours until it has what both wanted.
       </p>
       <Diff theirs={withoutSystem(theirs.text)} mine={members(mine).size === 0 ? "{}" : withoutSystem(mine)} onChange={props.onChange} />

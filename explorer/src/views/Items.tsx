@@ -76,7 +76,7 @@ export function Items(props: { place: Place; container: Container }) {
             container={container}
             head={open === "new" ? null : open}
             onSaved={(head) => {
-              // Whoever has gone on to another item meanwhile stays there.
+              // A user who has gone on to another item meanwhile stays there.
               setOpen((now) => (now === open ? head : now));
               again();
             }}

@@ -84,7 +84,7 @@ export function NewContainer(props: { db: string }) {
   const what = isTables ? "table" : "container";
   const [id, setId] = useState("");
   const [paths, setPaths] = useState<string[]>([""]);
-  // Until somebody chooses, it follows what is known of the database, which may still be on its way.
+  // Until the user chooses, it follows what is known of the database, which may still be on its way.
   const [chosen, setThroughput] = useState<ThroughputDraft | null>(null);
   const throughput: ThroughputDraft = chosen ?? { kind: databaseShares ? "shared" : "manual", units: "400" };
   const [ttl, setTtl] = useState<TtlDraft>({ kind: "off", seconds: "3600" });
@@ -116,7 +116,7 @@ export function NewContainer(props: { db: string }) {
       await createContainer(client(), props.db, isTables ? tableDefinition(id) : definition(), serverless.value ? { kind: "shared" } : throughputOf(throughput));
       await Promise.all([refreshTree(), refreshOffers()]);
       say(`Created the ${what} ${id}`);
-      // Whoever has gone elsewhere meanwhile stays there.
+      // A user who has gone elsewhere meanwhile stays there.
       const here = route.value;
       if (here.page === "new-container" && here.db === props.db) go({ page: "container", db: props.db, coll: id, tab: "items" });
     } catch (error) {

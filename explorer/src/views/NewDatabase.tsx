@@ -19,7 +19,7 @@ export function NewDatabase() {
       await createDatabase(client(), id, serverless.value ? { kind: "shared" } : throughputOf(draft));
       await Promise.all([refreshTree(), refreshOffers()]);
       say(`Created the database ${id}`);
-      // Whoever has gone elsewhere meanwhile stays there.
+      // A user who has gone elsewhere meanwhile stays there.
       if (route.value.page === "new-database") go({ page: "new-container", db: id });
     } catch (error) {
       fail(`Cannot create the database ${id}`, error);

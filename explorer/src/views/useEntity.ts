@@ -118,7 +118,7 @@ export function useEntity(props: EntityProps) {
       setTheirs(await readItem(client(), place, container, head));
       setProblem("");
     } catch (error) {
-      setProblem(`It was changed or deleted by somebody else. ${explain(error)}`);
+      setProblem(`Another client changed or deleted it. ${explain(error)}`);
     }
   };
   const remove = async () => {

@@ -8,7 +8,7 @@ import { client } from "../state/session.ts";
 import { isAbort, Refused, type Mistake } from "../wire/client.ts";
 import { linkOf, runQuery, type Place, type QueryAsked, type QueryPage } from "../wire/resources.ts";
 
-/** Rows that are kept in the page at most; whoever needs more exports by script. */
+/** Rows that are kept in the page at most; a user who needs more exports by script. */
 const ROWS_MAX = 500_000;
 /** Pages whose metrics and charges are kept. */
 const PAGES_MAX = 1000;
@@ -85,7 +85,7 @@ const failed = (run: Run, error: unknown): Run => {
   return { ...run, state: "failed", error: explain(error), mistakes: error instanceof Refused ? error.mistakes : [] };
 };
 
-/** Property names: those seen in results, and those of a few items the first time that somebody asks. */
+/** Property names: those seen in results, and those of a few items the first time that the editor asks. */
 function useNames(place: Place) {
   const sampled = useRef<Promise<string[]> | null>(null);
   const learned = useRef(new Set<string>());

@@ -50,7 +50,7 @@ export function useScripts(place: Place) {
     open,
     setOpen,
     refresh,
-    /** Whoever has gone on to another script while this one was saved stays there. */
+    /** A user who has gone on to another script while this one was saved stays there. */
     saved: (was: Open, script: Script) => {
       const next: Open = { kind: was.kind, script, isNew: false };
       setOpen((now) => (isSame(now, was) || isSame(now, next) ? next : now));

@@ -41,7 +41,7 @@ export class Refused extends Error {
       case 409:
         return "Something with this id (or unique key) exists already. Choose another.";
       case 412:
-        return "Somebody else changed it in the meantime.";
+        return "Another client changed it in the meantime.";
       case 413:
         return "An item may have 2 MB at most.";
       case 429:

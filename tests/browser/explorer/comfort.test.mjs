@@ -162,7 +162,7 @@ test("several items are chosen by mouse and keyboard and deleted together", asyn
   await page.keyboard.press("Space");
   await page.locator("[data-chosen='4']").waitFor();
   await desk.accessible("chosen items");
-  // One of them is deleted by somebody else meanwhile.
+  // One of them is deleted by another client meanwhile.
   const link = `dbs/${place.db}/colls/things/docs/i2`;
   await call("DELETE", "docs", link, link, undefined, { "x-ms-documentdb-partitionkey": '["Rome"]' });
   await page.getByRole("button", { name: "Delete chosen" }).click();

@@ -104,7 +104,7 @@ export class Desk {
     await this.page.evaluate(`(${go})(${JSON.stringify(hash)}).then(() => undefined)`);
   }
 
-  /** Puts a text into an editor, as somebody would who selects all and pastes. */
+  /** Puts a text into an editor, as a user does who selects all and pastes. */
   async write(label, text) {
     const content = this.page.locator(`[data-editor="${label}"] .cm-content`);
     await content.click();

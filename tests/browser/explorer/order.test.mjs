@@ -150,7 +150,7 @@ test("a container keeps its name in a list that grows", async (t) => {
   await desk.close();
 });
 
-test("whoever has left a form stays away when it is done", async (t) => {
+test("a user who has left a form stays away when it is done", async (t) => {
   const desk = await Desk.open(t, browser);
   const { page } = desk;
   const db = `left-${randomUUID().slice(0, 8)}`;

@@ -143,7 +143,7 @@ test("entities are rows of typed columns; what is edited and made keeps its type
   await desk.close();
 });
 
-test("an entity that somebody else changed is not written over unasked", async (t) => {
+test("an entity that another client changed is not written over unasked", async (t) => {
   const { endpoint, table } = await world(t);
   await table("POST", "Tables", { TableName: "people" });
   await table("POST", "people", { PartitionKey: "p", RowKey: "r", colour: "red" });

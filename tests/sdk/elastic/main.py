@@ -67,12 +67,12 @@ class Server:
         return self.process.stdout.readline()
 
     def start(self):
-        """Starts it on the port that clients know. Only where somebody else has that port, it is tried again."""
+        """Starts it on the port that clients know. Only where another program has that port, it is tried again."""
         for _attempt in range(STARTS):
             line = self.launch()
             if line:
                 break
-            # Only then what holds the port is somebody else.
+            # Only then another program holds the port.
             self.process.wait()
             if is_free(self.port):
                 break

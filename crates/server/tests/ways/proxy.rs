@@ -64,7 +64,7 @@ fn the_well_known_key_opens_other_addresses_only_where_that_is_permitted() {
     let server = Server::start_logged(binary(), &args, &log);
     assert_eq!(advertised(&server, &[]).0, 200);
     let log = std::fs::read_to_string(&log).expect("the log");
-    assert!(log.contains("WARN") && log.contains("whoever reaches it has everything"), "{log}");
+    assert!(log.contains("WARN") && log.contains("a client that reaches it has everything"), "{log}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use crate::auth::sign;
 use crate::gateway::{Direct, Options};
 use orrery_gateway::Unsent;
 
+mod asked;
 mod recorded;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

@@ -1,0 +1,87 @@
+//! What frames ask of their answers: it counts as it does in the headers of HTTP.
+
+use super::*;
+
+async fn with_items(count: u32) -> (Gateway, String, Client) {
+    let (gateway, rid) = world().await;
+    let mut client = Client::of(&gateway).await;
+    for n in 1..=count {
+        let body = json!({"id": n.to_string(), "pk": "k", "city": format!("city{n}")}).to_string();
+        client.ask(Asking::on_items(CREATE, "post", None, &rid).key().body(&body)).await.checked(201, 0);
+    }
+    (gateway, rid, client)
+}
+
+fn is_binary(heard: &Heard) -> bool {
+    heard.body.first() == Some(&0x80)
+}
+
+/// As .NET sends it: a feed to read, signed as a POST, with a payload.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_of_changes_may_bring_a_query() {
+    let (_gateway, rid, mut client) = with_items(4).await;
+    let ask = |verb: &'static str| {
+        let asking = Asking::on_items(READ_FEED, verb, None, &rid);
+        asking.text(Asked::PartitionKeyRangeId, "0").text(Asked::AIm, "Incremental Feed")
+    };
+    let query =
+        json!({"query": "select * from c where c.city = 'city3'", "enableQueryOnPreviousImage": true});
+    let found = client.ask(ask("post").body(&query.to_string())).await.checked(200, 0);
+    let items = found.json()["Documents"].as_array().expect("a list").clone();
+    assert_eq!((items.len(), &items[0]["id"]), (1, &json!("3")), "{items:?}");
+    let all = client.ask(ask("get")).await.checked(200, 0);
+    assert_eq!(all.number(Told::ItemCount), 4);
+    client.ask(ask("post").body(r#"{"query":"select c.id from c"}"#)).await.checked(400, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_that_is_not_read_is_refused() {
+    let (_gateway, rid, mut client) = with_items(1).await;
+    let body = r#"{"query":"select * from c where c.city = 'city9'"}"#;
+    for asking in [
+        Asking::on_items(READ_FEED, "get", None, &rid),
+        Asking::on_items(READ_FEED, "post", None, &rid),
+        Asking::on_items(READ, "get", Some("1"), &rid).key(),
+    ] {
+        let refused = client.ask(asking.body(body)).await;
+        assert_eq!(refused.status, 400, "{refused:?}");
+        assert!(refused.json()["message"].as_str().is_some_and(|text| text.contains("payload")));
+    }
+    client.ask(Asking::on_items(READ, "get", Some("1"), &rid).key()).await.checked(200, 0);
+}
+
+/// `ValidateJsonSerializationFormatRntbd` of .NET.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_have_the_form_that_is_named() {
+    let (_gateway, rid, mut client) = with_items(2).await;
+    let feed = || Asking::on_items(READ_FEED, "get", None, &rid);
+    let changes = || feed().text(Asked::AIm, "Incremental Feed");
+    let query = || {
+        let asking = Asking::on_items(QUERY, "post", None, &rid).body(r#"{"query":"SELECT * FROM c"}"#);
+        asking.text(Asked::PartitionKeyRangeId, "0")
+    };
+    let (text, binary, hybrid_row, both) = (0, 1, 2, 3);
+    for (format, listed, feeds, queries) in [
+        (None, None, false, false),
+        (None, Some(both), false, true),
+        (Some(text), Some(both), false, false),
+        (Some(binary), None, true, true),
+        (Some(binary), Some(both), true, true),
+        (Some(hybrid_row), Some(both), false, false),
+    ] {
+        for (asking, wanted) in [(feed(), feeds), (changes(), feeds), (query(), queries)] {
+            let asking = match format {
+                Some(format) => asking.token(Asked::ContentSerializationFormat, &[format]),
+                None => asking,
+            };
+            let asking = match listed {
+                Some(listed) => asking.token(Asked::SupportedSerializationFormats, &[listed]),
+                None => asking,
+            };
+            let heard = client.ask(asking).await.checked(200, 0);
+            assert_eq!(is_binary(&heard), wanted, "{format:?} {listed:?}");
+        }
+    }
+    let unknown = client.ask(feed().token(Asked::ContentSerializationFormat, &[3])).await;
+    assert_eq!(unknown.status, 400);
+}

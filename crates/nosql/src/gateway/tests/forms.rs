@@ -103,3 +103,37 @@ async fn items_are_shown_without_links_on_request() {
     let read = server.send("GET", &format!("{DOCS}/i"), &headers[..1], &Value::Null).await.expect(200);
     assert!(read.body["_self"].is_string());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn single_items_are_binary_for_clients_that_list_it() {
+    let server = filled(&[]).await;
+    let key = ("x-ms-documentdb-partitionkey", "[\"p\"]");
+    let binary = ("x-ms-cosmos-supported-serialization-formats", "CosmosBinary");
+    let item = |n: i64| json!({"id": "i", "pk": "p", "n": n, "half": 0.5, "t": [{"deep": null}, "é"]});
+    let path = format!("{DOCS}/i");
+    let upsert = ("x-ms-documentdb-is-upsert", "True");
+    let patch = json!([{"op": "set", "path": "/n", "value": 4}]);
+    for (method, path, more, body, status) in [
+        ("POST", DOCS, None, item(1), 201),
+        ("POST", DOCS, Some(upsert), item(2), 200),
+        ("PUT", path.as_str(), None, item(3), 200),
+        ("PATCH", &path, None, patch, 200),
+        ("GET", &path, None, Value::Null, 200),
+    ] {
+        let headers: Vec<_> = [key, binary].into_iter().chain(more).collect();
+        let shown = server.send(method, path, &headers, &body).await.expect(status);
+        let text = server.send("GET", &format!("{DOCS}/i"), &[key], &Value::Null).await.expect(200);
+        assert!(shown.is_binary && !text.is_binary, "{method}");
+        assert_eq!(shown.body, text.body, "{method}");
+    }
+    let wanted = [key, ("x-ms-cosmos-supported-serialization-formats", "JsonText")];
+    assert!(!server.send("GET", &path, &wanted, &Value::Null).await.expect(200).is_binary);
+    let quiet = server.send("PUT", &path, &[key, binary, ("prefer", "return=minimal")], &item(5)).await;
+    assert_eq!((quiet.status, quiet.body), (200, Value::Null));
+    let refused = server.send("GET", &format!("{DOCS}/none"), &[key, binary], &Value::Null).await.expect(404);
+    assert!(!refused.is_binary);
+    assert_eq!(
+        server.send("DELETE", &path, &[key, binary], &Value::Null).await.expect(204).body,
+        Value::Null
+    );
+}

@@ -85,3 +85,13 @@ async fn pages_have_the_form_that_is_named() {
     let unknown = client.ask(feed().token(Asked::ContentSerializationFormat, &[3])).await;
     assert_eq!(unknown.status, 400);
 }
+
+#[tokio::test]
+async fn single_items_have_the_form_that_is_listed() {
+    let (_gateway, rid, mut client) = with_items(1).await;
+    let read = || Asking::on_items(READ, "get", Some("1"), &rid).key();
+    for (listed, wanted) in [(1, false), (2, true), (3, true)] {
+        let asking = read().token(Asked::SupportedSerializationFormats, &[listed]);
+        assert_eq!(is_binary(&client.ask(asking).await.checked(200, 0)), wanted, "{listed}");
+    }
+}

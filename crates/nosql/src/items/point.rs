@@ -29,9 +29,10 @@ pub(crate) fn read(call: &Call<'_>, container: &Arc<Container>, target: &Target)
     Ok(answer.etag(Version::of(container, &reply.item.header)).receipt(reply.receipt).in_container(container))
 }
 
-/// A single item as the client wants it: without links, and in the form that it understands.
+/// A single item as the client wants it: without links, if it was written so too, and in the form that it understands.
 pub(crate) fn shown(call: &Call<'_>, container: &Container, item: &Item) -> Vec<u8> {
-    let text = Renderer::new(container).without_links(call.headers.exclude_system_properties).item(item);
+    let may_unlink = call.headers.exclude_system_properties && item.header.is_unlinked();
+    let text = Renderer::new(container).without_links(may_unlink).item(item);
     if call.headers.accepts_binary { encode::of_text(&text) } else { text }
 }
 
@@ -126,6 +127,7 @@ pub(crate) fn op(call: &Call<'_>, container: &Container, target: Target, action:
         action,
         precondition: options::precondition(call.headers.if_match, call.headers.if_none_match),
         indexed: options::is_indexed(call.headers.indexing_directive, shape::is_automatic(container)),
+        unlinked: call.headers.exclude_system_properties,
     }
 }
 

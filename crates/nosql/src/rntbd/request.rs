@@ -273,6 +273,7 @@ impl<'f> Said<'f> {
             Asked::EnableScanInQuery => headers.enable_scan = token.flag()?,
             Asked::PartitionKey => headers.partition_key = some(token.text()?),
             Asked::PartitionKeyRangeId => headers.range_id = some(token.text()?),
+            Asked::ExcludeSystemProperties => headers.exclude_system_properties = token.flag()?,
             Asked::EnableLogging => headers.script_logging = token.flag()?,
             Asked::AIm => headers.a_im = some(token.text()?),
             Asked::PopulateQuotaInfo => headers.populate_quota = token.flag()?,

@@ -95,3 +95,17 @@ async fn single_items_have_the_form_that_is_listed() {
         assert_eq!(is_binary(&client.ask(asking).await.checked(200, 0)), wanted, "{listed}");
     }
 }
+
+#[tokio::test]
+async fn links_are_left_out_of_items_that_were_written_without() {
+    let (_gateway, rid, mut client) = with_items(1).await;
+    let exclude = |asking: Asking| asking.token(Asked::ExcludeSystemProperties, &[1]);
+    let create = Asking::on_items(CREATE, "post", None, &rid).key().body(r#"{"id":"bare","pk":"k"}"#);
+    client.ask(exclude(create)).await.checked(201, 0);
+    for (id, is_linked) in [("1", true), ("bare", false)] {
+        let read = || Asking::on_items(READ, "get", Some(id), &rid).key();
+        let shown = client.ask(exclude(read())).await.checked(200, 0).json();
+        assert_eq!(shown.get("_self").is_some(), is_linked, "{shown}");
+        assert!(client.ask(read()).await.checked(200, 0).json()["_self"].is_string());
+    }
+}

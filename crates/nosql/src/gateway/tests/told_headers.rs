@@ -74,3 +74,30 @@ async fn query_metrics_tell_what_took_time() {
         assert!(time > 0.0, "{name}: {metrics}");
     }
 }
+
+/// `ValidateTriggers` of .NET's `GatewayTests`.
+#[tokio::test(flavor = "multi_thread")]
+async fn post_triggers_are_told_the_quotas() {
+    let server = with_container().await;
+    let body = "function () {
+        var response = getContext().getResponse(), item = response.getBody(), refused = 0;
+        item.used = response.getResourceQuotaCurrentUsage();
+        item.most = response.getMaxResourceQuota();
+        try { response.setValue('MaxResourceQuota', 'more'); } catch (error) { refused = error.number; }
+        item.refused = refused;
+        response.setBody(item);
+    }";
+    let trigger = json!({"id": "t", "body": body, "triggerType": "Post", "triggerOperation": "All"});
+    server.post("/dbs/d/colls/c/triggers", trigger).await.expect(201);
+    let headers =
+        [("x-ms-documentdb-partitionkey", "[\"x\"]"), ("x-ms-documentdb-post-trigger-include", "t")];
+    let item = json!({"id": "a", "pk": "x"});
+    let made = server.send("POST", "/dbs/d/colls/c/docs", &headers, &item).await.expect(201);
+    assert_eq!(made.body["most"], made.header("x-ms-resource-quota"));
+    assert!(
+        made.body["used"].as_str().is_some_and(|used| used.contains(";collectionSize=")),
+        "{}",
+        made.body
+    );
+    assert_eq!(made.body["refused"], 403, "{}", made.body);
+}

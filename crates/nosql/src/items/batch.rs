@@ -16,7 +16,7 @@ use crate::items::operation::Operation;
 use crate::items::render::Renderer;
 use crate::items::shape::Shape;
 use crate::items::{batch_reply, batch_rows, key, options};
-use crate::respond::Reply;
+use crate::respond::{Owner, Reply};
 
 pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
     let batch = BatchBody::parse(body)?;
@@ -30,7 +30,8 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
         Ok(reply) => reply,
         Err(failure) if matches!(failure.error.kind, ErrorKind::Op { .. }) => {
             let (results, receipt) = failed(operations.len(), *failure, wrong);
-            return Ok(answer(container, form, results, receipt));
+            // Clients see by the missing owner that nothing was done.
+            return Ok(Reply { owner: Owner::None, ..answer(container, form, results, receipt) });
         }
         Err(failure) => return Err(failure.error.into()),
     };

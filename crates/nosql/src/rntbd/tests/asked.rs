@@ -109,3 +109,17 @@ async fn links_are_left_out_of_items_that_were_written_without() {
         assert!(client.ask(read()).await.checked(200, 0).json()["_self"].is_string());
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_names_its_owner_unless_it_failed() {
+    let (_gateway, rid, mut client) = with_items(1).await;
+    let batch = |operations: Json| {
+        let asking = Asking::on_items(BATCH, "post", None, &rid).key().body(&operations.to_string());
+        asking.token(Asked::IsBatchAtomic, &[1])
+    };
+    let read = |id: &str| json!({"operationType": "Read", "id": id});
+    let done = client.ask(batch(json!([read("1")]))).await.checked(200, 0);
+    assert_eq!(done.text(Told::OwnerId), rid);
+    let failed = client.ask(batch(json!([read("1"), read("none")]))).await.checked(207, 0);
+    assert_eq!((failed.text(Told::OwnerId), failed.text(Told::OwnerFullName)), Default::default());
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
-use orrery_cluster::store::Op;
+use orrery_cluster::store::{Op, OpError};
 use orrery_cluster::{Charge, Container, ErrorKind, Failure, Receipt, WriteReply};
 use orrery_doc::PartitionKey;
 
@@ -68,7 +68,12 @@ fn plan(
 fn failed(count: usize, failure: Failure, wrong: Option<Refusal>) -> (Vec<OpResult>, Receipt) {
     let Failure { mut error, charges } = failure;
     let receipt = error.receipt.take();
-    let place = if let ErrorKind::Op { place, .. } = error.kind { place } else { 0 };
+    let place = match error.kind {
+        // It is the answer of all that has no room, and the last operation tells it.
+        ErrorKind::Op { error: OpError::AnswerTooLarge, .. } => count.saturating_sub(1),
+        ErrorKind::Op { place, .. } => place,
+        _ => 0,
+    };
     let refusal = wrong.filter(|_| error.is_wrong_op()).unwrap_or(Refusal::Db(error));
     let result = |i: usize| {
         let told = if i == place { OpResult::refused(&refusal) } else { OpResult::dependent() };

@@ -24,7 +24,8 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let shape = Shape::of(container);
     let key = key::of_request(shape.key, call.headers.partition_key)?;
     let (ops, wrong) = plan(call, &shape, &key, &operations)?;
-    let options = options::write(call.headers, call.db.account().consistency)?;
+    let level = options::consistency(call.headers, call.db.account().consistency)?;
+    let options = options::write(call.headers, level)?;
     let done = call.db.write_together(container, &key, ops, &options).await;
     let WriteReply { outcomes, charges, receipt } = match done {
         Ok(reply) => reply,

@@ -110,6 +110,20 @@ async fn links_are_left_out_of_items_that_were_written_without() {
     }
 }
 
+#[tokio::test]
+async fn the_progress_of_an_index_is_told_who_asks_for_quotas() {
+    let (_gateway, rid, mut client) = with_items(0).await;
+    let read = || {
+        let asking =
+            Asking::new(2, READ).signed("get", "colls", "dbs/d/colls/c").text(Asked::DatabaseName, "d");
+        asking.text(Asked::CollectionName, "c").text(Asked::ReplicaPath, &path_of(&rid, 0))
+    };
+    assert_eq!(client.ask(read()).await.checked(200, 0).token(Told::CollectionUpdateProgress), None);
+    let asked = client.ask(read().token(Asked::PopulateQuotaInfo, &[1])).await.checked(200, 0);
+    assert_eq!(asked.number(Told::CollectionUpdateProgress), 100);
+    assert!(asked.text(Told::StorageMaxResourceQuota).contains("collectionSize="));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_names_its_owner_unless_it_failed() {
     let (_gateway, rid, mut client) = with_items(1).await;
@@ -122,4 +136,26 @@ async fn a_batch_names_its_owner_unless_it_failed() {
     assert_eq!(done.text(Told::OwnerId), rid);
     let failed = client.ask(batch(json!([read("1"), read("none")]))).await.checked(207, 0);
     assert_eq!((failed.text(Told::OwnerId), failed.text(Told::OwnerFullName)), Default::default());
+}
+
+/// Clients ask for addresses then, are told 404, and set sub-status 1003 by themselves (`performBulkOnDeletedContainer` of Java).
+#[tokio::test]
+async fn batches_and_bulks_on_a_container_that_is_gone_are_sent_to_look_anew() {
+    let (gateway, rid, mut client) = with_items(1).await;
+    let deleted = ("DELETE", "/dbs/d/colls/c");
+    let signed = ("colls", "dbs/d/colls/c");
+    assert_eq!(http(&gateway, Scheme::Https, deleted, signed, &[], Json::Null).await.0, 204);
+    for atomic in [0, 1] {
+        let operations = json!([{"operationType": "Read", "id": "1", "partitionKey": "[\"k\"]"}]).to_string();
+        let asking = Asking::on_items(BATCH, "post", None, &rid).body(&operations);
+        let gone = client.ask(asking.token(Asked::IsBatchAtomic, &[atomic])).await;
+        assert_eq!((gone.status, gone.number(Told::SubStatus)), (410, 0), "{gone:?}");
+    }
+    let addresses =
+        format!("//addresses/?$resolveFor=dbs%2fd%2fcolls%2f{rid}%2fdocs&$partitionKeyRangeIds=0");
+    let signed = rid.to_lowercase();
+    assert_eq!(
+        http(&gateway, Scheme::Https, ("GET", &addresses), ("docs", &signed), &[], Json::Null).await.0,
+        404
+    );
 }

@@ -308,15 +308,13 @@ dotnet_runs() {
     dotnet_mode=--direct
     dotnet_once https 'in direct mode' '' || verdicts=1
     dotnet_mode=
-    # Not the pull model of the change feed: when this SDK meets a 410 on its way through ranges that have nothing new, it
-    # puts the parts behind the range with which it began, and answers 304 as soon as that is next again, before it has
-    # read the parts. The scenarios end at the first 304. No server can prevent it: once the SDK knows of a split, from
-    # whatever answer, it makes the 410 itself and asks nobody. Mostly it passes all the same, since the splits are over by
-    # then. Readers that go on are followed through splits by "elastic" and by the processors here.
     dotnet_once http 'among splits' 'crud batch bulk query linq processor' "$venv/bin/python" -W ignore \
         "$here/dotnet/splits.py" || verdicts=1
+    dotnet_tries http 'of changes among splits' change-feed "$venv/bin/python" -W ignore "$here/dotnet/splits.py" || verdicts=1
     dotnet_mode=--direct
     dotnet_once https 'in direct mode among splits' 'crud batch bulk query linq processor' "$venv/bin/python" -W ignore \
+        "$here/dotnet/splits.py" || verdicts=1
+    dotnet_tries https 'of changes in direct mode among splits' change-feed "$venv/bin/python" -W ignore \
         "$here/dotnet/splits.py" || verdicts=1
     dotnet_mode=
     return "$verdicts"
@@ -326,14 +324,49 @@ dotnet_runs() {
 dotnet_once() {
     scheme=$1 how=$2 families=$3
     shift 3
-    run=dotnet-$(printf '%s' "$how" | tr ' ' '-')
-    start "$run"
-    output=$logs/$run.log
-    # The client's own verdict counts every failure; ours knows which are expected. The families are several words.
+    output=$logs/$(dotnet_name).log
+    dotnet_client "$families" "$@" >"$output"
+    dotnet_verdict
+}
+
+# The same for scenarios of which each must pass in one of three tries. Those of the change feed end at the first 304, and
+# among splits this SDK says 304 before it has read the parts of a range that was split on its way (COMPAT.md says how). No
+# server can prevent it; mostly they pass at once, since the splits are over by then. Readers that go on are followed
+# through splits by "elastic" and by the processors.
+dotnet_tries() {
+    scheme=$1 how=$2 families=$3
+    shift 3
+    output=$logs/$(dotnet_name).log
+    left=$families
+    : >"$output"
+    for try in 1 2 3; do
+        dotnet_client "$left" "$@" >"$output.$try"
+        left=$(sed -n 's/^not ok \([^: ]*\).*/\1/p' "$output.$try" | tr '\n' ' ')
+        if [ -z "$left" ] || [ "$try" = 3 ]; then
+            cat "$output.$try" >>"$output"
+            break
+        fi
+        echo "dotnet: again $how: $left"
+        sed '/^not ok /d' "$output.$try" >>"$output"
+    done
+    dotnet_verdict
+}
+
+dotnet_name() { printf 'dotnet-%s' "$how" | tr ' ' '-'; }
+
+# Runs the client against a server of its own. Its own verdict counts every failure; ours knows which are expected.
+dotnet_client() {
+    wanted=$1
+    shift
+    start "$(dotnet_name)" >&2
+    # The families are several words.
     # shellcheck disable=SC2086
     ORRERY_ENDPOINT="$scheme://localhost:$port/" ORRERY_KEY="$key" "$@" "$cache/dotnet-client" --key "$key" \
-        --endpoint "$scheme://localhost:$port/" $dotnet_mode ${families:+--only $families} >"$output" 2>&1 || true
-    stop_server
+        --endpoint "$scheme://localhost:$port/" $dotnet_mode ${wanted:+--only $wanted} 2>&1 || true
+    stop_server >&2
+}
+
+dotnet_verdict() {
     sed -n 's/^[0-9]* splits meanwhile/dotnet: &/p' "$output"
     awk -v over="$how" -v families="$families" -f "$here/dotnet/verdict.awk" "$here/dotnet/expected.txt" "$output"
 }

@@ -111,6 +111,7 @@ impl Bench {
             action: Action::Create(doc),
             precondition: Precondition::None,
             indexed: true,
+            unlinked: false,
         };
         Ok(Txn { scope: epk(&self.schema.key, &key), key: None, ops: vec![op], now: NOW })
     }

@@ -48,7 +48,9 @@ pub use memory::{Consumer, Hold, Memory, MemoryShares, MemoryUse, let_threads_gi
 pub use offer::Offer;
 pub use options::{Account, DbOptions, Durability, OpenError, Storage};
 pub use orrery_prices::{limits, ru};
-pub use orrery_script::{Collection as ScriptCollection, Refusal as ScriptRefusal, ScriptError};
+pub use orrery_script::{
+    Collection as ScriptCollection, Quota as ScriptQuota, Refusal as ScriptRefusal, ScriptError,
+};
 pub use query::{Method, OfferedIndexes, PlanNote};
 pub use range::RangeInfo;
 pub use receipt::{Charge, ChargeLine, Receipt, Served};

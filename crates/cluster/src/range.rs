@@ -481,6 +481,7 @@ mod tests {
             action: Action::Upsert(doc.clone()),
             precondition: Precondition::None,
             indexed: true,
+            unlinked: false,
         };
         Pending {
             frees: false,

@@ -95,7 +95,7 @@ pub(crate) async fn write(
         }
         (Effect::Deleted, _) => Reply::empty(status),
         _ if call.headers.minimal_response => Reply::empty(status).etag(etag),
-        _ => Reply::new(status, point::renderer(call, container).item(&done.outcome.item)).etag(etag),
+        _ => Reply::new(status, point::shown(call, container, &done.outcome.item)).etag(etag),
     };
     Ok(with_log(call, reply.receipt(done.receipt).in_container(container), &done.log))
 }

@@ -15,7 +15,11 @@ struct Nowhere;
 
 impl Host for Nowhere {
     fn collection(&self) -> Collection {
-        Collection { self_link: "dbs/a/colls/b/".into(), alt_link: "dbs/a/colls/b".into() }
+        Collection {
+            self_link: "dbs/a/colls/b/".into(),
+            alt_link: "dbs/a/colls/b".into(),
+            ..Default::default()
+        }
     }
 
     fn read(&mut self, _: &str, _: Option<&str>) -> Answer {

@@ -192,6 +192,8 @@ fn setup(
     field("kind", invocation.kind);
     field("selfLink", &collection.self_link);
     field("altLink", &collection.alt_link);
+    field("quotaMost", &collection.quota.most);
+    field("quotaUsed", &collection.quota.used);
     field("operation", invocation.trigger.operation);
     field("requestBody", text(invocation.trigger.request_body)?);
     field("responseBody", text(invocation.trigger.response_body)?);

@@ -15,13 +15,22 @@ pub trait Host {
     fn write(&mut self, write: Write<'_>) -> Answer;
 }
 
-/// The links of the collection, without a slash at either end of the second.
+/// The collection as its caller describes it: its links, and how full it is.
 #[derive(Clone, Debug, Default)]
 pub struct Collection {
     /// By resource ids: `dbs/AAAA==/colls/AAAAAA==/`.
     pub self_link: String,
-    /// By names: `dbs/shop/colls/orders`.
+    /// By names, without a slash at either end: `dbs/shop/colls/orders`.
     pub alt_link: String,
+    /// What post-triggers are told, in the form of the headers that clients get.
+    pub quota: Quota,
+}
+
+/// How much of something there may be, and how much there is.
+#[derive(Clone, Debug, Default)]
+pub struct Quota {
+    pub most: String,
+    pub used: String,
 }
 
 pub struct Feed<'a> {

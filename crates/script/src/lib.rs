@@ -31,6 +31,6 @@ pub use cache::Programs;
 pub use call::{Finished, Output, Trigger, call_post_trigger, call_pre_trigger, call_procedure};
 pub use error::ScriptError;
 pub use function::{Argument, FunctionRunner, Functions};
-pub use host::{Answer, Collection, Feed, Host, Refusal, Reply, Write, WriteKind, WriteOptions};
+pub use host::{Answer, Collection, Feed, Host, Quota, Refusal, Reply, Write, WriteKind, WriteOptions};
 pub use limits::Limits;
 pub use program::Program;

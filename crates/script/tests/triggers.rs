@@ -37,6 +37,7 @@ fn a_post_trigger_sees_the_response_and_can_write_beside_it() {
             __.upsertDocument(link, { id: 'count', of: made.id, by: __.request.getBody().id }, function (err) {
                 if (err) throw err;
             });
+            made.quotas = [__.response.getMaxResourceQuota(), __.response.getResourceQuotaCurrentUsage()];
             try { getContext().getRequest().setBody(1); } catch (e) { made.noted = e.message; }
             getContext().getResponse().setBody(made);
         }"#;
@@ -47,6 +48,7 @@ fn a_post_trigger_sees_the_response_and_can_write_beside_it() {
     let body: Value = serde_json::from_slice(&output.body.expect("it set a body")).expect("bodies are JSON");
     assert_eq!(body["id"], "out");
     assert!(body["noted"].is_string());
+    assert_eq!(body["quotas"], json!(["collectionSize=10;", "collectionSize=1;"]));
     assert_eq!(finished.host.items["count"]["of"], "out");
     assert_eq!(finished.host.items["count"]["by"], "in");
 }

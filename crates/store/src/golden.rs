@@ -49,8 +49,12 @@ fn key() -> ItemKey {
 }
 
 fn item(origin: Option<Origin>) -> Item {
+    flagged(if origin.is_some() { crate::FLAG_UNINDEXED } else { 0 }, origin)
+}
+
+fn flagged(flags: u8, origin: Option<Origin>) -> Item {
     let header = ItemHeader {
-        flags: if origin.is_some() { crate::FLAG_UNINDEXED } else { 0 },
+        flags,
         lsn: Lsn(0x0102),
         place: 3,
         time: 0x0405,
@@ -112,6 +116,7 @@ fn item_forms() -> Vec<Form> {
     let origin = Origin { region: 2, lsn: Lsn(0x0C), resolution_time: 0x0D };
     vec![
         Form { name: "item", bytes: item(None).encode(), again },
+        Form { name: "item.unlinked", bytes: flagged(crate::FLAG_UNLINKED, None).encode(), again },
         Form { name: "item.origin", bytes: item(Some(origin)).encode(), again },
     ]
 }

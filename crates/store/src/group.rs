@@ -38,7 +38,7 @@ use crate::build::{Build, Reached};
 use crate::engine::{Batch, Keyspace, Snapshot};
 use crate::history::{HistoryBounds, HistoryMove};
 use crate::indexing::IndexingMode;
-use crate::item::{FLAG_UNINDEXED, TICKS_PER_SECOND};
+use crate::item::TICKS_PER_SECOND;
 use crate::limits::{ITEM_BYTES_MAX, PartitionLimits, TXN_READ_BYTES_MAX};
 use crate::net_effect::{BuildMove, Change, NetEffect, Version};
 use crate::path_counts::PathCountChange;
@@ -464,7 +464,7 @@ impl<'a> Group<'a> {
             None => moment.stamp.map_or_else(|| self.partition.next_rid(), |stamp| stamp.rid),
         };
         let header = ItemHeader {
-            flags: if op.indexed { 0 } else { FLAG_UNINDEXED },
+            flags: op.flags(),
             lsn: moment.lsn,
             place: moment.place,
             time: moment.time,

@@ -19,8 +19,10 @@ pub const HEADER_BYTES: usize = 44;
 pub const FLAG_UNINDEXED: u8 = 1;
 /// Set when the item was written in another region. The header is then followed by its origin.
 pub const FLAG_ORIGIN: u8 = 2;
+/// Set when the client asked that this item be written without its links.
+pub const FLAG_UNLINKED: u8 = 4;
 /// Flags of which this build knows what they mean for what follows.
-const FLAGS_KNOWN: u8 = FLAG_UNINDEXED | FLAG_ORIGIN;
+const FLAGS_KNOWN: u8 = FLAG_UNINDEXED | FLAG_ORIGIN | FLAG_UNLINKED;
 const ORIGIN_BYTES: usize = 2 + 8 + 8;
 
 /// Where an item was written, if not here.
@@ -156,6 +158,12 @@ impl ItemHeader {
         if self.origin.is_some() { HEADER_BYTES + ORIGIN_BYTES } else { HEADER_BYTES }
     }
 
+    /// Whether answers may leave out where the item and its attachments are.
+    #[inline]
+    pub fn is_unlinked(&self) -> bool {
+        self.flags & FLAG_UNLINKED != 0
+    }
+
     /// The service's `_ts`.
     pub fn ts(&self) -> u64 {
         self.time / TICKS_PER_SECOND
@@ -193,7 +201,10 @@ mod tests {
     #[test]
     fn an_item_reads_back_with_and_without_an_origin() {
         let origin = Origin { region: 9, lsn: Lsn(10), resolution_time: 11 };
-        for item in [item(0, None), item(FLAG_UNINDEXED, None), item(FLAG_UNINDEXED, Some(origin))] {
+        let all = FLAG_UNINDEXED | FLAG_UNLINKED;
+        for item in
+            [item(0, None), item(FLAG_UNINDEXED, None), item(FLAG_UNLINKED, None), item(all, Some(origin))]
+        {
             let bytes = Bytes::from(item.encode());
             let read = Item::decode(&bytes).expect("an item");
             assert_eq!((read.header, read.doc.bytes()), (item.header, item.doc.bytes()));
@@ -210,7 +221,7 @@ mod tests {
         for end in 0..=HEADER_BYTES + ORIGIN_BYTES {
             assert!(ItemHeader::decode(&bytes[..end]).is_err(), "{end} bytes");
         }
-        for (place, value) in [(0, 2), (1, 4), (1, 0x80)] {
+        for (place, value) in [(0, 2), (1, 8), (1, 0x80)] {
             let mut bytes = bytes.clone();
             bytes[place] = value;
             assert!(ItemHeader::decode(&bytes).is_err(), "{value} at {place}");

@@ -49,7 +49,9 @@ pub use etag::Etag;
 pub use feed::FeedCursor;
 pub use group::{Done, Group, Prepared};
 pub use history::{ChangeKind, HistoryBounds, HistoryEntry, Replaced};
-pub use item::{DamagedItem, FLAG_ORIGIN, FLAG_UNINDEXED, Item, ItemHeader, Origin, TICKS_PER_SECOND};
+pub use item::{
+    DamagedItem, FLAG_ORIGIN, FLAG_UNINDEXED, FLAG_UNLINKED, Item, ItemHeader, Origin, TICKS_PER_SECOND,
+};
 pub use item_id::{ItemId, ItemIdTooLong};
 pub use item_rid::ItemRid;
 pub use keys::ItemKey;

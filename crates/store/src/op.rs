@@ -5,7 +5,7 @@ use std::sync::Arc;
 use orrery_doc::{Doc, Epk};
 
 use crate::edit::{Edit, EditRefusal};
-use crate::item::{Item, ItemHeader};
+use crate::item::{FLAG_UNINDEXED, FLAG_UNLINKED, Item, ItemHeader};
 use crate::whole_key::WholeKey;
 use crate::{Etag, ItemId};
 
@@ -27,6 +27,17 @@ pub struct Op {
     pub precondition: Precondition,
     /// False when the client sent the indexing directive `Exclude`.
     pub indexed: bool,
+    /// True when the client asked that the item be written without its links, which answers may then leave out.
+    pub unlinked: bool,
+}
+
+impl Op {
+    /// What the item that it writes remembers of it.
+    pub(crate) fn flags(&self) -> u8 {
+        let unindexed = if self.indexed { 0 } else { FLAG_UNINDEXED };
+        let unlinked = if self.unlinked { FLAG_UNLINKED } else { 0 };
+        unindexed | unlinked
+    }
 }
 
 /// Items are addressed by their id, or by the `_rid` that links carry.

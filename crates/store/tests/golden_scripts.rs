@@ -94,7 +94,8 @@ impl World {
             let mut any = false;
             for words in owned {
                 let (target, action) = operation(words);
-                let op = Op { target, action, precondition: Precondition::None, indexed: true };
+                let op =
+                    Op { target, action, precondition: Precondition::None, indexed: true, unlinked: false };
                 let txn = Txn {
                     scope: scope(words[2]),
                     key: None,

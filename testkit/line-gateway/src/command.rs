@@ -70,7 +70,7 @@ async fn write(db: &Db, name: &str, item: Value<'_>, action: impl FnOnce(Doc) ->
     let table = tables::find(db, name)?;
     let (key, target) = address(&table, item)?;
     let action = action(Doc::from_value(item));
-    let op = Op { target, action, precondition: Precondition::None, indexed: true };
+    let op = Op { target, action, precondition: Precondition::None, indexed: true, unlinked: false };
     let reply = db.write(&table, &key, vec![op], &WriteOptions::default()).await?;
     let Some(outcome) = reply.outcomes.first() else { return Ok(Default::default()) };
     match outcome.effect {

@@ -65,4 +65,5 @@ def test_defaults_bring_every_write_through(database, writers):
     assert refusals, "no request was throttled"
     ideal = sum(charges) / 400
     print(f"{writers} writers: {len(refusals)} refusals, {seconds:.1f} s for {sum(charges):.0f} RU")
+    # The budget decides how long it takes, not the client, which has a second for its connections and first steps.
     assert seconds < 1.3 * ideal + 1, f"{seconds:.1f} s for {sum(charges):.0f} RU, which are {ideal:.1f} s"

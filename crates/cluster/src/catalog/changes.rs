@@ -345,7 +345,13 @@ pub(super) fn record_target(id: &RecordId) -> Target {
 }
 
 fn op(id: &RecordId, action: Action) -> Op {
-    Op { target: record_target(id), action, precondition: Precondition::None, indexed: false }
+    Op {
+        target: record_target(id),
+        action,
+        precondition: Precondition::None,
+        indexed: false,
+        unlinked: false,
+    }
 }
 
 fn take(counter: &mut u32) -> u32 {

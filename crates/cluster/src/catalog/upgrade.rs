@@ -54,6 +54,7 @@ fn write(engine: &Engine, range: &Range, records: [Record; 2], options: &DbOptio
         action: Action::Upsert(record.to_doc()),
         precondition: Precondition::None,
         indexed: false,
+        unlinked: false,
     };
     let ops = records.into_iter().map(put).collect();
     let txn = Txn { scope: Epk::MIN, key: None, ops, now: range.world().now() };

@@ -49,6 +49,7 @@ struct Wanted {
     place: ItemKey,
     doc: Doc,
     indexed: bool,
+    unlinked: bool,
     /// When the source was given this version.
     time: u64,
 }
@@ -101,7 +102,8 @@ impl Pair {
         match self.place(&item.doc, &source.id) {
             Some(place) => {
                 let indexed = item.header.flags & FLAG_UNINDEXED == 0;
-                let wanted = Some(Wanted { place, doc: item.doc, indexed, time: item.header.time });
+                let unlinked = item.header.is_unlinked();
+                let wanted = Some(Wanted { place, doc: item.doc, indexed, unlinked, time: item.header.time });
                 out.wishes.push(Wish { source, stale, afresh: false, wanted });
             }
             None => {
@@ -181,6 +183,7 @@ impl Pair {
                     action: Action::Delete,
                     precondition: Precondition::IfMatch(Some(copy.header.etag)),
                     indexed: true,
+                    unlinked: false,
                 };
                 plan.entry(place.epk.clone()).or_default().push((wish.source.clone(), op));
             }
@@ -193,7 +196,7 @@ impl Pair {
         let mut taken: HashMap<(Epk, ItemId), ItemKey> = HashMap::new();
         let mut plan = Plan::new();
         for Wish { source, wanted, .. } in wishes {
-            let Some(Wanted { place, doc, indexed, time }) = wanted else { continue };
+            let Some(Wanted { place, doc, indexed, unlinked, time }) = wanted else { continue };
             let slot = (place.epk.clone(), place.id.clone());
             let mut other = taken.get(&slot).cloned();
             let is_taken = other.is_some();
@@ -233,6 +236,7 @@ impl Pair {
                 action: Action::Upsert(doc),
                 precondition: Precondition::None,
                 indexed,
+                unlinked,
             };
             plan.entry(place.epk).or_default().push((source, op));
         }

@@ -63,6 +63,7 @@ async fn write(db: &Db, container: &Arc<Container>, id: &str, action: Action) {
         action,
         precondition: Precondition::None,
         indexed: true,
+        unlinked: false,
     };
     db.write(container, &key, vec![op], &WriteOptions::default()).await.expect("a write succeeds");
 }

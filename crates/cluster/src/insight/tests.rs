@@ -55,7 +55,13 @@ impl World {
     async fn create(&self, pk: &str, id: &str) {
         let body = doc(&json!({"id": id, "pk": pk, "fill": "x".repeat(100)}));
         let target = Target::Id(ItemId::new(id).expect("a short id"));
-        let op = Op { target, action: Action::Create(body), precondition: Precondition::None, indexed: true };
+        let op = Op {
+            target,
+            action: Action::Create(body),
+            precondition: Precondition::None,
+            indexed: true,
+            unlinked: false,
+        };
         let written = self.db.write(&self.container(), &key(pk), vec![op], &WriteOptions::default()).await;
         written.expect("a new item");
     }

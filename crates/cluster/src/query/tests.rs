@@ -95,6 +95,7 @@ impl World {
             action: Action::Upsert(body),
             precondition: Precondition::None,
             indexed,
+            unlinked: false,
         };
         let written = self.db.write(&self.container, &key(pk), vec![op], &WriteOptions::default()).await;
         written.expect("a good write");
@@ -107,6 +108,7 @@ impl World {
             action: Action::Delete,
             precondition: Precondition::None,
             indexed: true,
+            unlinked: false,
         };
         let written = self.db.write(&self.container, &key("p0"), vec![op], &WriteOptions::default()).await;
         written.expect("a good delete");
@@ -335,6 +337,7 @@ async fn an_item_that_vanishes_between_pages_takes_only_its_own_rows_along() {
         action: Action::Delete,
         precondition: Precondition::None,
         indexed: true,
+        unlinked: false,
     };
     let deleted = world.db.write(&world.container, &key("p"), vec![op], &WriteOptions::default()).await;
     deleted.expect("the item is there");

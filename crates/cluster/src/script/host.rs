@@ -83,6 +83,7 @@ impl ScriptHost {
                     action: Action::Read,
                     precondition: Precondition::None,
                     indexed: true,
+                    unlinked: false,
                 };
                 self.bench.run(&self.range.partition, read).map_err(|refusal| refusal.error)?.id
             }
@@ -121,7 +122,13 @@ impl ScriptHost {
             Some(etag) => Precondition::IfNoneMatch(Etag::parse(etag)),
             None => Precondition::None,
         };
-        let op = Op { target: self.item_link(link)?, action: Action::Read, precondition, indexed: true };
+        let op = Op {
+            target: self.item_link(link)?,
+            action: Action::Read,
+            precondition,
+            indexed: true,
+            unlinked: false,
+        };
         let outcome = self.run(op).map_err(|error| self.refuse(error))?;
         match outcome.effect {
             Effect::NotModified => Ok(Reply { not_modified: true, ..Reply::default() }),
@@ -168,7 +175,7 @@ impl ScriptHost {
             }
             WriteKind::Delete => (self.item_link(write.link)?, Action::Delete, precondition),
         };
-        Ok(Op { target, action, precondition, indexed: self.is_indexed(&write.options) })
+        Ok(Op { target, action, precondition, indexed: self.is_indexed(&write.options), unlinked: false })
     }
 
     fn item_of(&self, write: &Write<'_>) -> Result<(ItemId, Doc), Refusal> {

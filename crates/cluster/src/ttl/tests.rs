@@ -84,6 +84,7 @@ fn op(id: &str, action: Action) -> Op {
         action,
         precondition: Precondition::None,
         indexed: true,
+        unlinked: false,
     }
 }
 

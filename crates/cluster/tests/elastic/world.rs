@@ -35,6 +35,7 @@ pub fn op(id: &str, action: Action) -> Op {
         action,
         precondition: Precondition::None,
         indexed: true,
+        unlinked: false,
     }
 }
 

@@ -54,6 +54,7 @@ pub fn op(id: &str, action: Action) -> Op {
         action,
         precondition: Precondition::None,
         indexed: true,
+        unlinked: false,
     }
 }
 
@@ -284,7 +285,7 @@ impl Forms for PlainForms {
 
     fn collection(&self, container: &Container) -> ScriptCollection {
         let link = link_of(container);
-        ScriptCollection { self_link: link.clone(), alt_link: link }
+        ScriptCollection { self_link: link.clone(), alt_link: link, ..Default::default() }
     }
 
     fn resolve(&self, container: &Container, link: &str) -> Option<ScriptLink> {

@@ -177,7 +177,13 @@ impl World {
     async fn write(&self, key: &PartitionKey, number: usize, action: Action) {
         for container in &self.containers {
             let target = Target::Id(ItemId::new(format!("d{number}")).expect("a short id"));
-            let op = Op { target, action: action.clone(), precondition: Precondition::None, indexed: true };
+            let op = Op {
+                target,
+                action: action.clone(),
+                precondition: Precondition::None,
+                indexed: true,
+                unlinked: false,
+            };
             let written = self.db.write(container, key, vec![op], &WriteOptions::default()).await;
             written.expect("a generated document can be written");
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
-use orrery_cluster::store::Op;
+use orrery_cluster::store::{Op, OpError};
 use orrery_cluster::{Charge, Container, ErrorKind, Failure, Receipt, WriteReply};
 use orrery_doc::PartitionKey;
 
@@ -16,7 +16,7 @@ use crate::items::operation::Operation;
 use crate::items::render::Renderer;
 use crate::items::shape::Shape;
 use crate::items::{batch_reply, batch_rows, key, options};
-use crate::respond::Reply;
+use crate::respond::{Owner, Reply};
 
 pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
     let batch = BatchBody::parse(body)?;
@@ -24,13 +24,15 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let shape = Shape::of(container);
     let key = key::of_request(shape.key, call.headers.partition_key)?;
     let (ops, wrong) = plan(call, &shape, &key, &operations)?;
-    let options = options::write(call.headers, call.db.account().consistency)?;
+    let level = options::consistency(call.headers, call.db.account().consistency)?;
+    let options = options::write(call.headers, level)?;
     let done = call.db.write_together(container, &key, ops, &options).await;
     let WriteReply { outcomes, charges, receipt } = match done {
         Ok(reply) => reply,
         Err(failure) if matches!(failure.error.kind, ErrorKind::Op { .. }) => {
             let (results, receipt) = failed(operations.len(), *failure, wrong);
-            return Ok(answer(container, form, results, receipt));
+            // Clients see by the missing owner that nothing was done.
+            return Ok(Reply { owner: Owner::None, ..answer(container, form, results, receipt) });
         }
         Err(failure) => return Err(failure.error.into()),
     };
@@ -67,7 +69,12 @@ fn plan(
 fn failed(count: usize, failure: Failure, wrong: Option<Refusal>) -> (Vec<OpResult>, Receipt) {
     let Failure { mut error, charges } = failure;
     let receipt = error.receipt.take();
-    let place = if let ErrorKind::Op { place, .. } = error.kind { place } else { 0 };
+    let place = match error.kind {
+        // It is the answer of all that has no room, and the last operation tells it.
+        ErrorKind::Op { error: OpError::AnswerTooLarge, .. } => count.saturating_sub(1),
+        ErrorKind::Op { place, .. } => place,
+        _ => 0,
+    };
     let refusal = wrong.filter(|_| error.is_wrong_op()).unwrap_or(Refusal::Db(error));
     let result = |i: usize| {
         let told = if i == place { OpResult::refused(&refusal) } else { OpResult::dependent() };

@@ -62,7 +62,13 @@ fn done(container: &Arc<Container>, total: Receipt) -> Reply {
 
 fn delete(item: &Item) -> Op {
     let id = document::stored_id(item);
-    Op { target: Target::Id(id), action: Action::Delete, precondition: Precondition::None, indexed: true }
+    Op {
+        target: Target::Id(id),
+        action: Action::Delete,
+        precondition: Precondition::None,
+        indexed: true,
+        unlinked: false,
+    }
 }
 
 fn add(total: &mut Receipt, part: Receipt) {

@@ -113,7 +113,7 @@ impl<'a> Operation<'a> {
             _ => options::precondition(self.if_match, self.if_none_match),
         };
         let indexed = options::is_indexed(self.directive, shape.automatic);
-        Ok(Op { target, action, precondition, indexed })
+        Ok(Op { target, action, precondition, indexed, unlinked: false })
     }
 
     /// What stands for the operation in a transaction when it is wrong in itself. Of a replace that brings a document of
@@ -126,6 +126,7 @@ impl<'a> Operation<'a> {
             action: Action::Wrong { needs_item },
             precondition: Default::default(),
             indexed: true,
+            unlinked: false,
         }
     }
 

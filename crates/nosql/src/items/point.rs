@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use orrery_cluster::store::{Action, Effect, ItemId, Op, Precondition, Target};
+use orrery_cluster::store::{Action, Effect, Item, ItemId, Op, Precondition, Target};
 use orrery_cluster::{Container, Error, ErrorKind, WriteReply};
 use orrery_doc::PartitionKey;
 
 use crate::access::ItemAct;
+use crate::binary_json::encode;
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
 use crate::items::document::{self, ItemBody};
@@ -23,14 +24,16 @@ pub(crate) fn read(call: &Call<'_>, container: &Arc<Container>, target: &Target)
     let reply = call.db.read(container, &key, target, &options)?;
     let answer = match reply.not_modified {
         true => Reply::empty(StatusCode::NOT_MODIFIED),
-        false => Reply::ok(renderer(call, container).item(&reply.item)),
+        false => Reply::ok(shown(call, container, &reply.item)),
     };
     Ok(answer.etag(Version::of(container, &reply.item.header)).receipt(reply.receipt).in_container(container))
 }
 
-/// Shows single items as the client wants them.
-pub(crate) fn renderer(call: &Call<'_>, container: &Container) -> Renderer {
-    Renderer::new(container).without_links(call.headers.exclude_system_properties)
+/// A single item as the client wants it: without links, if it was written so too, and in the form that it understands.
+pub(crate) fn shown(call: &Call<'_>, container: &Container, item: &Item) -> Vec<u8> {
+    let may_unlink = call.headers.exclude_system_properties && item.header.is_unlinked();
+    let text = Renderer::new(container).without_links(may_unlink).item(item);
+    if call.headers.accepts_binary { encode::of_text(&text) } else { text }
 }
 
 /// A POST of a document creates it, or with a header replaces what has its id.
@@ -124,6 +127,7 @@ pub(crate) fn op(call: &Call<'_>, container: &Container, target: Target, action:
         action,
         precondition: options::precondition(call.headers.if_match, call.headers.if_none_match),
         indexed: options::is_indexed(call.headers.indexing_directive, shape::is_automatic(container)),
+        unlinked: call.headers.exclude_system_properties,
     }
 }
 
@@ -147,10 +151,7 @@ pub(crate) async fn write(
     let reply = match outcome.effect {
         Effect::Deleted | Effect::NotModified | Effect::Absent => Reply::empty(status),
         _ if call.headers.minimal_response => Reply::empty(status).etag(version),
-        _ => {
-            let body = renderer(call, container).item(&outcome.item);
-            Reply::new(status, body).etag(version)
-        }
+        _ => Reply::new(status, shown(call, container, &outcome.item)).etag(version),
     };
     Ok(reply.receipt(receipt).in_container(container))
 }

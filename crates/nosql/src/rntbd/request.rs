@@ -10,7 +10,9 @@ use super::frame::{Head, Malformed, Token, Tokens};
 use super::place::Place;
 use super::token::{Asked, Hello, Numbered};
 use crate::errors::{Own, Refusal};
-use crate::headers::{self, IndexMetrics, IndexingDirective, MaxItemCount, ReadStrategy, RequestHeaders};
+use crate::headers::{
+    self, ContentFormat, IndexMetrics, IndexingDirective, MaxItemCount, ReadStrategy, RequestHeaders,
+};
 use orrery_gateway::ActivityId;
 
 /// What must be known of a frame before anything else: whether something follows it, and how it is answered.
@@ -98,6 +100,7 @@ pub(crate) struct Said<'f> {
     resource: u16,
     names: Names<'f>,
     key_kind: Option<u8>,
+    has_payload: bool,
 }
 
 /// The names in a frame, or the one RID that stands for them.
@@ -214,6 +217,7 @@ impl<'f> Said<'f> {
             resource: head.resource,
             names: Names::default(),
             key_kind: None,
+            has_payload: false,
         };
         for token in Tokens::of(tokens) {
             let token = token.map_err(|error| Refusal::bad_request(error.to_string()))?;
@@ -222,11 +226,13 @@ impl<'f> Said<'f> {
             taken.map_err(|fault| fault.refusal(asked))?;
         }
         said.check_key_kind()?;
+        said.check_payload()?;
         Ok(said)
     }
 
     fn take(&mut self, asked: Asked, token: &Token<'f>) -> Result<(), Fault> {
         match asked {
+            Asked::PayloadPresent => self.has_payload = token.flag()?,
             Asked::ReplicaPath => self.place = Place::read(token.text()?),
             Asked::CollectionRid => self.collection_rid = some(token.text()?),
             Asked::CorrelatedActivityId => self.correlated = Some(ActivityId::of_guid(&token.guid()?)),
@@ -267,6 +273,7 @@ impl<'f> Said<'f> {
             Asked::EnableScanInQuery => headers.enable_scan = token.flag()?,
             Asked::PartitionKey => headers.partition_key = some(token.text()?),
             Asked::PartitionKeyRangeId => headers.range_id = some(token.text()?),
+            Asked::ExcludeSystemProperties => headers.exclude_system_properties = token.flag()?,
             Asked::EnableLogging => headers.script_logging = token.flag()?,
             Asked::AIm => headers.a_im = some(token.text()?),
             Asked::PopulateQuotaInfo => headers.populate_quota = token.flag()?,
@@ -281,9 +288,9 @@ impl<'f> Said<'f> {
             Asked::StartEpk => headers.start_epk = some(ascii(token.bytes()?)?),
             Asked::EndEpk => headers.end_epk = some(ascii(token.bytes()?)?),
             Asked::EnumerationDirection if token.byte()? == 1 => {}
-            Asked::ContentSerializationFormat if token.byte()? <= 2 => {}
-            Asked::EnumerationDirection | Asked::ContentSerializationFormat => {
-                return Err(Malformed::Value.into());
+            Asked::EnumerationDirection => return Err(Malformed::Value.into()),
+            Asked::ContentSerializationFormat => {
+                headers.content_format = Some(content_format(token.byte()?)?)
             }
             Asked::IsBatchAtomic => headers.batch_atomic = token.flag()?,
             Asked::ShouldBatchContinueOnError => headers.batch_continue_on_error = token.flag()?,
@@ -319,6 +326,20 @@ impl<'f> Said<'f> {
             None if !has_ends => Ok(()),
             _ => Err(Refusal::unsupported("A read key type other than EffectivePartitionKeyRange")),
         }
+    }
+
+    /// A feed of changes that brings a query is a POST, as it is over HTTP. Nothing else is read with a payload, and what
+    /// one says must not go unheard.
+    fn check_payload(&mut self) -> Result<(), Refusal> {
+        if !self.has_payload || self.method != Method::GET {
+            return Ok(());
+        }
+        if self.operation != Operation::ReadFeed || self.headers.a_im.is_none() {
+            return Err(Refusal::unsupported("A payload of a read that is not for changes"));
+        }
+        self.method = Method::POST;
+        self.headers.is_query = true;
+        Ok(())
     }
 
     /// Whether it names its resource, or shows it by its RID.
@@ -463,6 +484,15 @@ fn page_size(size: u32) -> MaxItemCount {
     // All bits are how clients write -1.
     let count = if size == u32::MAX { -1 } else { i64::from(size) };
     MaxItemCount::of(count).unwrap_or_default()
+}
+
+fn content_format(byte: u8) -> Result<ContentFormat, Malformed> {
+    match byte {
+        0 => Ok(ContentFormat::Text),
+        1 => Ok(ContentFormat::Binary),
+        2 => Ok(ContentFormat::HybridRow),
+        _ => Err(Malformed::Value),
+    }
 }
 
 fn directive(byte: u8) -> Result<IndexingDirective, Malformed> {

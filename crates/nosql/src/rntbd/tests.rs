@@ -23,6 +23,7 @@ use crate::auth::sign;
 use crate::gateway::{Direct, Options};
 use orrery_gateway::Unsent;
 
+mod asked;
 mod recorded;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -361,6 +362,7 @@ const REPLACE: u16 = 6;
 const QUERY: u16 = 0x0F;
 const HEAD: u16 = 0x11;
 const UPSERT: u16 = 0x13;
+const BATCH: u16 = 0x25;
 
 #[tokio::test]
 async fn items_are_made_read_changed_and_deleted() {

@@ -184,6 +184,7 @@ tokens! {
         0x004D TransportRequestId ULong;
         0x0052 IsReadOnlyScript Byte;
         0x0054 ForceQueryScan Byte;
+        0x0057 ExcludeSystemProperties Byte;
         0x005A EffectivePartitionKey Bytes;
         0x005E EnumerationDirection Byte;
         0x005F StartId Bytes;

@@ -1,12 +1,18 @@
-//! The links that scripts use: of their container, and of items in it.
+//! What scripts are told of their container, and the links that they use: of it, and of items in it.
 
 use orrery_cluster::store::{ItemId, Target};
-use orrery_cluster::{Container, Rid, ScriptCollection, ScriptLink as Link};
+use orrery_cluster::{Container, Rid, ScriptCollection, ScriptLink as Link, ScriptQuota};
+
+use crate::respond::ResourceUsage;
 
 pub(super) fn collection(container: &Container) -> ScriptCollection {
+    let usage = ResourceUsage::Container(container.usage());
+    let mut used = String::new();
+    usage.push(&mut used).expect("writing to a string cannot fail");
     ScriptCollection {
         self_link: format!("dbs/{}/colls/{}/", container.database, container.resource.rid),
         alt_link: format!("dbs/{}/colls/{}", container.database_id, container.resource.id),
+        quota: ScriptQuota { most: usage.quota().into(), used },
     }
 }
 

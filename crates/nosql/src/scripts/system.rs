@@ -135,7 +135,13 @@ impl Inserting {
         let doc = item.doc.clone();
         let action = if self.is_upsert { Action::Upsert(doc) } else { Action::Create(doc) };
         let indexed = shape::is_automatic(container);
-        Op { target: Target::Id(item.id.clone()), action, precondition: Precondition::None, indexed }
+        Op {
+            target: Target::Id(item.id.clone()),
+            action,
+            precondition: Precondition::None,
+            indexed,
+            unlinked: false,
+        }
     }
 
     /// Writes until something is in the way: an item that exists, or no time or throughput left. The client goes on

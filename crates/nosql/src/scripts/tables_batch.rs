@@ -123,6 +123,7 @@ fn operation(
         action,
         precondition: version.map_or(Precondition::None, |text| options::precondition(Some(text), None)),
         indexed: shape::is_automatic(container),
+        unlinked: false,
     })
 }
 

@@ -449,6 +449,10 @@ export default (function (call, log, setup) {
   const bodyIn = (text) => (text === undefined || text === null || text === '' ? undefined : parse(text));
   const requestValues = { __proto__: null, Body: bodyIn(given.requestBody), OperationType: given.operation };
   const responseValues = { __proto__: null, Body: bodyIn(given.responseBody) };
+  if (given.kind === 'post') {
+    responseValues.MaxResourceQuota = given.quotaMost;
+    responseValues.ResourceQuotaCurrentUsage = given.quotaUsed;
+  }
   const request = message('request', requestValues, given.kind === 'pre');
 
   const context = {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use orrery_script::{
-    Answer, Collection, Feed, Finished, Host, Limits, Program, Reply, ScriptError, Write, WriteKind,
+    Answer, Collection, Feed, Finished, Host, Limits, Program, Quota, Reply, ScriptError, Write, WriteKind,
     call_procedure,
 };
 use serde_json::{Value, json};
@@ -56,7 +56,11 @@ fn id_of(link: &str) -> &str {
 
 impl Host for Shelf {
     fn collection(&self) -> Collection {
-        Collection { self_link: "dbs/AA==/colls/AAAA==/".into(), alt_link: "dbs/d/colls/c".into() }
+        Collection {
+            self_link: "dbs/AA==/colls/AAAA==/".into(),
+            alt_link: "dbs/d/colls/c".into(),
+            quota: Quota { most: "collectionSize=10;".into(), used: "collectionSize=1;".into() },
+        }
     }
 
     fn read(&mut self, link: &str, if_none_match: Option<&str>) -> Answer {

@@ -28,7 +28,13 @@ fn id(bytes: &[u8]) -> ItemId {
 }
 
 fn op(id: &ItemId, action: Action) -> Op {
-    Op { target: Target::Id(id.clone()), action, precondition: Precondition::None, indexed: true }
+    Op {
+        target: Target::Id(id.clone()),
+        action,
+        precondition: Precondition::None,
+        indexed: true,
+        unlinked: false,
+    }
 }
 
 /// Ids that no text has, that look like ends of keys, none at all, and the longest; in their order.

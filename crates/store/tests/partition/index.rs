@@ -74,7 +74,13 @@ impl World {
                 None => Action::Delete,
             };
             let target = Target::Id(ItemId::new(format!("i{}", write.id)).expect("a short id"));
-            let op = Op { target, action, precondition: Precondition::None, indexed: write.indexed };
+            let op = Op {
+                target,
+                action,
+                precondition: Precondition::None,
+                indexed: write.indexed,
+                unlinked: false,
+            };
             let txn = Txn {
                 scope: scope(write.key),
                 key: None,

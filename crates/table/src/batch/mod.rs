@@ -138,5 +138,6 @@ fn nothing() -> orrery_cluster::store::Op {
         action: orrery_cluster::store::Action::Read,
         precondition: Default::default(),
         indexed: true,
+        unlinked: false,
     }
 }

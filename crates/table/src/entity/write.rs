@@ -91,7 +91,7 @@ pub(crate) fn change_of(
         (Kind::Delete, _) | (_, None) => Action::Delete,
     };
     let target = target_of(&row_key)?;
-    let op = Op { target, action, precondition: precondition(if_match), indexed: true };
+    let op = Op { target, action, precondition: precondition(if_match), indexed: true, unlinked: false };
     Ok(Change { table: table.clone(), kind, partition_key, row_key, op })
 }
 

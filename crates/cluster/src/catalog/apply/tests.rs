@@ -192,7 +192,7 @@ impl Owner {
             let id = format!("i{number}");
             let action = Action::Create(doc(&json!({"id": id, "pk": format!("p{number}"), "a": number})));
             let target = Target::Id(ItemId::new(id).expect("a short id"));
-            let op = Op { target, action, precondition: Precondition::None, indexed: true };
+            let op = Op { target, action, precondition: Precondition::None, indexed: true, unlinked: false };
             self.db.write(&container, &key, vec![op], &WriteOptions::default()).await?;
         }
         Ok(())

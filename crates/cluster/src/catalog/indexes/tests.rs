@@ -81,6 +81,7 @@ async fn write(db: &Db, container: &Arc<Container>, numbers: impl Iterator<Item 
             action,
             precondition: Precondition::None,
             indexed: true,
+            unlinked: false,
         };
         by_key.entry(key).or_default().push(op);
     }
@@ -93,7 +94,13 @@ async fn write(db: &Db, container: &Arc<Container>, numbers: impl Iterator<Item 
 async fn delete(db: &Db, container: &Arc<Container>, number: usize) {
     let key = PartitionKey::from_header(&format!("[\"{}\"]", number % 17)).expect("a plain key");
     let target = Target::Id(ItemId::new(format!("i{number}")).expect("a short id"));
-    let op = Op { target, action: Action::Delete, precondition: Precondition::None, indexed: true };
+    let op = Op {
+        target,
+        action: Action::Delete,
+        precondition: Precondition::None,
+        indexed: true,
+        unlinked: false,
+    };
     // It may be gone already.
     let _ = db.write(container, &key, vec![op], &WriteOptions::default()).await;
 }

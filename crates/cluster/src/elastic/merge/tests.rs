@@ -45,6 +45,7 @@ async fn start() -> (Db, Arc<Container>) {
             action,
             precondition: Precondition::None,
             indexed: true,
+            unlinked: false,
         };
         db.write(&container, &key, vec![op], &WriteOptions::default()).await.expect("a write succeeds");
     }
@@ -118,6 +119,7 @@ async fn what_a_container_holds_is_the_sum_of_its_partitions_after_every_change(
             action: Action::Delete,
             precondition: Precondition::None,
             indexed: true,
+            unlinked: false,
         };
         let key = PartitionKey::from_header(&json!([id]).to_string()).expect("a plain key");
         db.write(&container, &key, vec![op], &WriteOptions::default()).await.expect("it is there");

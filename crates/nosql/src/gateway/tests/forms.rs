@@ -90,16 +90,74 @@ async fn items_come_in_the_order_in_which_they_were_created() {
     }
 }
 
+/// As `ValidateExcludeSystemProperties` of .NET has it: who wrote the item decides, and then who reads it.
 #[tokio::test(flavor = "multi_thread")]
-async fn items_are_shown_without_links_on_request() {
+async fn links_are_left_out_where_both_the_write_and_the_read_ask_for_it() {
+    const EXCLUDE: &str = "x-ms-exclude-system-properties";
     let server = filled(&[]).await;
-    let headers = [("x-ms-documentdb-partitionkey", "[\"p\"]"), ("x-ms-exclude-system-properties", "true")];
-    let made = server.send("POST", DOCS, &headers, &json!({"id": "i", "pk": "p"})).await.expect(201);
-    let read = server.send("GET", &format!("{DOCS}/i"), &headers, &Value::Null).await.expect(200);
-    for body in [&made.body, &read.body] {
-        assert!(body.get("_self").is_none() && body.get("_attachments").is_none(), "{body}");
+    let key = ("x-ms-documentdb-partitionkey", "[\"p\"]");
+    let wishes = [&[key][..], &[key, (EXCLUDE, "false")], &[key, (EXCLUDE, "True")]];
+    let is_linked = |body: &Value| {
         assert!(body["_rid"].is_string() && body["_etag"].is_string() && body["_ts"].is_number(), "{body}");
+        assert_eq!(body.get("_self").is_some(), body.get("_attachments").is_some(), "{body}");
+        body.get("_self").is_some()
+    };
+    for (place, written) in wishes.into_iter().enumerate() {
+        let item = json!({"id": place.to_string(), "pk": "p", "city": "x"});
+        let path = format!("{DOCS}/{place}");
+        let made = server.send("POST", DOCS, written, &item).await.expect(201);
+        let is_excluded = place == 2;
+        assert_eq!(is_linked(&made.body), !is_excluded);
+        for (asked, read) in wishes.into_iter().enumerate() {
+            let shown = server.send("GET", &path, read, &Value::Null).await.expect(200);
+            assert_eq!(
+                is_linked(&shown.body),
+                !(is_excluded && asked == 2),
+                "written {place}, asked {asked}"
+            );
+        }
     }
-    let read = server.send("GET", &format!("{DOCS}/i"), &headers[..1], &Value::Null).await.expect(200);
-    assert!(read.body["_self"].is_string());
+    let last = |body: Answer| is_linked(&body.expect(200).body);
+    // A copy keeps it, and each write decides anew.
+    server.rekey(json!({"paths": ["/city"], "kind": "Hash", "version": 2})).await;
+    let wish = [("x-ms-documentdb-partitionkey", "[\"x\"]"), (EXCLUDE, "True")];
+    let path = format!("{DOCS}/2");
+    assert!(!last(server.send("GET", &path, &wish, &Value::Null).await), "it was copied");
+    let item = json!({"id": "2", "pk": "p", "city": "x"});
+    assert!(last(server.send("PUT", &path, &wish[..1], &item).await));
+    assert!(last(server.send("GET", &path, &wish, &Value::Null).await), "it was replaced");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn single_items_are_binary_for_clients_that_list_it() {
+    let server = filled(&[]).await;
+    let key = ("x-ms-documentdb-partitionkey", "[\"p\"]");
+    let binary = ("x-ms-cosmos-supported-serialization-formats", "CosmosBinary");
+    let item = |n: i64| json!({"id": "i", "pk": "p", "n": n, "half": 0.5, "t": [{"deep": null}, "é"]});
+    let path = format!("{DOCS}/i");
+    let upsert = ("x-ms-documentdb-is-upsert", "True");
+    let patch = json!([{"op": "set", "path": "/n", "value": 4}]);
+    for (method, path, more, body, status) in [
+        ("POST", DOCS, None, item(1), 201),
+        ("POST", DOCS, Some(upsert), item(2), 200),
+        ("PUT", path.as_str(), None, item(3), 200),
+        ("PATCH", &path, None, patch, 200),
+        ("GET", &path, None, Value::Null, 200),
+    ] {
+        let headers: Vec<_> = [key, binary].into_iter().chain(more).collect();
+        let shown = server.send(method, path, &headers, &body).await.expect(status);
+        let text = server.send("GET", &format!("{DOCS}/i"), &[key], &Value::Null).await.expect(200);
+        assert!(shown.is_binary && !text.is_binary, "{method}");
+        assert_eq!(shown.body, text.body, "{method}");
+    }
+    let wanted = [key, ("x-ms-cosmos-supported-serialization-formats", "JsonText")];
+    assert!(!server.send("GET", &path, &wanted, &Value::Null).await.expect(200).is_binary);
+    let quiet = server.send("PUT", &path, &[key, binary, ("prefer", "return=minimal")], &item(5)).await;
+    assert_eq!((quiet.status, quiet.body), (200, Value::Null));
+    let refused = server.send("GET", &format!("{DOCS}/none"), &[key, binary], &Value::Null).await.expect(404);
+    assert!(!refused.is_binary);
+    assert_eq!(
+        server.send("DELETE", &path, &[key, binary], &Value::Null).await.expect(204).body,
+        Value::Null
+    );
 }

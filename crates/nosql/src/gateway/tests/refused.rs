@@ -163,3 +163,29 @@ async fn encryption_keys_say_when_they_were_made() {
     }
     assert_eq!(server.get(feed).await.expect(200).body["ClientEncryptionKeys"][0]["_cts"], created);
 }
+
+/// `performBulkOnDeletedContainer` of Java's `CosmosNotFoundTests`, in gateway mode.
+#[tokio::test]
+async fn batches_and_bulks_on_a_container_that_is_gone_are_404_without_a_sub_status() {
+    let server = Server::start(false);
+    server.post("/dbs", json!({"id": "d"})).await.expect(201);
+    server.post("/dbs/d/colls", container("c")).await.expect(201);
+    server.send("DELETE", "/dbs/d/colls/c", &[], &Value::Null).await.expect(204);
+    let operations = json!([{"operationType": "Read", "id": "a", "partitionKey": "[\"x\"]"}]);
+    for container in ["c", "never"] {
+        for (atomic, (name, value)) in [
+            ("True", ("x-ms-documentdb-partitionkey", "[\"x\"]")),
+            ("False", ("x-ms-documentdb-partitionkeyrangeid", "0")),
+        ] {
+            let headers = [
+                (name, value),
+                ("x-ms-cosmos-is-batch-request", "True"),
+                ("x-ms-cosmos-batch-atomic", atomic),
+                ("x-ms-cosmos-batch-continue-on-error", "True"),
+            ];
+            let path = format!("/dbs/d/colls/{container}/docs");
+            let refused = server.send("POST", &path, &headers, &operations).await.expect(404);
+            assert_eq!(refused.header("x-ms-substatus"), "", "{container} {atomic}");
+        }
+    }
+}

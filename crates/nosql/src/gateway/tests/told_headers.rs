@@ -74,3 +74,57 @@ async fn query_metrics_tell_what_took_time() {
         assert!(time > 0.0, "{name}: {metrics}");
     }
 }
+
+/// `BatchErrorSessionTokenTestAsync` and `BatchSessionTokenPropertiesTestAsync` of .NET.
+#[tokio::test]
+async fn a_batch_names_its_owner_unless_it_failed() {
+    let server = with_container().await;
+    let headers = [
+        ("x-ms-documentdb-partitionkey", "[\"x\"]"),
+        ("x-ms-cosmos-is-batch-request", "True"),
+        ("x-ms-cosmos-batch-atomic", "True"),
+    ];
+    let send =
+        async |operations: Value| server.send("POST", "/dbs/d/colls/c/docs", &headers, &operations).await;
+    let create = json!({"operationType": "Create", "resourceBody": {"id": "a", "pk": "x"}});
+    let made = send(json!([create])).await.expect(200);
+    let rid = made.header("x-ms-content-path").to_owned();
+    assert!(!rid.is_empty());
+    let known = json!({"operationType": "Read", "id": "a", "ifNoneMatch": made.body[0]["eTag"]});
+    let unchanged = send(json!([known])).await.expect(207);
+    assert_eq!(unchanged.header("x-ms-content-path"), rid, "{}", unchanged.body);
+    let missing = json!({"operationType": "Read", "id": "none"});
+    for failing in [json!([missing]), json!([create]), json!([known, missing])] {
+        let failed = send(failing).await.expect(207);
+        assert_eq!(failed.header("x-ms-content-path"), "", "{}", failed.body);
+        assert_eq!(failed.header("x-ms-alt-content-path"), "");
+        assert!(!failed.header("x-ms-session-token").is_empty());
+    }
+}
+
+/// `ValidateTriggers` of .NET's `GatewayTests`.
+#[tokio::test(flavor = "multi_thread")]
+async fn post_triggers_are_told_the_quotas() {
+    let server = with_container().await;
+    let body = "function () {
+        var response = getContext().getResponse(), item = response.getBody(), refused = 0;
+        item.used = response.getResourceQuotaCurrentUsage();
+        item.most = response.getMaxResourceQuota();
+        try { response.setValue('MaxResourceQuota', 'more'); } catch (error) { refused = error.number; }
+        item.refused = refused;
+        response.setBody(item);
+    }";
+    let trigger = json!({"id": "t", "body": body, "triggerType": "Post", "triggerOperation": "All"});
+    server.post("/dbs/d/colls/c/triggers", trigger).await.expect(201);
+    let headers =
+        [("x-ms-documentdb-partitionkey", "[\"x\"]"), ("x-ms-documentdb-post-trigger-include", "t")];
+    let item = json!({"id": "a", "pk": "x"});
+    let made = server.send("POST", "/dbs/d/colls/c/docs", &headers, &item).await.expect(201);
+    assert_eq!(made.body["most"], made.header("x-ms-resource-quota"));
+    assert!(
+        made.body["used"].as_str().is_some_and(|used| used.contains(";collectionSize=")),
+        "{}",
+        made.body
+    );
+    assert_eq!(made.body["refused"], 403, "{}", made.body);
+}

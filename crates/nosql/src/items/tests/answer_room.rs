@@ -24,6 +24,16 @@ async fn a_batch_whose_reads_do_not_fit_writes_nothing() {
     assert_eq!(world.batch(r#"["x"]"#, &format!("[{create},{READ},{READ}]")).await.codes(), [201, 200, 200]);
 }
 
+/// `BatchServerResponseTooLargeAsync` of .NET and `batchServerResponseTooLarge` of Java.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_operation_tells_that_the_reads_do_not_fit() {
+    let world = with_large_item().await;
+    let refused = world.batch(r#"["x"]"#, &format!("[{}]", [READ; 10].join(","))).await;
+    let mut wanted = vec![424; 10];
+    wanted[9] = 413;
+    assert_eq!((refused.status, refused.codes()), (207, wanted));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_batch_writes_takes_no_room_from_what_it_reads() {
     let world = with_large_item().await;

@@ -106,6 +106,18 @@ async fn a_batch_that_reads_keeps_its_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_asks_for_less_than_its_session_gets_that() {
+    let world = World::simple().await;
+    world.create(X, r#"{"id":"a","pk":"x"}"#).await;
+    for (level, wanted) in [("Eventual", 200), ("Session", 404), ("Strong", 400)] {
+        let ahead = [(SESSION, "0:-1#2000"), ("x-ms-consistency-level", level)];
+        let headers = [&[(KEY, X), (BATCH, "True"), (ATOMIC, "True")], &ahead[..]].concat();
+        let read = world.send(Method::POST, None, &headers, r#"[{"operationType":"Read","id":"a"}]"#).await;
+        assert_eq!(read.status, wanted, "{level} {}", read.body);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn reads_of_a_batch_take_either_condition_for_what_they_have() {
     let world = World::simple().await;
     let etag = world.create(X, r#"{"id":"a","pk":"x"}"#).await.etag.replace('"', "\\\"");

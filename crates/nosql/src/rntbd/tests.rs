@@ -43,7 +43,7 @@ impl Observer for Unobserved {
 }
 
 fn peer(scheme: Scheme) -> Peer {
-    Peer { scheme, remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1) }
+    Peer::of(scheme, SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1))
 }
 
 fn gateway(direct: Direct) -> Gateway {

@@ -24,6 +24,7 @@ use crate::gateway::{Direct, Options};
 use orrery_gateway::Unsent;
 
 mod recorded;
+mod served;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const LONG: Duration = Duration::from_secs(20);

@@ -1,0 +1,31 @@
+//! What a request asks for over the wire is served as over HTTP, or refused by name.
+
+use super::*;
+
+/// Clients ask partition by partition, and no frame says that it is about several.
+#[tokio::test]
+async fn conflicts_are_asked_for_by_range() {
+    let (gateway, rid) = world().await;
+    let mut client = Client::of(&gateway).await;
+    let conflicts = |operation, verb, range: Option<&str>| {
+        let asking = Asking::new(8, operation).signed(verb, "conflicts", "dbs/d/colls/c");
+        let asking = asking.text(Asked::DatabaseName, "d").text(Asked::CollectionName, "c");
+        let asking = asking.text(Asked::ReplicaPath, &path_of(&rid, 0)).text(Asked::CollectionRid, &rid);
+        match range {
+            Some(range) => asking.text(Asked::PartitionKeyRangeId, range),
+            None => asking,
+        }
+    };
+    let query = |range| conflicts(QUERY, "post", range).body(r#"{"query":"SELECT * FROM c"}"#);
+    let behind_rid = format!("{rid},0");
+    for range in [None, Some("0"), Some(behind_rid.as_str())] {
+        for asking in [query(range), conflicts(READ_FEED, "get", range)] {
+            let page = client.ask(asking).await.checked(200, 0);
+            assert_eq!((&page.json()["Conflicts"], page.number(Told::ItemCount)), (&json!([]), 0));
+        }
+    }
+    for asking in [query(Some("7")), conflicts(READ_FEED, "get", Some("7"))] {
+        client.ask(asking).await.checked(410, 1002);
+    }
+    client.ask(query(Some("x"))).await.checked(400, 0);
+}

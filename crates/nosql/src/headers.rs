@@ -605,6 +605,9 @@ pub(crate) mod names {
     macro_rules! header_names {
         ($($constant:ident = $name:literal;)*) => {
             $(pub const $constant: HeaderName = HeaderName::from_static($name);)*
+
+            #[cfg(test)]
+            pub const ALL: &[&str] = &[$($name),*];
         };
     }
 

@@ -176,6 +176,7 @@ fn extra(out: &mut Writer, name: &HeaderName, value: &HeaderValue) {
         (names::ALT_CONTENT_PATH, Told::OwnerFullName),
         (names::CONTENT_PATH, Told::OwnerId),
         (names::INDEX_METRICS, Told::IndexUtilization),
+        (names::QUERY_ADVICE, Told::QueryAdvice),
         (names::QUERY_EXECUTION_INFO, Told::QueryExecutionInfo),
         (names::QUERY_METRICS, Told::QueryMetrics),
         (names::RESOURCE_QUOTA, Told::StorageMaxResourceQuota),
@@ -219,3 +220,61 @@ pub(crate) fn turn_away(activity: &[u8; 16], trace: &str, refusal: &Refusal) -> 
 }
 
 const PROTOCOL_VERSION: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an answer says by itself: of its partition, its rows and its charge.
+    const TYPED: [HeaderName; 20] = [
+        names::CONTINUATION,
+        names::CURRENT_REPLICA_SET_SIZE,
+        names::CURRENT_WRITE_QUORUM,
+        names::GLOBAL_COMMITTED_LSN,
+        names::ITEM_COUNT,
+        names::ITEM_LLSN,
+        names::ITEM_LSN,
+        names::LLSN,
+        names::LSN,
+        names::NUMBER_OF_READ_REGIONS,
+        names::QUORUM_ACKED_LLSN,
+        names::QUORUM_ACKED_LSN,
+        names::RANGE_ID,
+        names::REQUEST_CHARGE,
+        names::REQUEST_DURATION,
+        names::RETRY_AFTER_MS,
+        names::SESSION_TOKEN,
+        names::SUBSTATUS,
+        names::TRANSPORT_REQUEST_ID,
+        names::XP_ROLE,
+    ];
+    /// What stays unsaid, and why.
+    const UNSAID: [(HeaderName, &str); 14] = [
+        (names::ACTIVITY_ID, "the head of each frame has it"),
+        (names::COLLECTION_PARTITION_INDEX, "clients read containers over HTTPS"),
+        (names::COLLECTION_SERVICE_INDEX, "clients read containers over HTTPS"),
+        (names::EXPLAIN, "ours; no frame can ask for it"),
+        (names::GATEWAY_VERSION, "no gateway is asked"),
+        (names::LAST_STATE_CHANGE, "clients only show it"),
+        (names::MAX_MEDIA_STORAGE, "clients read the account over HTTPS"),
+        (names::MEDIA_STORAGE, "clients read the account over HTTPS"),
+        (names::MIN_THROUGHPUT, "clients read offers over HTTPS"),
+        (names::OFFER_REPLACE_PENDING, "clients read offers over HTTPS"),
+        (names::QUERY_ACCESS, "ours; no frame can ask for it"),
+        (names::SCHEMA_VERSION, "clients only show it"),
+        (names::SERVICE_VERSION, "the greeting has it"),
+        (names::SHARE_THROUGHPUT, "clients read containers over HTTPS"),
+    ];
+
+    #[test]
+    fn every_header_of_answers_has_a_token_or_a_reason_to_have_none() {
+        let begun = || Writer::new(200, &[0; 16]);
+        for name in names::ALL.iter().copied().map(HeaderName::from_static) {
+            let mut out = begun();
+            extra(&mut out, &name, &HeaderValue::from_static("1"));
+            let is_told = out.finish(None) != begun().finish(None) || TYPED.contains(&name);
+            let is_unsaid = UNSAID.iter().any(|(unsaid, _)| *unsaid == name);
+            assert!(is_told != is_unsaid, "{name}");
+        }
+    }
+}

@@ -278,5 +278,6 @@ tokens! {
         0x0061 MaxContentLength ULong;
         0x0063 PhysicalPartitionId String;
         0x0066 RequiresDistribution Byte;
+        0x0075 QueryAdvice String;
     }
 }

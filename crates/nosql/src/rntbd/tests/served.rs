@@ -29,3 +29,14 @@ async fn conflicts_are_asked_for_by_range() {
     }
     client.ask(query(Some("x"))).await.checked(400, 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn advice_about_a_query_is_told() {
+    let (gateway, rid) = world().await;
+    let mut client = Client::of(&gateway).await;
+    let query = Asking::on_items(QUERY, "post", None, &rid).text(Asked::PartitionKeyRangeId, "0");
+    let query = query.body(r#"{"query":"SELECT * FROM c WHERE CONTAINS(c.name, 'd')"}"#);
+    assert_eq!(client.ask(query.clone()).await.checked(200, 0).token(Told::QueryAdvice), None);
+    let advised = client.ask(query.token(Asked::PopulateQueryAdvice, &[1])).await.checked(200, 0);
+    assert_eq!(advised.text(Told::QueryAdvice), r#"[{"Id":"QA1002","Params":[]}]"#);
+}

@@ -218,6 +218,7 @@ impl<'f> Said<'f> {
         for token in Tokens::of(tokens) {
             let token = token.map_err(|error| Refusal::bad_request(error.to_string()))?;
             let Some(asked) = Asked::of(token.id) else { continue };
+            check_served(asked)?;
             let taken = token.meaning::<Asked>().map_err(Fault::from).and_then(|_| said.take(asked, &token));
             taken.map_err(|fault| fault.refusal(asked))?;
         }
@@ -276,8 +277,6 @@ impl<'f> Said<'f> {
             }
             Asked::PopulatePartitionStatistics => headers.populate_statistics = token.flag()?,
             Asked::IfModifiedSince => headers.if_modified_since = some(token.text()?),
-            Asked::StartId => return Err(headers::changes_rows("x-ms-start-id").into()),
-            Asked::EndId => return Err(headers::changes_rows("x-ms-end-id").into()),
             Asked::StartEpk => headers.start_epk = some(ascii(token.bytes()?)?),
             Asked::EndEpk => headers.end_epk = some(ascii(token.bytes()?)?),
             Asked::EnumerationDirection if token.byte()? == 1 => {}
@@ -449,6 +448,22 @@ impl From<Refusal> for Fault {
 const EPK_RANGE: u8 = 3;
 /// Among the forms that a client can read.
 const COSMOS_BINARY: u8 = 2;
+
+/// Refuses tokens that would change the answer, or the item, and are not served, whatever their value and type: a time to live
+/// is a `ULong` in .NET and a `Long` in Java.
+fn check_served(asked: Asked) -> Result<(), Refusal> {
+    match asked {
+        Asked::FilterBySchemaRid => Err(headers::changes_rows("x-ms-documentdb-filterby-schema-rid")),
+        Asked::StartId => Err(headers::changes_rows("x-ms-start-id")),
+        Asked::EndId => Err(headers::changes_rows("x-ms-end-id")),
+        Asked::EffectivePartitionKey => {
+            Err(Refusal::unsupported("A request with an effective partition key"))
+        }
+        Asked::BinaryId => Err(Refusal::unsupported("A request with a binary id")),
+        Asked::TimeToLiveInSeconds => Err(Refusal::unsupported("A request with a time to live of its own")),
+        _ => Ok(()),
+    }
+}
 
 /// An empty text says nothing, as an empty header does.
 fn some(text: &str) -> Option<&str> {

@@ -167,6 +167,7 @@ tokens! {
         0x0033 SupportSpatialLegacyCoordinates Byte;
         0x0035 CollectionRid String;
         0x0036 PartitionKeyRangeName String;
+        0x003B FilterBySchemaRid String;
         0x003C UsePolygonsSmallerThanAHemisphere Byte;
         0x003E EnableLogging Byte;
         0x003F AIm String;
@@ -184,6 +185,8 @@ tokens! {
         0x004D TransportRequestId ULong;
         0x0052 IsReadOnlyScript Byte;
         0x0054 ForceQueryScan Byte;
+        0x0058 BinaryId Bytes;
+        0x0059 TimeToLiveInSeconds ULong;
         0x005A EffectivePartitionKey Bytes;
         0x005E EnumerationDirection Byte;
         0x005F StartId Bytes;

@@ -40,3 +40,28 @@ async fn advice_about_a_query_is_told() {
     let advised = client.ask(query.token(Asked::PopulateQueryAdvice, &[1])).await.checked(200, 0);
     assert_eq!(advised.text(Told::QueryAdvice), r#"[{"Id":"QA1002","Params":[]}]"#);
 }
+
+/// What would change the rows, or the item, and is not served here is refused by name, in whatever type it comes.
+#[tokio::test]
+async fn tokens_that_would_change_the_answer_are_refused() {
+    let (gateway, rid) = world().await;
+    let mut client = Client::of(&gateway).await;
+    let read = || Asking::on_items(READ, "get", Some("a"), &rid).key();
+    let of_java = |mut asking: Asking| {
+        asking.tokens.extend_from_slice(&[0x59, 0, Kind::Long as u8, 60, 0, 0, 0]);
+        asking
+    };
+    for (asking, words) in [
+        (read().text(Asked::FilterBySchemaRid, "AAAA"), "x-ms-documentdb-filterby-schema-rid"),
+        (read().token(Asked::StartId, b"a"), "x-ms-start-id"),
+        (read().token(Asked::EndId, b"a"), "x-ms-end-id"),
+        (read().token(Asked::EffectivePartitionKey, &[1, 2]), "effective partition key"),
+        (read().token(Asked::BinaryId, &[1]), "binary id"),
+        (read().token(Asked::TimeToLiveInSeconds, &60u32.to_le_bytes()), "time to live"),
+        (of_java(read()), "time to live"),
+    ] {
+        let refused = client.ask(asking).await.checked(400, 0);
+        let message = refused.json()["message"].as_str().unwrap_or_default().to_owned();
+        assert!(message.contains(words), "{words}: {message}");
+    }
+}

@@ -23,8 +23,7 @@ use http::StatusCode;
 use hyper::body::{Body, Frame as Piece, SizeHint};
 use orrery_cluster::ErrorKind;
 use orrery_cluster::limits::{
-    DIRECT_CONTEXT_BYTES_MAX, DIRECT_HEADER_BYTES_MAX, DIRECT_REQUESTS_MAX, DIRECT_SILENT_TIME_MAX,
-    STREAM_UNCOUNTED_BYTES,
+    DIRECT_CONTEXT_BYTES_MAX, DIRECT_HEADER_BYTES_MAX, DIRECT_REQUESTS_MAX, STREAM_UNCOUNTED_BYTES,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -61,6 +60,8 @@ pub struct RequestTime {
     pub header: Duration,
     pub request: Duration,
     pub idle: Duration,
+    /// How long a connection may last on which nobody has asked who may.
+    pub unknown: Duration,
 }
 
 /// Why a connection ended before its client ended it.
@@ -188,25 +189,26 @@ impl<O: Observer> Session<'_, O> {
         };
         let link = Arc::new(Link { greeting, peer, is_known: false.into() });
         let places = Arc::new(Semaphore::new(DIRECT_REQUESTS_MAX));
-        let opened = Instant::now();
+        let silent_until = Instant::now() + self.times.unknown;
         loop {
             let next = async {
                 let place = Arc::clone(&places).acquire_owned().await.expect("places are never closed");
-                let is_there = self.first_bytes(reader, &link, opened).await?;
+                let is_there = first_bytes(reader, &link, silent_until).await?;
                 Ok::<_, Ended>(is_there.then_some(place))
             };
             let place = tokio::select! {
                 biased;
                 () = &mut stopping => return Ok(Reading::Enough),
+                Some(ended) = self.tasks.join_next() => {
+                    // Its client waits for an answer that will not come.
+                    ended.map_err(|_| Ended::Failed)?;
+                    continue;
+                }
                 next = next => next?,
             };
             let Some(place) = place else { return Ok(Reading::Closed) };
             if !self.request(reader, &link, place).await? {
                 return Ok(Reading::Enough);
-            }
-            while let Some(ended) = self.tasks.try_join_next() {
-                // Its client waits for an answer that will not come.
-                ended.map_err(|_| Ended::Failed)?;
             }
         }
     }
@@ -232,8 +234,8 @@ impl<O: Observer> Session<'_, O> {
         let answer = match &checked {
             Ok(()) => {
                 let idle = u32::try_from(self.times.idle.as_secs()).unwrap_or(u32::MAX);
-                let silent = u32::try_from(DIRECT_SILENT_TIME_MAX.as_secs()).unwrap_or(u32::MAX);
-                reply::welcome(&head.activity, &greeting.version, idle, silent)
+                let unknown = u32::try_from(self.times.unknown.as_secs()).unwrap_or(u32::MAX);
+                reply::welcome(&head.activity, &greeting.version, idle, unknown)
             }
             Err(refusal) => {
                 reply::turn_away(&head.activity, ActivityId::of_guid(&head.activity).as_str(), refusal)
@@ -242,25 +244,6 @@ impl<O: Observer> Session<'_, O> {
         let _ =
             self.queue.send(Outgoing { head: answer, body: Bytes::new(), _request: request, _place: None });
         Ok(if checked.is_ok() { Greeted::With(greeting) } else { Greeted::TurnedAway })
-    }
-
-    /// Waits for a frame to begin: for as long as the client likes, once it is known.
-    async fn first_bytes<S: AsyncRead + Unpin + Send>(
-        &self,
-        reader: &mut Reader<S>,
-        link: &Link,
-        opened: Instant,
-    ) -> Result<bool, Ended> {
-        if !link.is_known.load(Ordering::Relaxed) {
-            let left = DIRECT_SILENT_TIME_MAX.saturating_sub(opened.elapsed());
-            match timeout(left, reader.fill(1)).await {
-                Ok(filled) => return filled,
-                // A request that was under way has been admitted meanwhile.
-                Err(_) if link.is_known.load(Ordering::Relaxed) => {}
-                Err(_) => return Err(Ended::Unknown),
-            }
-        }
-        reader.fill(1).await
     }
 
     /// Reads a frame that has begun, and has it answered. False if no other can be read behind it.
@@ -332,6 +315,30 @@ impl<O: Observer> Session<'_, O> {
             body::read(Pin::new(&mut payload), limits, Some((self.gateway.room(), Carrier::Stream))).await;
         Ok((body.map_err(Refusal::from), payload.left))
     }
+}
+
+/// Waits for a frame to begin: for as long as the client likes, once it is known. Until then a client that never pauses is cut off
+/// like one that is silent: bytes that wait do not count.
+async fn first_bytes<S: AsyncRead + Unpin + Send>(
+    reader: &mut Reader<S>,
+    link: &Link,
+    silent_until: Instant,
+) -> Result<bool, Ended> {
+    let is_known = || link.is_known.load(Ordering::Relaxed);
+    if !is_known() {
+        let left = silent_until.saturating_duration_since(Instant::now());
+        let filled = match left.is_zero() {
+            true => None,
+            false => timeout(left, reader.fill(1)).await.ok(),
+        };
+        match filled {
+            Some(filled) => return filled,
+            // A request that was under way has been admitted meanwhile.
+            None if is_known() => {}
+            None => return Err(Ended::Unknown),
+        }
+    }
+    reader.fill(1).await
 }
 
 /// Hands an answer to the writer.

@@ -23,6 +23,7 @@ use crate::auth::sign;
 use crate::gateway::{Direct, Options};
 use orrery_gateway::Unsent;
 
+mod outlived;
 mod recorded;
 mod served;
 
@@ -292,7 +293,8 @@ impl Client {
     fn silent(gateway: &Gateway) -> Client {
         let (stream, other) = tokio::io::duplex(64 * 1024);
         let gateway = gateway.clone();
-        let times = RequestTime { header: Duration::from_millis(300), request: LONG, idle: LONG };
+        let header = Duration::from_millis(300);
+        let times = RequestTime { header, request: LONG, idle: LONG, unknown: LONG };
         tokio::spawn(async move {
             let stopping = std::future::pending();
             let _ = gateway.serve_direct(other, peer(Scheme::Https), Unobserved, times, stopping).await;
@@ -670,7 +672,7 @@ async fn no_two_answers_are_written_at_once() {
     let (stream, other) = tokio::io::duplex(64 * 1024);
     let writes = Arc::<Mutex<Vec<Vec<u8>>>>::default();
     let noted = Noted { stream: other, writes: Arc::clone(&writes) };
-    let times = RequestTime { header: LONG, request: LONG, idle: LONG };
+    let times = RequestTime { header: LONG, request: LONG, idle: LONG, unknown: LONG };
     tokio::spawn(async move {
         let stopping = std::future::pending();
         let _ = gateway.serve_direct(noted, peer(Scheme::Https), Unobserved, times, stopping).await;

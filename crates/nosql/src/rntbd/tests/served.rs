@@ -65,3 +65,28 @@ async fn tokens_that_would_change_the_answer_are_refused() {
         assert!(message.contains(words), "{words}: {message}");
     }
 }
+
+/// A proxy that ends TLS takes nothing but HTTP, so that a client which was told an address would wait for its time to be up.
+#[tokio::test]
+async fn addresses_are_not_told_through_a_proxy() {
+    let (shared, own) = (gateway(Direct::SamePort), gateway(Direct::Port(10_251)));
+    let ask = async |gateway: &Gateway, peer: Peer| {
+        let date = httpdate::fmt_http_date(SystemTime::now());
+        let signature = sign(KEY, &Method::GET, "dbs", "", &date).expect("a key");
+        let request = Request::get("//addresses/?$resolveFor=dbs&$filter=protocol%20eq%20rntbd")
+            .header("host", "db.example.test")
+            .header("x-ms-date", &date)
+            .header("authorization", signature)
+            .body(Full::<Bytes>::default());
+        let (parts, body) = gateway.handle(request.expect("a request"), peer).await.into_parts();
+        let bytes = body.collect().await.expect("a body").to_bytes();
+        (parts.status.as_u16(), String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let proxied = Peer { ends_tls: false, ..peer(Scheme::Https) };
+    let (status, text) = ask(&shared, proxied).await;
+    assert!(status == 400 && text.contains("proxy") && text.contains("gateway mode"), "{status} {text}");
+    assert_eq!(ask(&shared, peer(Scheme::Https)).await.0, 200);
+    // A port of its own is dialled past a proxy of HTTP.
+    let (status, text) = ask(&own, proxied).await;
+    assert!(status == 200 && text.contains("rntbd://db.example.test:10251/"), "{status} {text}");
+}

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! One writer sends all answers, so that none is cut in two by another, and lets those go together that are ready. A place
-//! is taken with each frame and given back when its answer is sent: a client that does not read is not read from. A frame
-//! that cannot be decoded ends the connection, for nobody knows where the next one begins.
+//! is taken with each frame, several with one whose headers are long, and given back when its answer is sent: a client that
+//! does not read is not read from. A frame that cannot be decoded ends the connection, for nobody knows where the next one
+//! begins.
 
 use std::future::Future;
 use std::io;
@@ -23,7 +24,8 @@ use http::StatusCode;
 use hyper::body::{Body, Frame as Piece, SizeHint};
 use orrery_cluster::ErrorKind;
 use orrery_cluster::limits::{
-    DIRECT_CONTEXT_BYTES_MAX, DIRECT_HEADER_BYTES_MAX, DIRECT_REQUESTS_MAX, STREAM_UNCOUNTED_BYTES,
+    DIRECT_CONTEXT_BYTES_MAX, DIRECT_HEADER_BYTES_MAX, DIRECT_PLACE_BYTES, DIRECT_REQUESTS_MAX,
+    STREAM_UNCOUNTED_BYTES,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -207,7 +209,7 @@ impl<O: Observer> Session<'_, O> {
                 next = next => next?,
             };
             let Some(place) = place else { return Ok(Reading::Closed) };
-            if !self.request(reader, &link, place).await? {
+            if !self.request(reader, &link, &places, place).await? {
                 return Ok(Reading::Enough);
             }
         }
@@ -251,13 +253,18 @@ impl<O: Observer> Session<'_, O> {
         &mut self,
         reader: &mut Reader<S>,
         link: &Arc<Link>,
-        place: OwnedSemaphorePermit,
+        places: &Arc<Semaphore>,
+        mut place: OwnedSemaphorePermit,
     ) -> Result<bool, Ended> {
         let head = match reader.buffer.len() < HEAD_BYTES {
             true => within(self.times.header, reader.must_fill(HEAD_BYTES)).await,
             false => Ok(()),
         }
         .and_then(|()| Ok(Head::read(reader.head(), DIRECT_HEADER_BYTES_MAX)?))?;
+        if let Some(more) = places_beyond_the_first(head.length) {
+            let more = Arc::clone(places).acquire_many_owned(more).await;
+            place.merge(more.expect("places are never closed"));
+        }
         if reader.buffer.len() < head.length {
             within(self.times.header, reader.must_fill(head.length)).await?;
         }
@@ -315,6 +322,13 @@ impl<O: Observer> Session<'_, O> {
             body::read(Pin::new(&mut payload), limits, Some((self.gateway.room(), Carrier::Stream))).await;
         Ok((body.map_err(Refusal::from), payload.left))
     }
+}
+
+/// How many places more than one a request takes whose headers are so long: they stay in memory until it is carried out, and
+/// a connection has hundreds of requests.
+fn places_beyond_the_first(header_bytes: usize) -> Option<u32> {
+    let more = header_bytes.div_ceil(DIRECT_PLACE_BYTES).saturating_sub(1);
+    u32::try_from(more).ok().filter(|more| *more > 0)
 }
 
 /// Waits for a frame to begin: for as long as the client likes, once it is known. Until then a client that never pauses is cut off

@@ -1,6 +1,7 @@
 //! Connections that must end by themselves, and what must not hold them up.
 
 use super::*;
+use orrery_cluster::limits::{DIRECT_PLACE_BYTES, DIRECT_REQUESTS_MAX};
 
 const AHEAD: usize = 1024 * 1024;
 
@@ -70,3 +71,57 @@ async fn a_request_that_ends_badly_ends_its_connection() {
     assert!(matches!(ended, Err(Ended::Failed)), "{ended:?}");
 }
 
+/// Notes how many requests are in progress, and the most that were.
+#[derive(Clone, Default)]
+struct Counting(Arc<Mutex<(usize, usize)>>);
+
+struct InProgress(Counting);
+
+impl Observer for Counting {
+    type Request = InProgress;
+
+    fn begins(&self) -> InProgress {
+        let mut counts = self.0.lock().expect("nobody panicked");
+        counts.0 += 1;
+        counts.1 = counts.1.max(counts.0);
+        InProgress(self.clone())
+    }
+
+    fn answered(&self, _: StatusCode, _: f64) {}
+
+    fn sending(&self, _: Weak<Unsent>) {}
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.0.0.lock().expect("nobody panicked").0 -= 1;
+    }
+}
+
+/// However long the headers of requests are, those of one connection that are not answered have a bounded length together.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_with_long_headers_take_several_places() {
+    let (gateway, rid) = world().await;
+    let counting = Counting::default();
+    // No answer can be sent whole before it is read, and none is.
+    let (client, served) = serve(&gateway, times(), counting.clone(), 64);
+    let (mut reading, mut writing) = tokio::io::split(client.stream);
+    let long = "x".repeat(40 * DIRECT_PLACE_BYTES);
+    const COUNT: u32 = 50;
+    let sending = async {
+        writing.write_all(&hello()).await.expect("sent");
+        for transport in 1..=COUNT {
+            let create = Asking::on_items(CREATE, "post", None, &rid).key().text(Asked::EntityId, &long);
+            let body = json!({"id": transport.to_string(), "pk": "k"}).to_string();
+            writing.write_all(&create.body(&body).bytes(transport)).await.expect("sent");
+        }
+    };
+    let sent = timeout(Duration::from_secs(1), sending).await;
+    assert!(sent.is_err(), "the server has taken {COUNT} requests of {} bytes", long.len());
+    let most = counting.0.lock().expect("nobody panicked").1;
+    // The greeting is not answered either.
+    assert!(most <= 1 + DIRECT_REQUESTS_MAX / 40, "{most} requests in progress");
+    let mut some = [0; HEAD_BYTES];
+    reading.read_exact(&mut some).await.expect("the connection lives");
+    served.abort();
+}

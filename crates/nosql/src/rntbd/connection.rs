@@ -37,7 +37,6 @@ use super::request::{Greeting, Outline, is_item_read};
 use super::{Answer, Envelope, Link, reply};
 use crate::errors::Refusal;
 use crate::gateway::Gateway;
-use crate::headers;
 use orrery_gateway::ActivityId;
 use orrery_gateway::Peer;
 use orrery_gateway::body::{self, Limits as BodyLimits};
@@ -232,7 +231,7 @@ impl<O: Observer> Session<'_, O> {
         let request = self.observer.begins();
         let frame = reader.buffer.split_to(head.length);
         let greeting = Greeting::read(&frame[HEAD_BYTES..])?;
-        let checked = headers::check_version(&greeting.version);
+        let checked = greeting.check();
         let answer = match &checked {
             Ok(()) => {
                 let idle = u32::try_from(self.times.idle.as_secs()).unwrap_or(u32::MAX);

@@ -13,7 +13,7 @@ use super::place::Position;
 use super::token::{Told, Welcome};
 use crate::call::Trace;
 use crate::errors::{Gone, Own, Refusal};
-use crate::headers::names;
+use crate::headers::{NEWEST_VERSION, names};
 use crate::respond::{Reply, push_number};
 
 /// An answer in two pieces: the second is often large, and belongs to the memory budget.
@@ -206,12 +206,13 @@ pub(crate) fn welcome(activity: &[u8; 16], version: &str, idle_seconds: u32, sil
     out.finish(None)
 }
 
-/// Refuses a connection. The body always follows the tokens.
+/// Refuses a connection, and says what is spoken here. The body always follows the tokens.
 pub(crate) fn turn_away(activity: &[u8; 16], trace: &str, refusal: &Refusal) -> Vec<u8> {
     let wire = refusal.wire();
     let body = wire.body(trace, "/");
     let mut out = Writer::new(wire.status.as_u16(), activity);
     out.number(Welcome::ProtocolVersion, PROTOCOL_VERSION);
+    out.text(Welcome::ClientVersion, NEWEST_VERSION);
     out.text(Welcome::ServerAgent, "Orrery");
     out.text(Welcome::ServerVersion, concat!("version=", env!("CARGO_PKG_VERSION")));
     let mut frame = out.finish(Some(body.len()));
@@ -219,7 +220,8 @@ pub(crate) fn turn_away(activity: &[u8; 16], trace: &str, refusal: &Refusal) -> 
     frame
 }
 
-const PROTOCOL_VERSION: u32 = 1;
+/// The version of RNTBD itself. There is no other.
+pub(crate) const PROTOCOL_VERSION: u32 = 1;
 
 #[cfg(test)]
 mod tests {

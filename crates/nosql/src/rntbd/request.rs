@@ -8,6 +8,7 @@ use orrery_cluster::{Consistency, Priority, Rid};
 
 use super::frame::{Head, Malformed, Token, Tokens};
 use super::place::Place;
+use super::reply::PROTOCOL_VERSION;
 use super::token::{Asked, Hello, Numbered};
 use crate::errors::{Own, Refusal};
 use crate::headers::{self, IndexMetrics, IndexingDirective, MaxItemCount, ReadStrategy, RequestHeaders};
@@ -61,6 +62,9 @@ impl Seen {
 /// What a client said when it opened its connection; it holds for all requests on it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Greeting {
+    /// Of RNTBD itself.
+    protocol: u32,
+    /// Of the API.
     pub version: String,
     pub user_agent: String,
 }
@@ -79,10 +83,20 @@ impl Greeting {
                 _ => {}
             }
         }
-        if protocol.is_none() || greeting.version.is_empty() {
+        greeting.protocol = protocol.ok_or(Malformed::Missing)?;
+        if greeting.version.is_empty() {
             return Err(Malformed::Missing);
         }
         Ok(greeting)
+    }
+
+    /// Refuses a client that speaks what this server does not.
+    pub fn check(&self) -> Result<(), Refusal> {
+        if self.protocol != PROTOCOL_VERSION {
+            let message = format!("Version {} of the protocol RNTBD is not supported.", self.protocol);
+            return Err(Refusal::bad_request(message));
+        }
+        headers::check_version(&self.version)
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 use tokio::time::timeout;
 
 use super::frame::{HEAD_BYTES, LENGTH_BYTES, Tokens};
-use super::token::{Asked, Hello, Kind, Numbered, Told};
+use super::token::{Asked, Hello, Kind, Numbered, Told, Welcome};
 use super::*;
 use crate::auth::sign;
 use crate::gateway::{Direct, Options};
@@ -578,16 +578,27 @@ async fn bytes_that_are_no_frame_end_the_connection() {
     client.ask(read).await.checked(404, 0);
 }
 
+/// The answer names what the client should have spoken.
 #[tokio::test]
-async fn a_version_that_there_never_was_is_turned_away() {
+async fn a_client_that_speaks_another_version_is_turned_away() {
     let (gateway, _) = world().await;
-    let mut client = Client::silent(&gateway);
-    let hello = Asking::new(0, 0).token(Hello::ProtocolVersion, &1u32.to_le_bytes());
-    client.send(&hello.text(Hello::ClientVersion, "2001-01-01").raw()).await;
-    let (_, refused) = client.hear().await.expect("an answer");
-    assert_eq!(refused.status, 400);
-    assert!(String::from_utf8_lossy(&refused.body).contains("Invalid API version"));
-    assert!(client.is_closed().await);
+    for (protocol, version, words) in [
+        (1u32, "2001-01-01", "Invalid API version"),
+        (2, "2020-07-15", "Version 2 of the protocol RNTBD"),
+        (0, "2020-07-15", "Version 0 of the protocol RNTBD"),
+    ] {
+        let mut client = Client::silent(&gateway);
+        let hello = Asking::new(0, 0).token(Hello::ProtocolVersion, &protocol.to_le_bytes());
+        client.send(&hello.text(Hello::ClientVersion, version).raw()).await;
+        let (_, refused) = client.hear().await.expect("an answer");
+        assert_eq!(refused.status, 400, "{protocol} {version}");
+        assert!(String::from_utf8_lossy(&refused.body).contains(words), "{protocol} {version}");
+        let told: Vec<frame::Token<'_>> = Tokens::of(&refused.tokens).flatten().collect();
+        let told = |wanted: Welcome| *told.iter().find(|token| token.id == wanted.id()).expect("it is told");
+        assert_eq!(told(Welcome::ProtocolVersion).number(), Ok(1));
+        assert_eq!(told(Welcome::ClientVersion).text(), Ok(crate::headers::NEWEST_VERSION));
+        assert!(client.is_closed().await);
+    }
 }
 
 /// More requests than a connection may have at once wait in the socket, and all are answered.

@@ -142,4 +142,10 @@ fn requests_and_their_units_are_counted_by_protocol() {
         let units = counted.lines().find_map(|line| line.strip_prefix(&name)?.parse::<f64>().ok());
         assert!(units.is_some_and(|units| units > 1.0), "{protocol}: {units:?}");
     }
+    let overview = client.send("GET", "/_orrery/containers", &[], b"").expect("an answer").json();
+    let of_direct =
+        overview["protocols"].as_array().expect("a list").iter().find(|one| one["protocol"] == "direct");
+    let of_direct = of_direct.expect("direct mode is among them");
+    assert_eq!(of_direct["requests"], 1);
+    assert!(of_direct["requestUnits"].as_f64().is_some_and(|units| units > 1.0), "{of_direct}");
 }

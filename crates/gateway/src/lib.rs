@@ -32,8 +32,18 @@ pub enum Scheme {
 /// Who sent a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
+    /// What the client dialled, be it a proxy.
     pub scheme: Scheme,
+    /// The client's own TLS ends in this server, as far as that can be known: what is not HTTP comes through as well.
+    pub ends_tls: bool,
     pub remote: SocketAddr,
+}
+
+impl Peer {
+    /// A peer as its connection shows it; a proxy may tell more of the client with each request.
+    pub fn of(scheme: Scheme, remote: SocketAddr) -> Peer {
+        Peer { scheme, ends_tls: scheme == Scheme::Https, remote }
+    }
 }
 
 impl Scheme {

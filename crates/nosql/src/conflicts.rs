@@ -1,12 +1,14 @@
 //! The feed of conflicts. An account with one write region never has any, so it is always empty.
 
 use http::Method;
-use orrery_cluster::{Container, ru};
+use orrery_cluster::{Container, ErrorKind, ru};
 use std::sync::Arc;
 
 use crate::call::Call;
 use crate::envelope;
 use crate::errors::{Own, Refusal};
+use crate::headers::RequestHeaders;
+use crate::items;
 use crate::respond::Reply;
 
 pub(crate) fn serve(
@@ -16,20 +18,26 @@ pub(crate) fn serve(
 ) -> Result<Reply, Refusal> {
     match (call.trace.method, conflict) {
         (&Method::GET | &Method::HEAD | &Method::DELETE, Some(_)) => Err(Own::NotFound.into()),
-        (&Method::GET | &Method::HEAD, None) => Ok(empty(container)),
+        (&Method::GET | &Method::HEAD, None) => page(container, call.headers),
         (&Method::POST, None) if call.headers.is_query => {
-            if call.headers.partition_key.is_none() && !call.headers.enable_cross_partition {
+            let headers = call.headers;
+            if headers.partition_key.is_none()
+                && headers.range_id.is_none()
+                && !headers.enable_cross_partition
+            {
                 return Err(Own::CrossPartitionDisabled.into());
             }
-            Ok(empty(container))
+            page(container, headers)
         }
         _ => Err(Own::MethodNotAllowed.into()),
     }
 }
 
-fn empty(container: &Arc<Container>) -> Reply {
-    Reply::ok(envelope::wrap(Some(container.resource.rid), "Conflicts", &[]))
-        .charge("catalog read", ru::METADATA_READ)
-        .page(0, None)
-        .in_container(container)
+/// Of a range that is gone nothing is told: the conflicts that it had are among those of its successors.
+fn page(container: &Arc<Container>, headers: &RequestHeaders<'_>) -> Result<Reply, Refusal> {
+    if let Some(range) = headers.range_id {
+        container.lsn_of(items::range_id(range)?).ok_or(ErrorKind::RangeGone)?;
+    }
+    let empty = envelope::wrap(Some(container.resource.rid), "Conflicts", &[]);
+    Ok(Reply::ok(empty).charge("catalog read", ru::METADATA_READ).page(0, None).in_container(container))
 }

@@ -166,7 +166,7 @@ impl Gateway {
         let trace = trace(&parts.method, &parts.uri, &headers, peer, started);
         let mut aside = Aside::default();
         let asks_for_replicas = router::is_direct_mode(trace.path);
-        let unserved = asks_for_replicas.then(|| addresses::check(self.0.options.direct, peer.scheme).err());
+        let unserved = asks_for_replicas.then(|| addresses::check(self.0.options.direct, peer).err());
         let result = match unserved.flatten().or(malformed) {
             Some(refusal) => self.refuse(&parts, refusal, body, &mut aside).await,
             None if asks_for_replicas => {

@@ -411,8 +411,7 @@ impl<'a> RequestHeaders<'a> {
     }
 }
 
-/// The versions of the API: those that the service's reference lists, and those that its SDKs send. The last is the newest
-/// that we know.
+/// The versions of the API: those that the service's reference lists, and those that its SDKs send. The newest is the last.
 const VERSIONS: [&str; 19] = [
     "2014-08-21",
     "2015-04-08",
@@ -434,6 +433,9 @@ const VERSIONS: [&str; 19] = [
     "2020-07-15",
     "2020-11-05",
 ];
+
+/// The newest version that we know.
+pub(crate) const NEWEST_VERSION: &str = VERSIONS[VERSIONS.len() - 1];
 
 /// Refuses what was never a version. A later one may be: clients are newer than servers at times.
 pub(crate) fn check_version(version: &str) -> Result<(), Refusal> {
@@ -605,6 +607,9 @@ pub(crate) mod names {
     macro_rules! header_names {
         ($($constant:ident = $name:literal;)*) => {
             $(pub const $constant: HeaderName = HeaderName::from_static($name);)*
+
+            #[cfg(test)]
+            pub const ALL: &[&str] = &[$($name),*];
         };
     }
 

@@ -302,5 +302,7 @@ pub const DIRECT_CONTEXT_BYTES_MAX: usize = 8 * 1024;
 pub const DIRECT_HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Requests of a connection in direct mode that are not answered yet; clients open another connection beyond thirty.
 pub const DIRECT_REQUESTS_MAX: usize = 256;
+/// Bytes of headers that a request in direct mode may have for one of these places; one with more takes more of them.
+pub const DIRECT_PLACE_BYTES: usize = 1024;
 /// How long a connection in direct mode may last on which nobody has asked who may.
 pub const DIRECT_SILENT_TIME_MAX: Duration = Duration::from_secs(60);

@@ -47,6 +47,13 @@ impl Speech {
     }
 }
 
+/// What was served in one protocol since the server started.
+pub struct Served {
+    pub protocol: &'static str,
+    pub requests: u64,
+    pub units: f64,
+}
+
 /// An open connection, until it is dropped.
 pub struct OpenConnection(Arc<Metrics>);
 
@@ -97,6 +104,15 @@ impl Metrics {
         self.charged[speech as usize].fetch_add((units * 100.0).round() as u64, Relaxed);
     }
 
+    pub fn served(&self) -> impl Iterator<Item = Served> {
+        let counters = Speech::ALL.iter().zip(&self.answers).zip(&self.charged);
+        counters.map(|((speech, answers), charged)| Served {
+            protocol: speech.name(),
+            requests: answers.iter().map(|count| count.load(Relaxed)).sum(),
+            units: in_units(charged),
+        })
+    }
+
     /// Writes all counters in Prometheus's text format.
     pub fn write_to(&self, out: &mut String) {
         gauge(
@@ -139,9 +155,8 @@ impl Metrics {
             }
         }
         header(out, "orrery_request_units_total", "Request units charged, by protocol.", "counter");
-        for (speech, charged) in Speech::ALL.iter().zip(&self.charged) {
-            let units = charged.load(Relaxed) as f64 / 100.0;
-            line(out, format_args!("orrery_request_units_total{{protocol=\"{}\"}} {units}", speech.name()));
+        for Served { protocol, units, .. } in self.served() {
+            line(out, format_args!("orrery_request_units_total{{protocol=\"{protocol}\"}} {units}"));
         }
         if let Some(bytes) = resident_bytes() {
             gauge(out, "process_resident_memory_bytes", "Memory in use.", bytes);
@@ -153,6 +168,10 @@ impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.connections_open.fetch_sub(1, Relaxed);
     }
+}
+
+fn in_units(hundredths: &AtomicU64) -> f64 {
+    hundredths.load(Relaxed) as f64 / 100.0
 }
 
 fn gauge(out: &mut String, name: &str, help: &str, value: u64) {

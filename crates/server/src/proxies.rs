@@ -58,7 +58,7 @@ impl Proxies {
             return false;
         }
         if let Some(scheme) = first(request, &PROTO).and_then(|text| scheme(&text)) {
-            peer.scheme = scheme;
+            (peer.scheme, peer.ends_tls) = (scheme, false);
         }
         let host = first(request, &FORWARDED_HOST).filter(|host| !host.is_empty());
         let Some(host) = host.and_then(|host| HeaderValue::from_str(&host).ok()) else { return false };
@@ -191,7 +191,7 @@ mod tests {
         }
         let mut request = request.body(()).expect("a request");
         let remote = format!("{from}:1234").parse().expect("an address");
-        let mut peer = Peer { scheme: Scheme::Http, remote };
+        let mut peer = Peer::of(Scheme::Http, remote);
         let is_to_check = proxies.apply(&mut request, &mut peer);
         let host = request.headers()[HOST].to_str().expect("text");
         (format!("{}://{host}/", peer.scheme.as_str()), is_to_check)

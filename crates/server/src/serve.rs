@@ -80,8 +80,12 @@ async fn serve(
         Arc::clone(&tls),
         address.ip().is_loopback() || config.metrics_names,
     ));
-    let server =
-        manage::Server { account: config.account_name.clone(), nosql_port: address.port(), table_port };
+    let server = manage::Server {
+        account: config.account_name.clone(),
+        nosql_port: address.port(),
+        table_port,
+        metrics: Arc::clone(&metrics),
+    };
     let manage = Manage::new(db.clone(), gateways.nosql.clone(), server, config.body_timeout_seconds);
     keep_tls(Arc::clone(&tls));
 

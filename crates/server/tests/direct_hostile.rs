@@ -4,9 +4,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::net::TcpStream;
+use std::thread;
 use std::time::Duration;
 
 use orrery_testkit::{Client, Random, eventually};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::Server;
 use support::direct::{CREATE, Connection, Frame, Place, QUERY, READ, READ_FEED, UPSERT, authority};
 use support::direct::{greeted, hear, hello, open};
@@ -182,6 +185,41 @@ fn connections_without_a_greeting_are_closed() {
         let ended = hear(stream).map(|heard| heard.status);
         assert!(ended.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock), "{ended:?}");
     }
+}
+
+/// As many as a machine of the size of a laptop may ever see. Their handshakes are done and they say nothing.
+#[test]
+fn ten_thousand_connections_without_a_greeting_leave_room_for_others() {
+    const CONNECTIONS: usize = 10_000;
+    const EACH_BYTES_MAX: u64 = 48 * 1024;
+    let silent = CONNECTIONS.min(open_files() - 500);
+    let most = (silent + 100).to_string();
+    let (server, place) = world(&["--max-connections", &most, "--header-timeout-seconds", "600"]);
+    let authority = authority(&server);
+    let before = anonymous_bytes(&server);
+    // What a client needs to go on is dropped: the sockets alone keep the server's ends open.
+    let open_some = &|count: usize| -> Vec<TcpStream> {
+        (0..count).map(|_| open(server.connect(), &authority).expect("TLS").sock).collect()
+    };
+    let opened: Vec<Vec<TcpStream>> = thread::scope(|scope| {
+        let halves = [silent / 2, silent - silent / 2];
+        let threads = halves.map(|half| scope.spawn(move || open_some(half)));
+        threads.map(|thread| thread.join().expect("no client panics")).into()
+    });
+    let each = anonymous_bytes(&server).saturating_sub(before) / silent as u64;
+    println!("{silent} silent connections take {each} bytes each");
+    assert!(each < EACH_BYTES_MAX, "{each} bytes for each of {silent} connections");
+    Attacker::of(&server).check(&place, "beside ten thousand silent connections");
+    drop(opened);
+    Attacker::of(&server).check(&place, "after ten thousand silent connections");
+}
+
+/// How many files this process may have open: as many as it can get.
+fn open_files() -> usize {
+    let now = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, ..now });
+    let most = if raised.is_ok() { now.maximum } else { now.current };
+    most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX))
 }
 
 /// A server that has as many connections as it may have takes the next when one of them has ended.

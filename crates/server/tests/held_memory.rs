@@ -329,9 +329,9 @@ fn large_items_that_are_written_at_once_keep_to_the_budget() {
     assert!(answers.iter().filter(|status| **status != 429).count() > 20, "{answers:?}");
 }
 
-/// Sends as much of this as a connection takes, and reads nothing.
-fn push_frames(connections: &mut [(Connection, Vec<u8>, usize)]) {
-    for (connection, bytes, sent) in connections {
+/// Sends as much of this as each connection takes, and reads nothing.
+fn push_frames(connections: &mut [(Connection, usize)], bytes: &[u8]) {
+    for (connection, sent) in connections {
         while *sent < bytes.len() {
             let end = bytes.len().min(*sent + 16 * 1024);
             // What is full now may have room later; what is closed stays so.
@@ -357,14 +357,14 @@ fn check_direct(connections: usize, bytes: impl Fn(&Place) -> Vec<u8>) {
         .map(|_| {
             let connection = greeted(&server, &authority).expect("a connection");
             connection.sock.set_nonblocking(true).expect("sockets need not block");
-            (connection, bytes.clone(), 0)
+            (connection, 0)
         })
         .collect();
     let gauge = Gauge::start(&server);
     thread::scope(|scope| {
         let healthy = scope.spawn(|| live_beside(&server, Duration::from_secs(8)));
         while !healthy.is_finished() {
-            push_frames(&mut holders);
+            push_frames(&mut holders, &bytes);
             thread::sleep(Duration::from_millis(20));
         }
     });
@@ -386,6 +386,21 @@ fn answers_in_direct_mode_that_nobody_reads_leave_room_for_others() {
             .flat_map(|number| match number % 3 {
                 0 => place.ask(READ_FEED, "get", None).number(0x04, u32::MAX).numbered(number),
                 _ => place.ask(READ, "get", Some("large")).numbered(number),
+            })
+            .collect()
+    });
+}
+
+/// The same, asked for with headers that are as long as they may be.
+#[test]
+fn long_headers_in_direct_mode_leave_room_for_others() {
+    const UNHEARD_OF: u16 = 0x7FF0;
+    let padding = "x".repeat(60_000);
+    check_direct(20, |place| {
+        (0..300)
+            .flat_map(|number| {
+                let feed = place.ask(READ_FEED, "get", None).number(0x04, u32::MAX);
+                feed.text(UNHEARD_OF, &padding).numbered(number)
             })
             .collect()
     });

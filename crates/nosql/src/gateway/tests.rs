@@ -125,6 +125,7 @@ impl Server {
 
 const PEER: Peer = Peer {
     scheme: Scheme::Https,
+    ends_tls: true,
     remote: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1),
 };
 

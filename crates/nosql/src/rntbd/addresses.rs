@@ -16,7 +16,7 @@ use crate::errors::{Own, Refusal};
 use crate::gateway::Direct;
 use crate::respond::Reply;
 use crate::router::{Endpoint, Route, Signed};
-use orrery_gateway::Scheme;
+use orrery_gateway::{Peer, Scheme};
 
 /// What a client wants to find.
 pub(crate) struct Asked {
@@ -31,16 +31,16 @@ enum What {
 }
 
 /// Refuses direct mode where it cannot be had. The client does not look at the answer's reason, but its user does.
-pub(crate) fn check(direct: Direct, scheme: Scheme) -> Result<(), Refusal> {
-    match (direct, scheme) {
-        (Direct::Off, _) => {
-            Err(Own::DirectMode("is switched off (--direct-port none): choose gateway mode.").into())
+pub(crate) fn check(direct: Direct, peer: Peer) -> Result<(), Refusal> {
+    let why = match (direct, peer.scheme) {
+        (Direct::Off, _) => "is switched off (--direct-port none): choose gateway mode.",
+        (_, Scheme::Http) => "needs TLS: use the https endpoint, or choose gateway mode.",
+        (Direct::SamePort, Scheme::Https) if !peer.ends_tls => {
+            "does not pass a proxy that ends TLS: choose gateway mode."
         }
-        (_, Scheme::Http) => {
-            Err(Own::DirectMode("needs TLS: use the https endpoint, or choose gateway mode.").into())
-        }
-        (_, Scheme::Https) => Ok(()),
-    }
+        (_, Scheme::Https) => return Ok(()),
+    };
+    Err(Own::DirectMode(why).into())
 }
 
 impl Asked {

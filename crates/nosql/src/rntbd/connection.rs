@@ -7,8 +7,9 @@
 //! ```
 //!
 //! One writer sends all answers, so that none is cut in two by another, and lets those go together that are ready. A place
-//! is taken with each frame and given back when its answer is sent: a client that does not read is not read from. A frame
-//! that cannot be decoded ends the connection, for nobody knows where the next one begins.
+//! is taken with each frame, several with one whose headers are long, and given back when its answer is sent: a client that
+//! does not read is not read from. A frame that cannot be decoded ends the connection, for nobody knows where the next one
+//! begins.
 
 use std::future::Future;
 use std::io;
@@ -23,7 +24,7 @@ use http::StatusCode;
 use hyper::body::{Body, Frame as Piece, SizeHint};
 use orrery_cluster::ErrorKind;
 use orrery_cluster::limits::{
-    DIRECT_CONTEXT_BYTES_MAX, DIRECT_HEADER_BYTES_MAX, DIRECT_REQUESTS_MAX, DIRECT_SILENT_TIME_MAX,
+    DIRECT_CONTEXT_BYTES_MAX, DIRECT_HEADER_BYTES_MAX, DIRECT_PLACE_BYTES, DIRECT_REQUESTS_MAX,
     STREAM_UNCOUNTED_BYTES,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -36,7 +37,6 @@ use super::request::{Greeting, Outline, is_item_read};
 use super::{Answer, Envelope, Link, reply};
 use crate::errors::Refusal;
 use crate::gateway::Gateway;
-use crate::headers;
 use orrery_gateway::ActivityId;
 use orrery_gateway::Peer;
 use orrery_gateway::body::{self, Limits as BodyLimits};
@@ -61,6 +61,8 @@ pub struct RequestTime {
     pub header: Duration,
     pub request: Duration,
     pub idle: Duration,
+    /// How long a connection may last on which nobody has asked who may.
+    pub unknown: Duration,
 }
 
 /// Why a connection ended before its client ended it.
@@ -188,25 +190,26 @@ impl<O: Observer> Session<'_, O> {
         };
         let link = Arc::new(Link { greeting, peer, is_known: false.into() });
         let places = Arc::new(Semaphore::new(DIRECT_REQUESTS_MAX));
-        let opened = Instant::now();
+        let silent_until = Instant::now() + self.times.unknown;
         loop {
             let next = async {
                 let place = Arc::clone(&places).acquire_owned().await.expect("places are never closed");
-                let is_there = self.first_bytes(reader, &link, opened).await?;
+                let is_there = first_bytes(reader, &link, silent_until).await?;
                 Ok::<_, Ended>(is_there.then_some(place))
             };
             let place = tokio::select! {
                 biased;
                 () = &mut stopping => return Ok(Reading::Enough),
+                Some(ended) = self.tasks.join_next() => {
+                    // Its client waits for an answer that will not come.
+                    ended.map_err(|_| Ended::Failed)?;
+                    continue;
+                }
                 next = next => next?,
             };
             let Some(place) = place else { return Ok(Reading::Closed) };
-            if !self.request(reader, &link, place).await? {
+            if !self.request(reader, &link, &places, place).await? {
                 return Ok(Reading::Enough);
-            }
-            while let Some(ended) = self.tasks.try_join_next() {
-                // Its client waits for an answer that will not come.
-                ended.map_err(|_| Ended::Failed)?;
             }
         }
     }
@@ -228,12 +231,12 @@ impl<O: Observer> Session<'_, O> {
         let request = self.observer.begins();
         let frame = reader.buffer.split_to(head.length);
         let greeting = Greeting::read(&frame[HEAD_BYTES..])?;
-        let checked = headers::check_version(&greeting.version);
+        let checked = greeting.check();
         let answer = match &checked {
             Ok(()) => {
                 let idle = u32::try_from(self.times.idle.as_secs()).unwrap_or(u32::MAX);
-                let silent = u32::try_from(DIRECT_SILENT_TIME_MAX.as_secs()).unwrap_or(u32::MAX);
-                reply::welcome(&head.activity, &greeting.version, idle, silent)
+                let unknown = u32::try_from(self.times.unknown.as_secs()).unwrap_or(u32::MAX);
+                reply::welcome(&head.activity, &greeting.version, idle, unknown)
             }
             Err(refusal) => {
                 reply::turn_away(&head.activity, ActivityId::of_guid(&head.activity).as_str(), refusal)
@@ -244,37 +247,23 @@ impl<O: Observer> Session<'_, O> {
         Ok(if checked.is_ok() { Greeted::With(greeting) } else { Greeted::TurnedAway })
     }
 
-    /// Waits for a frame to begin: for as long as the client likes, once it is known.
-    async fn first_bytes<S: AsyncRead + Unpin + Send>(
-        &self,
-        reader: &mut Reader<S>,
-        link: &Link,
-        opened: Instant,
-    ) -> Result<bool, Ended> {
-        if !link.is_known.load(Ordering::Relaxed) {
-            let left = DIRECT_SILENT_TIME_MAX.saturating_sub(opened.elapsed());
-            match timeout(left, reader.fill(1)).await {
-                Ok(filled) => return filled,
-                // A request that was under way has been admitted meanwhile.
-                Err(_) if link.is_known.load(Ordering::Relaxed) => {}
-                Err(_) => return Err(Ended::Unknown),
-            }
-        }
-        reader.fill(1).await
-    }
-
     /// Reads a frame that has begun, and has it answered. False if no other can be read behind it.
     async fn request<S: AsyncRead + Unpin + Send>(
         &mut self,
         reader: &mut Reader<S>,
         link: &Arc<Link>,
-        place: OwnedSemaphorePermit,
+        places: &Arc<Semaphore>,
+        mut place: OwnedSemaphorePermit,
     ) -> Result<bool, Ended> {
         let head = match reader.buffer.len() < HEAD_BYTES {
             true => within(self.times.header, reader.must_fill(HEAD_BYTES)).await,
             false => Ok(()),
         }
         .and_then(|()| Ok(Head::read(reader.head(), DIRECT_HEADER_BYTES_MAX)?))?;
+        if let Some(more) = places_beyond_the_first(head.length) {
+            let more = Arc::clone(places).acquire_many_owned(more).await;
+            place.merge(more.expect("places are never closed"));
+        }
         if reader.buffer.len() < head.length {
             within(self.times.header, reader.must_fill(head.length)).await?;
         }
@@ -332,6 +321,37 @@ impl<O: Observer> Session<'_, O> {
             body::read(Pin::new(&mut payload), limits, Some((self.gateway.room(), Carrier::Stream))).await;
         Ok((body.map_err(Refusal::from), payload.left))
     }
+}
+
+/// How many places more than one a request takes whose headers are so long: they stay in memory until it is carried out, and
+/// a connection has hundreds of requests.
+fn places_beyond_the_first(header_bytes: usize) -> Option<u32> {
+    let more = header_bytes.div_ceil(DIRECT_PLACE_BYTES).saturating_sub(1);
+    u32::try_from(more).ok().filter(|more| *more > 0)
+}
+
+/// Waits for a frame to begin: for as long as the client likes, once it is known. Until then a client that never pauses is cut off
+/// like one that is silent: bytes that wait do not count.
+async fn first_bytes<S: AsyncRead + Unpin + Send>(
+    reader: &mut Reader<S>,
+    link: &Link,
+    silent_until: Instant,
+) -> Result<bool, Ended> {
+    let is_known = || link.is_known.load(Ordering::Relaxed);
+    if !is_known() {
+        let left = silent_until.saturating_duration_since(Instant::now());
+        let filled = match left.is_zero() {
+            true => None,
+            false => timeout(left, reader.fill(1)).await.ok(),
+        };
+        match filled {
+            Some(filled) => return filled,
+            // A request that was under way has been admitted meanwhile.
+            None if is_known() => {}
+            None => return Err(Ended::Unknown),
+        }
+    }
+    reader.fill(1).await
 }
 
 /// Hands an answer to the writer.

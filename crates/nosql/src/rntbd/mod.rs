@@ -211,7 +211,7 @@ fn check_place(
 /// A replica knows nothing but its own range, so that a feed which names none means that one.
 fn range_of_feed(place: Place, endpoint: &Endpoint<'_>, headers: &RequestHeaders<'_>) -> Option<String> {
     match (place, endpoint) {
-        (Place::Range { range, .. }, Endpoint::Items { .. })
+        (Place::Range { range, .. }, Endpoint::Items { .. } | Endpoint::Conflicts { conflict: None, .. })
             if headers.range_id.is_none() && headers.partition_key.is_none() =>
         {
             Some(range.to_string())

@@ -13,7 +13,7 @@ use super::place::Position;
 use super::token::{Told, Welcome};
 use crate::call::Trace;
 use crate::errors::{Gone, Own, Refusal};
-use crate::headers::names;
+use crate::headers::{NEWEST_VERSION, names};
 use crate::respond::{Reply, push_number};
 
 /// An answer in two pieces: the second is often large, and belongs to the memory budget.
@@ -176,6 +176,7 @@ fn extra(out: &mut Writer, name: &HeaderName, value: &HeaderValue) {
         (names::ALT_CONTENT_PATH, Told::OwnerFullName),
         (names::CONTENT_PATH, Told::OwnerId),
         (names::INDEX_METRICS, Told::IndexUtilization),
+        (names::QUERY_ADVICE, Told::QueryAdvice),
         (names::QUERY_EXECUTION_INFO, Told::QueryExecutionInfo),
         (names::QUERY_METRICS, Told::QueryMetrics),
         (names::RESOURCE_QUOTA, Told::StorageMaxResourceQuota),
@@ -205,12 +206,13 @@ pub(crate) fn welcome(activity: &[u8; 16], version: &str, idle_seconds: u32, sil
     out.finish(None)
 }
 
-/// Refuses a connection. The body always follows the tokens.
+/// Refuses a connection, and says what is spoken here. The body always follows the tokens.
 pub(crate) fn turn_away(activity: &[u8; 16], trace: &str, refusal: &Refusal) -> Vec<u8> {
     let wire = refusal.wire();
     let body = wire.body(trace, "/");
     let mut out = Writer::new(wire.status.as_u16(), activity);
     out.number(Welcome::ProtocolVersion, PROTOCOL_VERSION);
+    out.text(Welcome::ClientVersion, NEWEST_VERSION);
     out.text(Welcome::ServerAgent, "Orrery");
     out.text(Welcome::ServerVersion, concat!("version=", env!("CARGO_PKG_VERSION")));
     let mut frame = out.finish(Some(body.len()));
@@ -218,4 +220,63 @@ pub(crate) fn turn_away(activity: &[u8; 16], trace: &str, refusal: &Refusal) -> 
     frame
 }
 
-const PROTOCOL_VERSION: u32 = 1;
+/// The version of RNTBD itself. There is no other.
+pub(crate) const PROTOCOL_VERSION: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an answer says by itself: of its partition, its rows and its charge.
+    const TYPED: [HeaderName; 20] = [
+        names::CONTINUATION,
+        names::CURRENT_REPLICA_SET_SIZE,
+        names::CURRENT_WRITE_QUORUM,
+        names::GLOBAL_COMMITTED_LSN,
+        names::ITEM_COUNT,
+        names::ITEM_LLSN,
+        names::ITEM_LSN,
+        names::LLSN,
+        names::LSN,
+        names::NUMBER_OF_READ_REGIONS,
+        names::QUORUM_ACKED_LLSN,
+        names::QUORUM_ACKED_LSN,
+        names::RANGE_ID,
+        names::REQUEST_CHARGE,
+        names::REQUEST_DURATION,
+        names::RETRY_AFTER_MS,
+        names::SESSION_TOKEN,
+        names::SUBSTATUS,
+        names::TRANSPORT_REQUEST_ID,
+        names::XP_ROLE,
+    ];
+    /// What stays unsaid, and why.
+    const UNSAID: [(HeaderName, &str); 14] = [
+        (names::ACTIVITY_ID, "the head of each frame has it"),
+        (names::COLLECTION_PARTITION_INDEX, "clients read containers over HTTPS"),
+        (names::COLLECTION_SERVICE_INDEX, "clients read containers over HTTPS"),
+        (names::EXPLAIN, "ours; no frame can ask for it"),
+        (names::GATEWAY_VERSION, "no gateway is asked"),
+        (names::LAST_STATE_CHANGE, "clients only show it"),
+        (names::MAX_MEDIA_STORAGE, "clients read the account over HTTPS"),
+        (names::MEDIA_STORAGE, "clients read the account over HTTPS"),
+        (names::MIN_THROUGHPUT, "clients read offers over HTTPS"),
+        (names::OFFER_REPLACE_PENDING, "clients read offers over HTTPS"),
+        (names::QUERY_ACCESS, "ours; no frame can ask for it"),
+        (names::SCHEMA_VERSION, "clients only show it"),
+        (names::SERVICE_VERSION, "the greeting has it"),
+        (names::SHARE_THROUGHPUT, "clients read containers over HTTPS"),
+    ];
+
+    #[test]
+    fn every_header_of_answers_has_a_token_or_a_reason_to_have_none() {
+        let begun = || Writer::new(200, &[0; 16]);
+        for name in names::ALL.iter().copied().map(HeaderName::from_static) {
+            let mut out = begun();
+            extra(&mut out, &name, &HeaderValue::from_static("1"));
+            let is_told = out.finish(None) != begun().finish(None) || TYPED.contains(&name);
+            let is_unsaid = UNSAID.iter().any(|(unsaid, _)| *unsaid == name);
+            assert!(is_told != is_unsaid, "{name}");
+        }
+    }
+}

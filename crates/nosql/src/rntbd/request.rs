@@ -8,6 +8,7 @@ use orrery_cluster::{Consistency, Priority, Rid};
 
 use super::frame::{Head, Malformed, Token, Tokens};
 use super::place::Place;
+use super::reply::PROTOCOL_VERSION;
 use super::token::{Asked, Hello, Numbered};
 use crate::errors::{Own, Refusal};
 use crate::headers::{
@@ -63,6 +64,9 @@ impl Seen {
 /// What a client said when it opened its connection; it holds for all requests on it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Greeting {
+    /// Of RNTBD itself.
+    protocol: u32,
+    /// Of the API.
     pub version: String,
     pub user_agent: String,
 }
@@ -81,10 +85,20 @@ impl Greeting {
                 _ => {}
             }
         }
-        if protocol.is_none() || greeting.version.is_empty() {
+        greeting.protocol = protocol.ok_or(Malformed::Missing)?;
+        if greeting.version.is_empty() {
             return Err(Malformed::Missing);
         }
         Ok(greeting)
+    }
+
+    /// Refuses a client that speaks what this server does not.
+    pub fn check(&self) -> Result<(), Refusal> {
+        if self.protocol != PROTOCOL_VERSION {
+            let message = format!("Version {} of the protocol RNTBD is not supported.", self.protocol);
+            return Err(Refusal::bad_request(message));
+        }
+        headers::check_version(&self.version)
     }
 }
 
@@ -222,6 +236,7 @@ impl<'f> Said<'f> {
         for token in Tokens::of(tokens) {
             let token = token.map_err(|error| Refusal::bad_request(error.to_string()))?;
             let Some(asked) = Asked::of(token.id) else { continue };
+            check_served(asked)?;
             let taken = token.meaning::<Asked>().map_err(Fault::from).and_then(|_| said.take(asked, &token));
             taken.map_err(|fault| fault.refusal(asked))?;
         }
@@ -283,8 +298,6 @@ impl<'f> Said<'f> {
             }
             Asked::PopulatePartitionStatistics => headers.populate_statistics = token.flag()?,
             Asked::IfModifiedSince => headers.if_modified_since = some(token.text()?),
-            Asked::StartId => return Err(headers::changes_rows("x-ms-start-id").into()),
-            Asked::EndId => return Err(headers::changes_rows("x-ms-end-id").into()),
             Asked::StartEpk => headers.start_epk = some(ascii(token.bytes()?)?),
             Asked::EndEpk => headers.end_epk = some(ascii(token.bytes()?)?),
             Asked::EnumerationDirection if token.byte()? == 1 => {}
@@ -470,6 +483,22 @@ impl From<Refusal> for Fault {
 const EPK_RANGE: u8 = 3;
 /// Among the forms that a client can read.
 const COSMOS_BINARY: u8 = 2;
+
+/// Refuses tokens that would change the answer, or the item, and are not served, whatever their value and type: a time to live
+/// is a `ULong` in .NET and a `Long` in Java.
+fn check_served(asked: Asked) -> Result<(), Refusal> {
+    match asked {
+        Asked::FilterBySchemaRid => Err(headers::changes_rows("x-ms-documentdb-filterby-schema-rid")),
+        Asked::StartId => Err(headers::changes_rows("x-ms-start-id")),
+        Asked::EndId => Err(headers::changes_rows("x-ms-end-id")),
+        Asked::EffectivePartitionKey => {
+            Err(Refusal::unsupported("A request with an effective partition key"))
+        }
+        Asked::BinaryId => Err(Refusal::unsupported("A request with a binary id")),
+        Asked::TimeToLiveInSeconds => Err(Refusal::unsupported("A request with a time to live of its own")),
+        _ => Ok(()),
+    }
+}
 
 /// An empty text says nothing, as an empty header does.
 fn some(text: &str) -> Option<&str> {

@@ -17,14 +17,16 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 use tokio::time::timeout;
 
 use super::frame::{HEAD_BYTES, LENGTH_BYTES, Tokens};
-use super::token::{Asked, Hello, Kind, Numbered, Told};
+use super::token::{Asked, Hello, Kind, Numbered, Told, Welcome};
 use super::*;
 use crate::auth::sign;
 use crate::gateway::{Direct, Options};
 use orrery_gateway::Unsent;
 
 mod asked;
+mod outlived;
 mod recorded;
+mod served;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const LONG: Duration = Duration::from_secs(20);
@@ -44,7 +46,7 @@ impl Observer for Unobserved {
 }
 
 fn peer(scheme: Scheme) -> Peer {
-    Peer { scheme, remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1) }
+    Peer::of(scheme, SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1))
 }
 
 fn gateway(direct: Direct) -> Gateway {
@@ -292,7 +294,8 @@ impl Client {
     fn silent(gateway: &Gateway) -> Client {
         let (stream, other) = tokio::io::duplex(64 * 1024);
         let gateway = gateway.clone();
-        let times = RequestTime { header: Duration::from_millis(300), request: LONG, idle: LONG };
+        let header = Duration::from_millis(300);
+        let times = RequestTime { header, request: LONG, idle: LONG, unknown: LONG };
         tokio::spawn(async move {
             let stopping = std::future::pending();
             let _ = gateway.serve_direct(other, peer(Scheme::Https), Unobserved, times, stopping).await;
@@ -577,16 +580,27 @@ async fn bytes_that_are_no_frame_end_the_connection() {
     client.ask(read).await.checked(404, 0);
 }
 
+/// The answer names what the client should have spoken.
 #[tokio::test]
-async fn a_version_that_there_never_was_is_turned_away() {
+async fn a_client_that_speaks_another_version_is_turned_away() {
     let (gateway, _) = world().await;
-    let mut client = Client::silent(&gateway);
-    let hello = Asking::new(0, 0).token(Hello::ProtocolVersion, &1u32.to_le_bytes());
-    client.send(&hello.text(Hello::ClientVersion, "2001-01-01").raw()).await;
-    let (_, refused) = client.hear().await.expect("an answer");
-    assert_eq!(refused.status, 400);
-    assert!(String::from_utf8_lossy(&refused.body).contains("Invalid API version"));
-    assert!(client.is_closed().await);
+    for (protocol, version, words) in [
+        (1u32, "2001-01-01", "Invalid API version"),
+        (2, "2020-07-15", "Version 2 of the protocol RNTBD"),
+        (0, "2020-07-15", "Version 0 of the protocol RNTBD"),
+    ] {
+        let mut client = Client::silent(&gateway);
+        let hello = Asking::new(0, 0).token(Hello::ProtocolVersion, &protocol.to_le_bytes());
+        client.send(&hello.text(Hello::ClientVersion, version).raw()).await;
+        let (_, refused) = client.hear().await.expect("an answer");
+        assert_eq!(refused.status, 400, "{protocol} {version}");
+        assert!(String::from_utf8_lossy(&refused.body).contains(words), "{protocol} {version}");
+        let told: Vec<frame::Token<'_>> = Tokens::of(&refused.tokens).flatten().collect();
+        let told = |wanted: Welcome| *told.iter().find(|token| token.id == wanted.id()).expect("it is told");
+        assert_eq!(told(Welcome::ProtocolVersion).number(), Ok(1));
+        assert_eq!(told(Welcome::ClientVersion).text(), Ok(crate::headers::NEWEST_VERSION));
+        assert!(client.is_closed().await);
+    }
 }
 
 /// More requests than a connection may have at once wait in the socket, and all are answered.
@@ -671,7 +685,7 @@ async fn no_two_answers_are_written_at_once() {
     let (stream, other) = tokio::io::duplex(64 * 1024);
     let writes = Arc::<Mutex<Vec<Vec<u8>>>>::default();
     let noted = Noted { stream: other, writes: Arc::clone(&writes) };
-    let times = RequestTime { header: LONG, request: LONG, idle: LONG };
+    let times = RequestTime { header: LONG, request: LONG, idle: LONG, unknown: LONG };
     tokio::spawn(async move {
         let stopping = std::future::pending();
         let _ = gateway.serve_direct(noted, peer(Scheme::Https), Unobserved, times, stopping).await;

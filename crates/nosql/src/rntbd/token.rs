@@ -167,6 +167,7 @@ tokens! {
         0x0033 SupportSpatialLegacyCoordinates Byte;
         0x0035 CollectionRid String;
         0x0036 PartitionKeyRangeName String;
+        0x003B FilterBySchemaRid String;
         0x003C UsePolygonsSmallerThanAHemisphere Byte;
         0x003E EnableLogging Byte;
         0x003F AIm String;
@@ -185,6 +186,8 @@ tokens! {
         0x0052 IsReadOnlyScript Byte;
         0x0054 ForceQueryScan Byte;
         0x0057 ExcludeSystemProperties Byte;
+        0x0058 BinaryId Bytes;
+        0x0059 TimeToLiveInSeconds ULong;
         0x005A EffectivePartitionKey Bytes;
         0x005E EnumerationDirection Byte;
         0x005F StartId Bytes;
@@ -279,5 +282,6 @@ tokens! {
         0x0061 MaxContentLength ULong;
         0x0063 PhysicalPartitionId String;
         0x0066 RequiresDistribution Byte;
+        0x0075 QueryAdvice String;
     }
 }

@@ -37,7 +37,7 @@ pub async fn serve(stream: TcpStream, remote: SocketAddr, port: Arc<Port>, stopp
     } else {
         (Socket::Plain(stream), Scheme::Http, deadline)
     };
-    let peer = Peer { scheme, remote };
+    let peer = Peer::of(scheme, remote);
     let mut stream = Stream::new(socket, Arc::clone(&pulse));
     let protocol = match port.protocols.only() {
         Some(only) => only,

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use http::StatusCode;
+use orrery_cluster::limits::DIRECT_SILENT_TIME_MAX;
 use orrery_gateway::Unsent;
 use orrery_nosql::{Gateway, Observer, RequestTime, begins_as_direct};
 
@@ -24,7 +25,12 @@ impl Direct {
         timeouts: Timeouts,
         request: std::time::Duration,
     ) -> Direct {
-        let times = RequestTime { header: timeouts.header, request, idle: timeouts.idle };
+        let times = RequestTime {
+            header: timeouts.header,
+            request,
+            idle: timeouts.idle,
+            unknown: DIRECT_SILENT_TIME_MAX,
+        };
         Direct { gateway, metrics, times }
     }
 }

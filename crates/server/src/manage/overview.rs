@@ -1,4 +1,4 @@
-//! What concerns the whole server: its containers at a glance, and its alerts.
+//! What concerns the whole server: its containers at a glance, what came in which protocol, and its alerts.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::call::{Answer, Call};
 use super::partitions::hundredths;
+use crate::metrics::Served;
 
 pub fn containers(call: &Call<'_>) -> Result<Answer, Denial> {
     call.only(&[Method::GET])?;
@@ -33,7 +34,13 @@ pub fn containers(call: &Call<'_>) -> Result<Answer, Denial> {
         })
     };
     let list: Vec<Value> = catalog.databases().flat_map(|database| database.containers()).map(one).collect();
-    Ok(Answer::json(json!({ "containers": list })))
+    let protocols: Vec<Value> = call.server.metrics.served().map(|served| protocol(&served)).collect();
+    Ok(Answer::json(json!({ "containers": list, "protocols": protocols })))
+}
+
+/// Since the server started: of all containers, and of what belongs to none.
+fn protocol(served: &Served) -> Value {
+    json!({ "protocol": served.protocol, "requests": served.requests, "requestUnits": served.units })
 }
 
 pub fn alerts(call: &Call<'_>) -> Result<Answer, Denial> {

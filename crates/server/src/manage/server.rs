@@ -1,11 +1,14 @@
 //! What the server says of itself to those who set something up with it: where its gateways listen, and its budgets.
 
+use std::sync::Arc;
+
 use http::Method;
 use orrery_cluster::limits::PartitionLimits;
 use orrery_nosql::Denial;
 use serde_json::{Value, json};
 
 use super::call::{Answer, Call};
+use crate::metrics::Metrics;
 
 /// What is known once the server listens.
 pub struct Server {
@@ -14,6 +17,7 @@ pub struct Server {
     pub nosql_port: u16,
     /// Absent when the server does without the Table API.
     pub table_port: Option<u16>,
+    pub metrics: Arc<Metrics>,
 }
 
 pub fn about(call: &Call<'_>) -> Result<Answer, Denial> {

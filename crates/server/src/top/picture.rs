@@ -39,6 +39,8 @@ pub struct Picture {
     pub keys: Vec<Key>,
     pub heat: Vec<Heat>,
     pub alerts: Vec<String>,
+    /// Requests by protocol since the server started.
+    pub protocols: Vec<(String, f64)>,
     /// Why there is nothing newer.
     pub error: Option<String>,
 }
@@ -102,8 +104,13 @@ pub async fn take(
         keys: list(&keys["hottest"]).map(key).collect(),
         heat: list(&heat["partitions"]).map(|one| heat_of(one, number(&heat["slotSeconds"]))).collect(),
         alerts: list(&alerts["alerts"]).map(|alert| text(&alert["message"])).collect(),
+        protocols: list(&overview["protocols"]).map(protocol).collect(),
         error: None,
     })
+}
+
+fn protocol(value: &Value) -> (String, f64) {
+    (text(&value["protocol"]), number(&value["requests"]))
 }
 
 fn by_business(overview: &Value) -> Vec<(String, String)> {

@@ -83,9 +83,16 @@ fn draw_partitions(session: &Session, frame: &mut Frame<'_>, area: Rect) {
     let table = Table::new(rows, widths)
         .header(Row::new(titles).style(Style::new().add_modifier(Modifier::DIM)))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
-        .block(Block::bordered().title(title));
+        .block(Block::bordered().title(title).title_bottom(by_protocol(&session.picture).right_aligned()));
     let mut state = TableState::new().with_selected(Some(session.marked));
     frame.render_stateful_widget(table, area, &mut state);
+}
+
+/// What the whole server was asked, in which protocol.
+fn by_protocol(picture: &Picture) -> Line<'static> {
+    let asked = picture.protocols.iter().filter(|(_, requests)| *requests > 0.0);
+    let asked: String = asked.map(|(name, requests)| format!("  {name} {}", count(*requests))).collect();
+    Line::raw(format!(" requests since the start{asked} "))
 }
 
 fn partition_row(partition: &Partition) -> Row<'_> {

@@ -277,6 +277,7 @@ fn top_once_prints_a_frame() {
     let frame = once(orrery_testkit::EMULATOR_KEY);
     let text = String::from_utf8_lossy(&frame.stdout).into_owned();
     assert!(frame.status.success() && text.contains("db/c") && text.contains("hottest keys"), "{text}");
+    assert!(text.contains(" requests since the start  http "), "{text}");
     assert_eq!(text.lines().count(), 30, "{text}");
     let refused = once("d3Jvbmc=");
     assert!(!refused.status.success(), "a wrong key is an error");

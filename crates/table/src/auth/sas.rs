@@ -281,7 +281,7 @@ mod tests {
 
     fn read_with(query: &str, policy: impl Fn(&str, &str) -> Option<Policy>) -> Result<Sas, u16> {
         let parameters = Parameters::read(Some(query)).expect("well formed");
-        let peer = Peer { scheme: Scheme::Http, remote: ([10, 0, 0, 7], 1).into() };
+        let peer = Peer::of(Scheme::Http, ([10, 0, 0, 7], 1).into());
         let shown = Shown {
             method: &Method::GET,
             path: "/t",

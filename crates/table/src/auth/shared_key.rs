@@ -114,7 +114,7 @@ mod tests {
             content_type: Some("application/json"),
             ..Headers::default()
         };
-        let peer = Peer { scheme: Scheme::Http, remote: ([127, 0, 0, 1], 1).into() };
+        let peer = Peer::of(Scheme::Http, ([127, 0, 0, 1], 1).into());
         let shown = Shown {
             method: &Method::POST,
             path,

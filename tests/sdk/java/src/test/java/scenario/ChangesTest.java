@@ -6,11 +6,16 @@ import static scenario.Server.FOUR_PARTITIONS;
 import static scenario.Server.item;
 
 import com.azure.cosmos.CosmosContainer;
+import com.azure.cosmos.models.ChangeFeedPolicy;
 import com.azure.cosmos.models.CosmosChangeFeedRequestOptions;
+import com.azure.cosmos.models.CosmosContainerProperties;
 import com.azure.cosmos.models.FeedRange;
 import com.azure.cosmos.models.FeedResponse;
 import com.azure.cosmos.models.PartitionKey;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
@@ -21,7 +26,7 @@ class ChangesTest extends Scenario {
 
     /** Reads until nothing is new. */
     private static Read drain(CosmosContainer items, CosmosChangeFeedRequestOptions options) {
-        List<String> ids = new java.util.ArrayList<>();
+        List<String> ids = new ArrayList<>();
         String continuation = null;
         for (FeedResponse<ObjectNode> page
             : items.queryChangeFeed(options.setMaxItemCount(3), ObjectNode.class).iterableByPage()) {
@@ -61,5 +66,36 @@ class ChangesTest extends Scenario {
         assertEquals(List.of("i2", "i7", "i12", "i17", "i22"),
             drain(items, CosmosChangeFeedRequestOptions.createForProcessingFromBeginning(one)).ids());
         assertTrue(begun.continuation().length() > 10);
+    }
+
+    @Test
+    void allVersionsAndDeletes() {
+        CosmosContainerProperties settings = new CosmosContainerProperties("versions", "/pk")
+            .setChangeFeedPolicy(ChangeFeedPolicy.createAllVersionsAndDeletesPolicy(Duration.ofMinutes(10)));
+        CosmosContainer items = Server.container(database, settings, FOUR_PARTITIONS);
+        FeedRange one = FeedRange.forLogicalPartition(new PartitionKey("p"));
+        for (FeedRange range : List.of(FeedRange.forFullRange(), one)) {
+            CosmosChangeFeedRequestOptions now = CosmosChangeFeedRequestOptions.createForProcessingFromNow(range);
+            String start = versions(items, now.allVersionsAndDeletes(), new ArrayList<>());
+            items.createItem(item("a", "p").put("n", 1));
+            items.upsertItem(item("a", "p").put("n", 2));
+            items.deleteItem("a", new PartitionKey("p"), null);
+            List<String> seen = new ArrayList<>();
+            versions(items, CosmosChangeFeedRequestOptions.createForProcessingFromContinuation(start).allVersionsAndDeletes(), seen);
+            assertEquals(List.of("create 1", "replace 2", "delete null"), seen);
+        }
+    }
+
+    /** Reads until nothing is new, and says where that was. */
+    private static String versions(CosmosContainer items, CosmosChangeFeedRequestOptions options, List<String> seen) {
+        String continuation = null;
+        for (FeedResponse<ObjectNode> page : items.queryChangeFeed(options, ObjectNode.class).iterableByPage()) {
+            for (ObjectNode change : page.getResults()) {
+                JsonNode n = change.path("current").get("n");
+                seen.add(change.get("metadata").get("operationType").asText() + " " + n);
+            }
+            continuation = page.getContinuationToken();
+        }
+        return continuation;
     }
 }

@@ -81,6 +81,15 @@ class QueriesTest extends Scenario {
     }
 
     @Test
+    void adviceComesWithTheFirstPage() {
+        CosmosQueryRequestOptions options = new CosmosQueryRequestOptions().setPartitionKey(new PartitionKey("p2"));
+        String query = "SELECT * FROM c WHERE CONTAINS(c.id, '0')";
+        String advice = items.queryItems(query, options.setQueryAdviceEnabled(true), JsonNode.class)
+            .iterableByPage().iterator().next().getQueryAdvice();
+        assertTrue(advice != null && advice.contains("QA1002"), advice);
+    }
+
+    @Test
     void ordersOverAllPartitions() {
         assertEquals(numbers(IntStream.range(0, COUNT)), rows("SELECT VALUE c.n FROM c ORDER BY c.n"));
         assertEquals(List.of("59", "58", "57"), rows("SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n DESC"));

@@ -8,8 +8,10 @@ import static scenario.Server.refused;
 import com.azure.cosmos.CosmosAsyncClient;
 import com.azure.cosmos.CosmosClient;
 import com.azure.cosmos.CosmosContainer;
+import com.azure.cosmos.models.ContainerChildResourceType;
 import com.azure.cosmos.models.CosmosContainerProperties;
 import com.azure.cosmos.models.CosmosPermissionProperties;
+import com.azure.cosmos.models.CosmosQueryRequestOptions;
 import com.azure.cosmos.models.CosmosStoredProcedureProperties;
 import com.azure.cosmos.models.CosmosStoredProcedureRequestOptions;
 import com.azure.cosmos.models.CosmosUserProperties;
@@ -20,6 +22,7 @@ import com.azure.cosmos.models.UniqueKey;
 import com.azure.cosmos.models.UniqueKeyPolicy;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
 class ResourcesTest extends Scenario {
@@ -79,16 +82,68 @@ class ResourcesTest extends Scenario {
             .setId("may-read")
             .setPermissionMode(PermissionMode.READ)
             .setContainerName("secrets");
-        // Only the asynchronous client makes permissions.
-        CosmosPermissionProperties permission;
-        try (CosmosAsyncClient owner = Server.connectAsync()) {
-            permission = owner.getDatabase(database.getId()).getUser("reader")
-                .createPermission(wanted, null).block().getProperties();
-        }
-        try (CosmosClient reader = Server.builder().resourceToken(permission.getToken()).buildClient()) {
-            CosmosContainer seen = reader.getDatabase(database.getId()).getContainer("secrets");
-            assertEquals("1", seen.readItem("1", new PartitionKey("a"), ObjectNode.class).getItem().get("id").asText());
+        as(permission("reader", wanted), seen -> {
+            assertEquals("1", read(seen, "1", "a"));
             refused(403, () -> seen.createItem(item("2", "a"), new PartitionKey("a"), null));
+        });
+    }
+
+    @Test
+    void permissionsToWriteAndForOneKey() {
+        CosmosContainer container = Server.container(database, "shared", 400);
+        container.createItem(item("1", "a"));
+        container.createItem(item("1", "b"));
+        database.createUser(new CosmosUserProperties().setId("writer"));
+        as(permission("writer", may("write", PermissionMode.ALL)), seen -> {
+            seen.createItem(item("2", "a"), new PartitionKey("a"), null);
+            seen.upsertItem(item("2", "b"), new PartitionKey("b"), null);
+            seen.deleteItem("2", new PartitionKey("b"), null);
+            assertEquals("2", read(seen, "2", "a"));
+        });
+        PartitionKey key = new PartitionKey("a");
+        as(permission("writer", may("write-a", PermissionMode.ALL).setResourcePartitionKey(key)), seen -> {
+            seen.upsertItem(item("3", "a"), key, null);
+            assertEquals("3", read(seen, "3", "a"));
+            assertEquals(3, seen.queryItems("SELECT * FROM c", of(key), ObjectNode.class).stream().count());
+            refused(403, () -> read(seen, "1", "b"));
+            refused(403, () -> seen.upsertItem(item("3", "b"), new PartitionKey("b"), null));
+        });
+        as(permission("writer", may("read-a", PermissionMode.READ).setResourcePartitionKey(key)), seen -> {
+            assertEquals("1", read(seen, "1", "a"));
+            refused(403, () -> seen.deleteItem("1", key, null));
+        });
+        CosmosPermissionProperties one = may("read-1", PermissionMode.READ)
+            .setResourcePath(ContainerChildResourceType.ITEM, "1").setResourcePartitionKey(key);
+        as(permission("writer", one), seen -> {
+            assertEquals("1", read(seen, "1", "a"));
+            refused(403, () -> read(seen, "2", "a"));
+            refused(403, () -> read(seen, "1", "b"));
+        });
+    }
+
+    private static CosmosQueryRequestOptions of(PartitionKey key) {
+        return new CosmosQueryRequestOptions().setPartitionKey(key);
+    }
+
+    private static CosmosPermissionProperties may(String id, PermissionMode mode) {
+        return new CosmosPermissionProperties().setId(id).setPermissionMode(mode).setContainerName("shared");
+    }
+
+    /** Only the asynchronous client makes permissions. */
+    private CosmosPermissionProperties permission(String user, CosmosPermissionProperties wanted) {
+        try (CosmosAsyncClient owner = Server.connectAsync()) {
+            return owner.getDatabase(database.getId()).getUser(user).createPermission(wanted, null).block().getProperties();
         }
+    }
+
+    /** The container as somebody sees it who has nothing but this permission. */
+    private void as(CosmosPermissionProperties permission, Consumer<CosmosContainer> act) {
+        try (CosmosClient client = Server.builder().resourceToken(permission.getToken()).buildClient()) {
+            act.accept(client.getDatabase(database.getId()).getContainer(permission.getContainerName()));
+        }
+    }
+
+    private static String read(CosmosContainer container, String id, String key) {
+        return container.readItem(id, new PartitionKey(key), ObjectNode.class).getItem().get("id").asText();
     }
 }

@@ -7,8 +7,10 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use orrery_doc::{DocBuilder, Value};
-use orrery_gateway::shapes::entity::{ESCAPE, ROW_KEY_COPY, TAKEN};
-pub(crate) use orrery_gateway::shapes::entity::{PARTITION_KEY, ROW_KEY, TYPE, VALUE, guid, kind, padded};
+use orrery_gateway::shapes::entity::ROW_KEY_COPY;
+pub(crate) use orrery_gateway::shapes::entity::{
+    PARTITION_KEY, ROW_KEY, TYPE, VALUE, guid, kind, padded, property_name, stored_name,
+};
 
 use crate::moment;
 
@@ -159,22 +161,6 @@ pub(crate) fn store_key(out: &mut DocBuilder, partition_key: &str, row_key: &str
     out.name(PARTITION_KEY).str(partition_key);
 }
 
-/// The name under which a property is stored.
-pub(crate) fn stored_name(name: &str) -> Cow<'_, str> {
-    match TAKEN.contains(&name) || name.starts_with('$') {
-        true => Cow::Owned(format!("{ESCAPE}{name}")),
-        false => Cow::Borrowed(name),
-    }
-}
-
-/// The property that a stored name stands for; none for what belongs to the item itself.
-pub(crate) fn property_name(stored: &str) -> Option<&str> {
-    match stored.strip_prefix(ESCAPE) {
-        Some(name) => Some(name),
-        None => (!TAKEN.contains(&stored) && !stored.starts_with('$')).then_some(stored),
-    }
-}
-
 fn binary(text: &str) -> Option<&str> {
     STANDARD.decode(text).ok().map(|_| text)
 }
@@ -270,16 +256,6 @@ mod tests {
             r#""p":"soon","p@odata.type":"Edm.DateTime""#,
         ] {
             assert_eq!(round(property), Err(WrongValue), "{property}");
-        }
-    }
-
-    #[test]
-    fn every_name_can_be_used() {
-        for name in ["id", "ttl", "_ts", "$pk", "$", "$$", "$$id", "Name", "etag", "rid"] {
-            assert_eq!(property_name(&stored_name(name)), Some(name), "{name}");
-        }
-        for own in ["id", "$id", "$pk", "_etag"] {
-            assert_eq!(property_name(own), None, "{own}");
         }
     }
 

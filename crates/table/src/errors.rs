@@ -7,6 +7,7 @@ use orrery_cluster::store::OpError;
 use orrery_cluster::{Error, ErrorKind, Receipt, ResourceKind, ScriptError};
 use orrery_doc::json;
 use orrery_gateway::room::OVERLOADED_RETRY_MS;
+use orrery_gateway::shapes::entity::TooManyProperties;
 use orrery_gateway::{BodyError, TokenError};
 use orrery_query::QueryError;
 
@@ -204,6 +205,9 @@ fn op_wire(error: &OpError) -> Wire {
             "EntityAlreadyExists",
             "An entity of another partition key has the same place and row key.",
         ),
+        OpError::Edit(refusal) if refusal.downcast_ref::<TooManyProperties>().is_some() => {
+            own_wire(&Own::TooManyProperties)
+        }
         OpError::InvalidTtl(_) | OpError::Wrong | OpError::Edit(_) => {
             own_wire(&Own::InvalidInput(ONE_INPUT.into()))
         }

@@ -23,7 +23,7 @@ impl Body {
     /// Reads a body. The address may name the key; then the body need not.
     pub fn read(text: &[u8], address: Option<(&str, &str)>) -> Result<Body, Refusal> {
         let invalid = || Refusal::invalid(ONE_INPUT);
-        let body = json::parse(text, BODY_DEPTH_MAX).map_err(|_| invalid())?;
+        let body = json::parse_wide(text, BODY_DEPTH_MAX).map_err(|_| invalid())?;
         let object = body.root().as_object().ok_or_else(invalid)?;
         let own = |name: &str| match (object.get(name), object.get(&format!("{name}{TYPE_OF}")).as_str()) {
             (Value::Undefined | Value::Null, _) => Ok(None),

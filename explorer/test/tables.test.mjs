@@ -7,6 +7,7 @@ import { bundle } from "./bundle.mjs";
 const entity = await bundle("text/entity.ts");
 const { conditionOf } = await bundle("text/odata.ts");
 const { pathNames } = await bundle("text/json.ts");
+const { tableNameError } = await bundle("wire/tables.ts");
 
 const STORED = {
   s: { $t: 2, $v: "x" },
@@ -101,4 +102,9 @@ test("filters become conditions that ask for the type as well", () => {
 
 test("names in paths may have quotes of either kind", () => {
   assert.deepEqual(["/'$pk'", '/"$pk"', "/$pk", "/a/'b/c'/d", "/it's"].map(pathNames), [["$pk"], ["$pk"], ["$pk"], ["a", "b/c", "d"], ["it's"]]);
+});
+
+test("tables have the names that the Table API allows", () => {
+  for (const name of ["", "t", "My Table", "_x", "1st", "unicode-\u00e4", "a(b)", "tables", "$Batch", "\u{1F600}".repeat(254)]) assert.equal(tableNameError(name), "", name);
+  for (const name of ["a/b", "\\", "#", "?", "a ", "a\n", "x".repeat(255), "Tables", "Tables('t')", "$batch", "t()", "t(RowKey='r')"]) assert.notEqual(tableNameError(name), "", name);
 });

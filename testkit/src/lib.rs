@@ -20,5 +20,5 @@ pub use crowd::{Crowd, Field, Model};
 pub use patience::{PATIENCE, eventually, eventually_async, has_reached, wait_for, wait_for_async};
 pub use random::Random;
 pub use server::Server;
-pub use sign::{EMULATOR_KEY, Signer, decode_base64, encode_base64url};
+pub use sign::{EMULATOR_KEY, Signer, decode_base64, development_token};
 pub use verify::verify;

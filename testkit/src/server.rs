@@ -1,5 +1,6 @@
 //! A real server in a process of its own.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -35,6 +36,13 @@ impl Server {
     pub fn start_as(command: Command, directory: &Path, args: &[&str]) -> Server {
         let directory = directory.to_str().expect("a temporary path is text");
         Server::run(command, &[&["--data-dir", directory], args].concat(), Stdio::piped())
+            .unwrap_or_else(|said| panic!("the server ended before it was ready: {said}"))
+    }
+
+    /// The same, and what the server says on standard error goes to a file.
+    pub fn start_as_logged(command: Command, directory: &Path, args: &[&str], log: File) -> Server {
+        let directory = directory.to_str().expect("a temporary path is text");
+        Server::run(command, &[&["--data-dir", directory], args].concat(), log.into())
             .unwrap_or_else(|said| panic!("the server ended before it was ready: {said}"))
     }
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Tree, tree};
 use orrery_doc::json::{self, JsonErrorKind};
-use orrery_doc::{Doc, Value};
+use orrery_doc::{Doc, Typed, Value};
 use proptest::prelude::*;
 
 fn parse(text: &str) -> Doc {
@@ -16,6 +16,22 @@ fn write(value: Value<'_>) -> String {
     json::write(value, &mut out);
     assert_eq!(json::size(value), out.len());
     String::from_utf8(out).expect("JSON is UTF-8")
+}
+
+#[test]
+fn integers_beyond_64_bits_stay_integers_for_those_who_ask() {
+    let wide = |text: &str| json::parse_wide(text.as_bytes(), 8);
+    for text in ["9223372036854775807", "-1", "-0", "1.0", "1e20"] {
+        assert_eq!(wide(text).expect(text).root(), parse(text).root(), "{text}");
+    }
+    for text in ["9223372036854775808", "-9223372036854775809", "100000000000000000000"] {
+        let doc = wide(text).expect(text);
+        assert!(matches!(doc.root(), Value::Typed(Typed::Varint(_))), "{text}");
+        assert_eq!(write(doc.root()), text);
+        assert!(matches!(parse(text).root(), Value::Double(_)), "{text}");
+    }
+    let refused = wide(&format!("[1{}]", "0".repeat(60))).expect_err("no integer of 128 bits");
+    assert_eq!((refused.kind, refused.offset), (JsonErrorKind::NumberOutOfRange, 1));
 }
 
 #[test]

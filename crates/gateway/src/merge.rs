@@ -1,9 +1,11 @@
-//! Merges: an item keeps the properties that a change does not name.
+//! Merges of entities: an item keeps the properties that a change does not name.
 
 use std::sync::Arc;
 
 use orrery_cluster::store::{Action, Edit, EditRefusal, Edited, Item};
 use orrery_doc::{Doc, DocBuilder, Value};
+
+use crate::shapes::entity;
 
 /// The properties that are changed, as an item that has only these.
 #[derive(Debug)]
@@ -20,10 +22,13 @@ pub fn action(doc: Doc, creates: bool) -> Action {
 
 impl Edit for Merge {
     fn edit(&self, stored: Option<&Item>, _now: u64) -> Result<Edited, EditRefusal> {
-        Ok(Edited::To(match stored {
+        let doc = match stored {
             Some(item) => merged(item.doc.root(), self.doc.root()),
             None => self.doc.clone(),
-        }))
+        };
+        // Both were checked when they came; how many properties they have together is known only now.
+        entity::check_count(doc.root()).map_err(EditRefusal::new)?;
+        Ok(Edited::To(doc))
     }
 
     fn may_create(&self) -> bool {

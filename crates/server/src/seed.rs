@@ -21,7 +21,7 @@ use crate::client::{ContainerName, Endpoint};
 use crate::config::Config;
 use crate::keys::AccountKeys;
 use crate::limits;
-use crate::transfer::{Items, key_header, line_of};
+use crate::transfer::{Items, KeyPaths, line_of};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -148,12 +148,7 @@ async fn plant_container(
     made: &mut Made,
 ) -> anyhow::Result<()> {
     let key = partition_key(container.partition_key)?;
-    let paths: Vec<String> = key["paths"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|path| path.as_str().map(str::to_owned))
-        .collect();
+    let paths = KeyPaths::of(&key)?;
     let mut body = container.properties;
     body.insert("id".to_owned(), name.container.clone().into());
     body.insert("partitionKey".to_owned(), key);
@@ -178,7 +173,7 @@ async fn plant_container(
 async fn plant_items(
     account: &mut Account,
     name: &ContainerName,
-    paths: &[String],
+    paths: &KeyPaths,
     path: &Path,
     made: &mut Made,
 ) -> anyhow::Result<()> {
@@ -195,12 +190,12 @@ async fn plant_items(
 async fn plant_item(
     account: &mut Account,
     name: &ContainerName,
-    paths: &[String],
+    paths: &KeyPaths,
     item: Bytes,
     made: &mut Made,
 ) -> anyhow::Result<()> {
     let value: Value = serde_json::from_slice(&item)?;
-    match account.create_item(name, key_header(paths, &value), item).await? {
+    match account.create_item(name, paths.header(&value), item).await? {
         true => made.items += 1,
         false => made.items_there += 1,
     }

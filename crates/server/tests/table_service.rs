@@ -2,8 +2,9 @@
 //! older clients, which speak the NoSQL protocol to the same port. In a real server.
 
 use std::path::Path;
+use std::process::Command;
 
-use orrery_testkit::{Client, Reply, Server};
+use orrery_testkit::{Client, Reply, Server, development_token, eventually};
 use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_orrery");
@@ -14,24 +15,9 @@ fn started(arguments: &[&str]) -> (Server, Client) {
     (server, client)
 }
 
-/// Signs with the key. What is signed holds `comp`, which the client's own signature leaves out.
 fn send(client: &mut Client, verb: &str, path: &str, body: &str) -> Reply {
-    let signed = match path.split_once("comp=") {
-        Some((_, comp)) => {
-            let bare = path.split('?').next().unwrap_or_default();
-            format!("{bare}?comp={}", comp.split('&').next().unwrap_or_default())
-        }
-        None => path.split('?').next().unwrap_or_default().to_owned(),
-    };
-    let authorization = client.signer().table_signature(&signed);
-    let date = client.signer().date().to_owned();
-    let headers = [
-        ("authorization", authorization.as_str()),
-        ("x-ms-date", &date),
-        ("content-type", "application/json"),
-        ("accept", "application/json;odata=nometadata"),
-    ];
-    client.send_raw(verb, path, &headers, body.as_bytes()).expect("an answer")
+    let headers = [("content-type", "application/json"), ("accept", "application/json;odata=nometadata")];
+    client.send_table(verb, path, &headers, body.as_bytes()).expect("an answer")
 }
 
 fn text(reply: &Reply) -> String {
@@ -169,13 +155,6 @@ fn a_policy_gives_rights_and_takes_them_back() {
     assert!(text(&send(&mut client, "GET", "/t?comp=acl", "")).contains("<SignedIdentifiers />"));
 }
 
-/// A token that the server believes in development mode.
-fn token(id: &str) -> String {
-    let part = |text: &str| orrery_testkit::encode_base64url(text.as_bytes());
-    let claims = format!(r#"{{"oid":"{id}","exp":4102444800}}"#);
-    format!("{}.{}.x", part(r#"{"alg":"none"}"#), part(&claims))
-}
-
 #[test]
 fn roles_allow_what_they_say() {
     let (server, mut client) = started(&["--in-memory", "--entra-development"]);
@@ -214,7 +193,7 @@ fn roles_allow_what_they_say() {
     let batch = "--b\r\nContent-Type: multipart/mixed; boundary=set\r\n\r\n--set\r\nContent-Type: application/http\r\n\r\n\
         PUT http://localhost/t(PartitionKey='p',RowKey='s') HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{}\r\n--set--\r\n--b--\r\n";
     let mut ask = |principal: &str, verb: &str, path: &str, body: &str| {
-        let bearer = format!("Bearer {}", token(principal));
+        let bearer = format!("Bearer {}", development_token(principal));
         let kind = if path == "/$batch" { "multipart/mixed; boundary=b" } else { "application/json" };
         let headers = [("authorization", bearer.as_str()), ("content-type", kind)];
         let answer = client.send_raw(verb, path, &headers, body.as_bytes()).expect("an answer");
@@ -248,7 +227,7 @@ fn roles_allow_what_they_say() {
     };
     assert_eq!((refused("Bearer x"), refused("Bearer")), (401, 403));
     let (_server, mut client) = started(&["--in-memory"]);
-    let bearer = format!("Bearer {}", token("nobody"));
+    let bearer = format!("Bearer {}", development_token("nobody"));
     let without = client.send_raw("GET", "/Tables", &[("authorization", bearer.as_str())], b"");
     assert_eq!(without.expect("an answer").status, 401, "no issuer is configured");
 }
@@ -259,6 +238,18 @@ const PROCEDURE: &str = "/dbs/TablesDB/colls/people/sprocs/__.sys.tablesBatchOpe
 /// What an older client stores of an entity.
 fn item(row: &str, age: i64) -> Value {
     json!({"Age": {"$t": 16, "$v": age}, "id": row, "$pk": "Smith", "$id": row})
+}
+
+/// As these clients send a query.
+fn query(client: &mut Client, sql: &str) -> Reply {
+    let headers = [
+        KEY,
+        ("x-ms-version", "2018-09-17"),
+        ("x-ms-documentdb-isquery", "true"),
+        ("content-type", "application/query+json"),
+    ];
+    let body = json!({"query": sql, "parameters": []}).to_string();
+    client.send("POST", "/dbs/TablesDB/colls/people/docs", &headers, body.as_bytes()).expect("an answer")
 }
 
 #[test]
@@ -322,6 +313,20 @@ fn older_clients_make_tables_and_write_batches_through_the_other_protocol() {
         text(&replaced)
     );
 
+    // Their queries, and how they ask whether there is a table: by an item that nobody has.
+    let found = query(
+        &mut client,
+        "select * from entity where (entity['$pk'] = \"Smith\") and (entity['Age']['$v'] > 3)",
+    );
+    assert_eq!(found.status, 200, "{}", text(&found));
+    assert_eq!((&found.json()["Documents"][0]["$id"], &found.json()["_count"]), (&json!("Ben"), &json!(1)));
+    for database in ["TablesDB", "nothing"] {
+        let path = format!("/dbs/{database}/colls/people/docs/7c0b4e3e-9d5f-4d0c-8f0a-1c4b1f7d2a90");
+        let missing = client.send("GET", &path, &[KEY], b"").expect("an answer");
+        let wanted = if database == "TablesDB" { 0 } else { 1003 };
+        assert_eq!((missing.status, missing.sub_status()), (404, wanted), "{database}: {}", text(&missing));
+    }
+
     let listed = send(&mut client, "GET", "/people()", "").json();
     let rows: Vec<(&str, i64)> = listed["value"]
         .as_array()
@@ -330,6 +335,86 @@ fn older_clients_make_tables_and_write_batches_through_the_other_protocol() {
         .map(|row| (row["RowKey"].as_str().expect("a key"), row["Age"].as_i64().expect("an age")))
         .collect();
     assert_eq!(rows, [("Ben", 9), ("Cat", 3)], "nothing is left of batches that failed");
+}
+
+/// An entity with so many properties, whose names begin with a letter.
+fn many(letter: char, count: usize) -> Value {
+    let mut item = json!({"id": "Ben", "$pk": "Smith", "$id": "Ben"});
+    (0..count).for_each(|place| item[format!("{letter}{place}")] = json!({"$t": 16, "$v": 1}));
+    item
+}
+
+#[test]
+fn no_merge_makes_an_entity_of_too_many_properties() {
+    let (_server, mut client) = started(&["--in-memory", "--no-throttle"]);
+    create_table(&mut client, "people");
+    let batch = |client: &mut Client, arguments: Value| {
+        client.send("POST", PROCEDURE, &[KEY], arguments.to_string().as_bytes()).expect("an answer")
+    };
+    let made = batch(&mut client, json!([[many('a', 200)], [0], [""]]));
+    assert_eq!(made.status, 200, "{}", text(&made));
+    for kind in [3, 5] {
+        let refused = batch(&mut client, json!([[item("Ann", 1), many('b', 53)], [4, kind], ["", ""]]));
+        let said = text(&refused);
+        assert!(
+            refused.status == 400 && said.contains("OperationCount:1."),
+            "{kind}: {} {said}",
+            refused.status
+        );
+        assert!(said.contains("253 properties, and 252 are allowed"), "{kind}: {said}");
+    }
+    let entity = "/people(PartitionKey='Smith',RowKey='Ben')";
+    let body = |letter: char, count: usize| {
+        let fields: Vec<String> = (0..count).map(|place| format!("\"{letter}{place}\":1")).collect();
+        format!("{{{}}}", fields.join(","))
+    };
+    let whole = |verb: &str| {
+        format!(
+            "--b\r\nContent-Type: multipart/mixed; boundary=set\r\n\r\n--set\r\nContent-Type: application/http\r\n\r\n\
+             {verb} http://localhost{entity} HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{}\r\n--set--\r\n--b--\r\n",
+            body('b', 53)
+        )
+    };
+    for verb in ["MERGE", "PATCH"] {
+        let refused = send(&mut client, verb, entity, &body('b', 53));
+        assert!(
+            refused.status == 400 && text(&refused).contains("TooManyProperties"),
+            "{verb}: {}",
+            text(&refused)
+        );
+        let headers = [("content-type", "multipart/mixed; boundary=b")];
+        let refused =
+            client.send_table("POST", "/$batch", &headers, whole(verb).as_bytes()).expect("an answer");
+        let said = text(&refused);
+        assert!(
+            said.contains("HTTP/1.1 400") && said.contains("TooManyProperties") && said.contains("0:The"),
+            "{said}"
+        );
+    }
+    assert_eq!(send(&mut client, "MERGE", entity, &body('b', 52)).status, 204, "as many as there may be");
+    let again = send(&mut client, "MERGE", entity, &body('a', 200));
+    assert_eq!(again.status, 204, "what is there already is not counted twice");
+    // An entity of 252 properties can be written back through the other protocol.
+    let path = "/dbs/TablesDB/colls/people/docs/Ben";
+    let read = client.send("GET", path, &[KEY], b"").expect("an answer");
+    assert_eq!(client.send("PUT", path, &[KEY], &read.body).expect("an answer").status, 200);
+}
+
+#[test]
+fn no_merge_makes_an_entity_that_is_too_large() {
+    let (_server, mut client) = started(&["--in-memory", "--no-throttle"]);
+    create_table(&mut client, "people");
+    let entity = "/people(PartitionKey='Smith',RowKey='Ben')";
+    let half = |name: &str| format!("{{\"{name}\":\"{}\"}}", "x".repeat(1_200_000));
+    assert_eq!(send(&mut client, "MERGE", entity, &half("a")).status, 204);
+    let refused = send(&mut client, "MERGE", entity, &half("b"));
+    assert!(
+        refused.status == 413 && text(&refused).contains("EntityTooLarge"),
+        "{} {}",
+        refused.status,
+        text(&refused)
+    );
+    assert_eq!(send(&mut client, "MERGE", entity, &half("a")).status, 204);
 }
 
 #[test]
@@ -439,4 +524,75 @@ fn the_server_tells_the_api_of_containers_and_counts_by_protocol() {
     assert_eq!(containers["containers"][0]["api"], "table");
     let metrics = text(&account.send_raw("GET", "/metrics", &[], b"").expect("an answer"));
     assert!(metrics.contains("orrery_requests_total{protocol=\"table\",class=\"2xx\"} 1\n"), "{metrics}");
+}
+
+/// All entities of a table.
+fn entities(client: &mut Client, table: &str) -> Vec<Value> {
+    let listed = send(client, "GET", &format!("/{table}()?$select=PartitionKey,RowKey,Age,Long"), "").json();
+    listed["value"].as_array().expect("rows").clone()
+}
+
+/// Runs a command of the program against a server.
+fn command(server: &Server, line: &[&str]) {
+    let endpoint = format!("http://127.0.0.1:{}/", server.port());
+    let output =
+        Command::new(BINARY).args(line).env("ORRERY_ENDPOINT", endpoint).output().expect("the binary runs");
+    assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn tables_are_copied_exported_and_imported_and_their_entities_end_as_items_do() {
+    let (server, mut client) = started(&["--in-memory", "--no-throttle"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    for table in ["people", "copied", "imported"] {
+        create_table(&mut client, table);
+    }
+    for (partition_key, row_key) in [("Jones", "Ann"), ("Smith", "Ann"), ("Smith", "Ben")] {
+        let body = format!(
+            r#"{{"PartitionKey":"{partition_key}","RowKey":"{row_key}","Age":4,"Long":"5","Long@odata.type":"Edm.Int64"}}"#
+        );
+        assert_eq!(send(&mut client, "POST", "/people", &body).status, 201);
+    }
+    let people = entities(&mut client, "people");
+    assert_eq!(people.len(), 3);
+
+    let mut account = Client::new(server.port());
+    let mut manage = |verb: &str, path: &str, body: Value| {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let reply = account.send(verb, path, &[], body.as_bytes()).expect("an answer");
+        assert!((200..300).contains(&reply.status), "{verb} {path}: {}", text(&reply));
+        reply.json()
+    };
+    let place = |container: &str| json!({"database": "TablesDB", "container": container});
+    let job = json!({"kind": "copy", "source": place("people"), "target": place("copied")});
+    let id = manage("POST", "/_orrery/jobs", job)["id"].as_str().expect("an id").to_owned();
+    let job = format!("/_orrery/jobs/{id}");
+    eventually("the copy follows its source", || manage("GET", &job, Value::Null)["phase"] == "following");
+    manage("POST", &format!("{job}/complete"), Value::Null);
+    eventually("the copy is complete", || manage("GET", &job, Value::Null)["state"] == "completed");
+    assert_eq!(entities(&mut client, "copied"), people);
+
+    let file = folder.path().join("people.jsonl");
+    let file = file.to_str().expect("a path is text");
+    command(
+        &server,
+        &["export", "--out", file, "--format", "jsonl", "--database", "TablesDB", "--container", "people"],
+    );
+    let exported = std::fs::read_to_string(file).expect("the file is there");
+    assert_eq!(
+        exported.lines().filter(|line| line.contains(r#""$v":"00000000000000000005""#)).count(),
+        3,
+        "{exported}"
+    );
+    command(&server, &["import", "--database", "TablesDB", "--container", "imported", file]);
+    assert_eq!(entities(&mut client, "imported"), people);
+
+    let path = "/dbs/TablesDB/colls/people";
+    let mut definition = manage("GET", path, Value::Null);
+    definition["defaultTtl"] = json!(1);
+    manage("PUT", path, definition);
+    eventually("entities end with their time", || entities(&mut client, "people").is_empty());
+    let gone = send(&mut client, "GET", "/people(PartitionKey='Smith',RowKey='Ben')", "");
+    assert_eq!(gone.status, 404);
+    assert_eq!(entities(&mut client, "copied"), people, "the copy has no time to live");
 }

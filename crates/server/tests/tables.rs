@@ -1,9 +1,12 @@
 //! The port of the Table API in a real server: both of its protocols, hostile requests, and batches that are cut off.
 
+use std::net::TcpListener;
 use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::Sender;
 
 use orrery_testkit::{Client, Random, Reply, Server};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_orrery");
 
@@ -53,11 +56,15 @@ fn one_port_speaks_two_protocols_over_the_same_entities() {
     assert_eq!(rows, ["Ann", "Ben"]);
 }
 
+const ACL: &str = "/t?comp=acl";
+const PROPERTIES: &str = "/?restype=service&comp=properties";
+
 #[test]
 fn hostile_requests_are_refused_and_cost_little() {
     let (mut server, mut client) = started(&["--in-memory"]);
     create_table(&mut client, "t");
-    let deep = format!("/t()?$filter={}a%20eq%201{}", "(".repeat(10_000), ")".repeat(10_000));
+    let deep = format!("/t()?$filter={}a%20eq%201{}", "not(".repeat(5_000), ")".repeat(5_000));
+    let open = format!("/t()?$filter={}a%20eq%201", "(".repeat(10_000));
     let long = format!("/t()?$filter={}a%20eq%201", "not%20".repeat(6_000));
     let wide = format!("/t()?$select={}a", "a,".repeat(10_000));
     let paths = [
@@ -71,13 +78,14 @@ fn hostile_requests_are_refused_and_cost_little() {
         "/t()?$top=x",
         "/t()?NextPartitionKey=!!",
         "/t()?NextPartitionKey=QUJD",
-        "/t?comp=acl",
-        "/?restype=service&comp=properties",
+        ACL,
+        PROPERTIES,
         "/t()?$filter=a%20eq%20X'zz'",
         "/$batch",
         "/Tables('t",
         "/a/b/c",
         &deep,
+        &open,
         &long,
         &wide,
     ];
@@ -86,8 +94,11 @@ fn hostile_requests_are_refused_and_cost_little() {
             for body in ["", "{", "[]", r#"{"PartitionKey":1}"#, "--b\n\n--b--"] {
                 let answer = send(&mut client, verb, path, body);
                 let is_refused = (400..500).contains(&answer.status) || answer.status == 501;
+                // What is right of these: to ask, and to take all policies back.
+                let is_right = matches!((verb, path, body), ("GET", ACL | PROPERTIES, _) | ("PUT", ACL, ""));
                 let place = &path[..path.len().min(60)];
-                assert!(is_refused, "{verb} {place} {body}: {}", answer.status);
+                assert_eq!(is_refused, !is_right, "{verb} {place} {body}: {}", answer.status);
+                assert!(is_refused || answer.status < 300, "{verb} {place} {body}: {}", answer.status);
             }
         }
     }
@@ -114,6 +125,209 @@ fn hostile_requests_are_refused_and_cost_little() {
     assert_eq!(send(&mut client, "GET", "/t()", "").json()["value"].as_array().map(Vec::len), Some(0));
 }
 
+fn text(reply: &Reply) -> String {
+    String::from_utf8_lossy(&reply.body).into_owned()
+}
+
+/// The row keys that a filter finds.
+fn found(client: &mut Client, filter: &str) -> Vec<String> {
+    let filter = utf8_percent_encode(filter, NON_ALPHANUMERIC);
+    let listed = send(client, "GET", &format!("/t()?$filter={filter}"), "");
+    assert_eq!(listed.status, 200, "{filter}: {}", text(&listed));
+    let rows = listed.json()["value"].as_array().expect("rows").clone();
+    rows.iter().map(|row| row["RowKey"].as_str().expect("a key").to_owned()).collect()
+}
+
+#[test]
+fn filters_that_clients_build_up_in_a_loop_are_answered() {
+    let (_server, mut client) = started(&["--in-memory", "--no-throttle"]);
+    create_table(&mut client, "t");
+    for number in [7, 150, 300] {
+        let body = format!(r#"{{"PartitionKey":"p","RowKey":"{number}","n":{number}}}"#);
+        assert_eq!(send(&mut client, "POST", "/t", &body).status, 201);
+    }
+    let combined = |joint: &str, operator: &str| {
+        (1..200).fold(format!("(n {operator} 0)"), |filter, number| {
+            format!("({filter}) {joint} (n {operator} {number})")
+        })
+    };
+    assert_eq!(found(&mut client, &combined("or", "eq")), ["150", "7"]);
+    assert_eq!(found(&mut client, &combined("and", "ne")), ["300"]);
+    let parentheses = format!("{}n eq 7{}", "(".repeat(5_000), ")".repeat(5_000));
+    assert_eq!(found(&mut client, &parentheses), ["7"], "parentheses alone make nothing deeper");
+}
+
+#[test]
+fn infinite_doubles_are_found_with_an_index_and_without() {
+    let (_server, mut client) = started(&["--in-memory", "--no-throttle"]);
+    create_table(&mut client, "t");
+    let infinite = |text: &str| format!(r#""d":"{text}","d@odata.type":"Edm.Double""#);
+    for (row, property) in [
+        ("five", r#""d":5.0"#.to_owned()),
+        ("int", r#""d":6"#.to_owned()),
+        ("long", r#""d":"7","d@odata.type":"Edm.Int64""#.to_owned()),
+        ("minus", infinite("-Infinity")),
+        ("nan", infinite("NaN")),
+        ("plus", infinite("Infinity")),
+        ("text", r#""d":"Infinity""#.to_owned()),
+        ("without", r#""e":1"#.to_owned()),
+    ] {
+        let body = format!(r#"{{"PartitionKey":"p","RowKey":"{row}",{property}}}"#);
+        assert_eq!(send(&mut client, "POST", "/t", &body).status, 201);
+    }
+    for (filter, wanted) in [
+        ("d eq INF", &["plus"][..]),
+        ("d eq +INF", &["plus"]),
+        ("d eq -INF", &["minus"]),
+        ("d eq -Infinity", &["minus"]),
+        ("d eq NaN", &[]),
+        ("d ne NaN", &["five", "int", "long", "minus", "nan", "plus"]),
+        ("d gt 5", &["int", "long", "plus"]),
+        ("d gt 5.0", &["int", "long", "plus"]),
+        ("d ge 5.5", &["int", "long", "plus"]),
+        ("d lt 5.5", &["five", "minus"]),
+        ("d lt INF", &["five", "int", "long", "minus"]),
+        ("d le INF", &["five", "int", "long", "minus", "plus"]),
+        ("d ne INF", &["five", "int", "long", "minus", "nan"]),
+        ("d gt -INF", &["five", "int", "long", "plus"]),
+        ("d ne 5", &["int", "long", "minus", "nan", "plus"]),
+        ("d eq 'Infinity'", &["text"]),
+    ] {
+        assert_eq!(found(&mut client, filter), wanted, "{filter}");
+        // With one partition key items are looked at in turn where that is cheaper; with a range of keys the index may serve.
+        assert_eq!(found(&mut client, &format!("PartitionKey eq 'p' and ({filter})")), wanted, "{filter}");
+    }
+}
+
+#[test]
+fn a_table_that_can_be_made_can_be_used() {
+    let (_server, mut client) = started(&["--in-memory"]);
+    for name in ["Tables", "$batch", "t()", "Tables('t')"] {
+        let refused = send(&mut client, "POST", "/Tables", &format!(r#"{{"TableName":"{name}"}}"#));
+        assert!(
+            refused.status == 400 && text(&refused).contains("InvalidInput"),
+            "{name}: {}",
+            text(&refused)
+        );
+    }
+    create_table(&mut client, "a(b");
+    let body = r#"{"PartitionKey":"(p","RowKey":"r)"}"#;
+    assert_eq!(send(&mut client, "POST", "/a%28b()", body).status, 201);
+    assert_eq!(send(&mut client, "GET", "/a(b(PartitionKey='(p',RowKey='r)')", "").status, 200);
+    assert_eq!(send(&mut client, "DELETE", "/Tables('a(b')", "").status, 204);
+}
+
+const IN_BATCH: [(&str, &str); 2] =
+    [("content-type", "multipart/mixed; boundary=b"), ("accept", "application/json;odata=fullmetadata")];
+
+/// A read directly in the batch, as clients send a lone one: without a changeset, by a whole address.
+fn read_in_batch(client: &mut Client, accept: &str) -> Reply {
+    let batch = format!(
+        "--b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
+         GET http://localhost/t(PartitionKey='p',RowKey='r') HTTP/1.1\r\n{accept}\r\n\r\n--b--\r\n"
+    );
+    client.send_table("POST", "/$batch", &IN_BATCH, batch.as_bytes()).expect("an answer")
+}
+
+#[test]
+fn a_read_alone_in_a_batch_is_answered_as_it_asks() {
+    let (_server, mut client) = started(&["--in-memory"]);
+    create_table(&mut client, "t");
+    let missing = read_in_batch(&mut client, "");
+    assert!(missing.status == 202 && text(&missing).contains("HTTP/1.1 404 Not Found"), "{}", text(&missing));
+    assert_eq!(send(&mut client, "POST", "/t", r#"{"PartitionKey":"p","RowKey":"r","n":1}"#).status, 201);
+    for (accept, has_etag, has_link) in [
+        ("Accept: application/json;odata=nometadata\r\n", false, false),
+        ("Accept: application/json; odata=minimalmetadata\r\n", true, false),
+        ("", true, true),
+    ] {
+        let read = read_in_batch(&mut client, accept);
+        assert_eq!(read.status, 202);
+        let said = text(&read);
+        let boundary =
+            read.header("content-type").and_then(|kind| kind.split_once("boundary=")).expect("a boundary").1;
+        assert!(
+            said.starts_with(&format!("--{boundary}\r\n")) && said.ends_with(&format!("--{boundary}--\r\n"))
+        );
+        assert!(!said.contains("changesetresponse"), "a read stands outside of changesets: {said}");
+        // Clients find the body behind the second empty line: that of the part, and that of the inner answer.
+        let (head, rest) = said.split_once("\r\n\r\n").expect("the head of the part");
+        assert!(head.contains("Content-Type: application/http"), "{said}");
+        let (inner, body) = rest.split_once("\r\n\r\n").expect("the head of the answer");
+        assert!(inner.starts_with("HTTP/1.1 200 OK\r\n") && inner.contains("ETag: W/"), "{said}");
+        let entity: serde_json::Value =
+            serde_json::from_str(body.split("\r\n").next().unwrap_or_default()).expect("JSON");
+        assert_eq!((&entity["RowKey"], &entity["n"]), (&"r".into(), &1.into()));
+        assert_eq!(
+            (entity.get("odata.etag").is_some(), entity.get("odata.editLink").is_some()),
+            (has_etag, has_link)
+        );
+    }
+}
+
+#[test]
+fn an_insert_in_a_batch_is_echoed_as_its_part_asks() {
+    let (_server, mut client) = started(&["--in-memory"]);
+    create_table(&mut client, "t");
+    let part = |row: &str, accept: &str| {
+        format!(
+            "--set\r\nContent-Type: application/http\r\n\r\nPOST http://localhost/t HTTP/1.1\r\n{accept}\
+             Content-Type: application/json\r\n\r\n{{\"PartitionKey\":\"p\",\"RowKey\":\"{row}\"}}\r\n"
+        )
+    };
+    let batch = format!(
+        "--b\r\nContent-Type: multipart/mixed; boundary=set\r\n\r\n{}{}--set--\r\n--b--\r\n",
+        part("bare", "Accept: application/json;odata=nometadata\r\n"),
+        part("whole", "")
+    );
+    let answer = client.send_table("POST", "/$batch", &IN_BATCH, batch.as_bytes()).expect("an answer");
+    let said = text(&answer);
+    let echoes: Vec<&str> = said.lines().filter(|line| line.starts_with('{')).collect();
+    let [bare, whole] = echoes[..] else { panic!("{said}") };
+    assert!(bare.contains("bare") && !bare.contains("odata."), "{bare}");
+    assert!(whole.contains("whole") && whole.contains("odata.editLink"), "{whole}");
+    assert!(said.contains("odata=nometadata") && said.contains("odata=fullmetadata"), "{said}");
+}
+
+/// What a client needs to know in order to come again.
+fn waits(reply: &Reply) -> bool {
+    let number = |name: &str| reply.header(name).and_then(|text| text.parse::<u64>().ok());
+    let (seconds, milliseconds) = (number("retry-after"), number("x-ms-retry-after-ms"));
+    seconds.zip(milliseconds).is_some_and(|(seconds, wait)| wait > 0 && seconds * 1000 >= wait)
+}
+
+/// Writes that cost several seconds of a table's throughput, of which one must be refused.
+const LARGE_WRITES: usize = 50;
+
+#[test]
+fn who_is_throttled_is_told_when_to_come_again() {
+    let (_server, mut client) = started(&["--in-memory"]);
+    create_table(&mut client, "t");
+    let body = format!(r#"{{"PartitionKey":"p","RowKey":"r","x":"{}"}}"#, "x".repeat(1_000_000));
+    let put = format!(
+        "--b\r\nContent-Type: multipart/mixed; boundary=set\r\n\r\n--set\r\nContent-Type: application/http\r\n\r\n\
+        PUT http://localhost/t(PartitionKey='p',RowKey='r') HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{body}\r\n--set--\r\n--b--\r\n"
+    );
+    let entity = "/t(PartitionKey='p',RowKey='r')";
+    // The debt of a large write outlasts the next requests, unless the machine takes a break just then.
+    let refused = (0..LARGE_WRITES).find_map(|_| {
+        let spent = send(&mut client, "PUT", entity, &body).status;
+        assert!(spent == 204 || spent == 429, "{spent}");
+        let all = [
+            send(&mut client, "GET", entity, ""),
+            read_in_batch(&mut client, ""),
+            client.send_table("POST", "/$batch", &IN_BATCH, put.as_bytes()).expect("an answer"),
+            send(&mut client, "GET", "/t()", ""),
+            send(&mut client, "PUT", entity, "{}"),
+        ];
+        all.iter().all(|reply| reply.status == 429).then_some(all)
+    });
+    for reply in refused.expect("400 RU/s do not last for so many large writes") {
+        assert!(waits(&reply), "{reply:?}");
+        assert!(text(&reply).contains("TooManyRequests"), "{}", text(&reply));
+    }
+}
+
 #[test]
 fn a_named_port_must_be_free_and_none_is_none() {
     let (server, _) = started(&["--in-memory"]);
@@ -124,6 +338,27 @@ fn a_named_port_must_be_free_and_none_is_none() {
     assert!(said.contains("--table-port"), "{said}");
     let without = Server::start(Path::new(BINARY), &["--in-memory", "--table-port", "none"]);
     assert_eq!(without.table_port(), None);
+}
+
+/// The port that the Table API has when nobody names one.
+const DEFAULT_PORT: u16 = 8902;
+
+#[test]
+fn a_default_port_that_is_taken_is_left_out_with_a_warning() {
+    // Where it cannot be bound here another process has it, which is all that this test needs.
+    let _ours = TcpListener::bind(("127.0.0.1", DEFAULT_PORT));
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let mut command = Command::new("env");
+    // The testkit says none where a test does not name a port.
+    command.args(["--unset=ORRERY_TABLE_PORT", BINARY]);
+    let file = std::fs::File::create(&log).expect("the log can be written");
+    let data = folder.path().join("data");
+    let server = Server::start_as_logged(command, &data, &["--bind", "127.0.0.1"], file);
+    assert_eq!(server.table_port(), None);
+    assert_eq!(Client::new(server.port()).send("GET", "/dbs", &[], b"").expect("an answer").status, 200);
+    let said = std::fs::read_to_string(&log).expect("the log can be read");
+    assert!(said.contains("WARN") && said.contains("choose a port with --table-port"), "{said}");
 }
 
 /// Entities of one batch.

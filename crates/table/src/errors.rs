@@ -7,6 +7,7 @@ use orrery_cluster::store::OpError;
 use orrery_cluster::{Error, ErrorKind, Receipt, ResourceKind, ScriptError};
 use orrery_doc::json;
 use orrery_gateway::room::OVERLOADED_RETRY_MS;
+use orrery_gateway::shapes::entity::TooManyProperties;
 use orrery_gateway::{BodyError, TokenError};
 use orrery_query::QueryError;
 
@@ -146,6 +147,14 @@ impl Refusal {
         }
     }
 
+    /// Whether it is about an operation itself. What the client is to try again as it is, is none of an operation of a batch.
+    pub fn is_of_operation(&self) -> bool {
+        match self {
+            Refusal::Own(_) => true,
+            Refusal::Db(error) => matches!(error.kind, ErrorKind::Op { .. }),
+        }
+    }
+
     pub fn wire(&self) -> Wire {
         match self {
             Refusal::Db(error) => kind_wire(&error.kind),
@@ -164,9 +173,7 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
         ErrorKind::Invalid(message) => own_wire(&Own::InvalidInput(message.clone().into())),
         ErrorKind::KeyMismatch => own_wire(&Own::InvalidInput(ONE_INPUT.into())),
         ErrorKind::QuotaExceeded(_, message) => wire(StatusCode::FORBIDDEN, "Forbidden", message.clone()),
-        ErrorKind::Throttled { retry_after_ms, .. } => {
-            Wire { retry_after_ms: Some(*retry_after_ms), ..too_many(RATE_TOO_LARGE) }
-        }
+        ErrorKind::Throttled { retry_after_ms, .. } => too_many(RATE_TOO_LARGE, *retry_after_ms),
         ErrorKind::OfferReplacePending => {
             wire(StatusCode::CONFLICT, "Conflict", "Another change of the throughput is in progress.")
         }
@@ -177,9 +184,7 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
         ErrorKind::History(error) => own_wire(&Own::InvalidInput(error.to_string().into())),
         ErrorKind::Query(error) => query_wire(error),
         ErrorKind::Script(error) => script_wire(error),
-        ErrorKind::RetryWith | ErrorKind::ScriptsBusy | ErrorKind::Overloaded => {
-            Wire { retry_after_ms: Some(OVERLOADED_RETRY_MS), ..too_many("Too many requests are waiting.") }
-        }
+        ErrorKind::RetryWith | ErrorKind::ScriptsBusy | ErrorKind::Overloaded => overloaded(),
         ErrorKind::TimedOut => wire(
             StatusCode::REQUEST_TIMEOUT,
             "OperationTimedOut",
@@ -204,6 +209,9 @@ fn op_wire(error: &OpError) -> Wire {
             "EntityAlreadyExists",
             "An entity of another partition key has the same place and row key.",
         ),
+        OpError::Edit(refusal) if refusal.downcast_ref::<TooManyProperties>().is_some() => {
+            own_wire(&Own::TooManyProperties)
+        }
         OpError::InvalidTtl(_) | OpError::Wrong | OpError::Edit(_) => {
             own_wire(&Own::InvalidInput(ONE_INPUT.into()))
         }
@@ -222,9 +230,7 @@ fn op_wire(error: &OpError) -> Wire {
             "Forbidden",
             "Partition key reached maximum size of 20 GB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
         ),
-        OpError::Overtaken => {
-            Wire { retry_after_ms: Some(OVERLOADED_RETRY_MS), ..too_many("Please try again.") }
-        }
+        OpError::Overtaken => too_many("Please try again.", OVERLOADED_RETRY_MS),
         OpError::Damaged(what) => {
             tracing::error!(what, "stored data is damaged");
             internal("Stored data is damaged; the log says which.")
@@ -238,7 +244,7 @@ fn script_wire(error: &ScriptError) -> Wire {
 
 fn query_wire(error: &QueryError) -> Wire {
     match error {
-        QueryError::Busy => too_many("Too many requests are waiting."),
+        QueryError::Busy => overloaded(),
         QueryError::FunctionTimedOut(message) => {
             wire(StatusCode::REQUEST_TIMEOUT, "OperationTimedOut", message.clone())
         }
@@ -320,8 +326,14 @@ const NOT_FOR_PRINCIPALS: &str = "The given request cannot be authorized by AAD 
 const RATE_TOO_LARGE: &str = "Message: {\"Errors\":[\"Request rate is large. More Request Units may be needed, so no changes \
      were made. Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429\"]}";
 
-fn too_many(message: &'static str) -> Wire {
-    wire(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message)
+/// A client that is to come again is always told when.
+fn too_many(message: &'static str, retry_after_ms: u32) -> Wire {
+    let wire = wire(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+    Wire { retry_after_ms: Some(retry_after_ms), ..wire }
+}
+
+fn overloaded() -> Wire {
+    too_many("Too many requests are waiting.", OVERLOADED_RETRY_MS)
 }
 
 fn internal(message: &'static str) -> Wire {
@@ -366,5 +378,35 @@ mod tests {
         let wire = Refusal::from(ErrorKind::Throttled { retry_after_ms: 7, cause }).wire();
         assert_eq!((wire.status.as_u16(), wire.retry_after_ms), (429, Some(7)));
         assert!(wire.message.contains("Request rate is large"));
+        let again: [Refusal; 6] = [
+            ErrorKind::RetryWith.into(),
+            ErrorKind::ScriptsBusy.into(),
+            ErrorKind::Overloaded.into(),
+            Error::from(OpError::Overtaken).into(),
+            QueryError::Busy.into(),
+            ErrorKind::Query(QueryError::Busy).into(),
+        ];
+        for refusal in again {
+            let wire = refusal.wire();
+            assert_eq!(
+                (wire.status.as_u16(), wire.retry_after_ms),
+                (429, Some(OVERLOADED_RETRY_MS)),
+                "{refusal:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_an_operation_of_a_batch_is_refused_for_stands_in_the_answer_to_the_batch() {
+        let cause = orrery_cluster::ThrottleCause::Rate;
+        for (refusal, is_of_operation) in [
+            (Refusal::from(Own::NotFound), true),
+            (Refusal::from(Error::from(OpError::NotFound)), true),
+            (Refusal::from(ErrorKind::Throttled { retry_after_ms: 7, cause }), false),
+            (Refusal::from(ErrorKind::Overloaded), false),
+            (Refusal::from(ErrorKind::Stopping), false),
+        ] {
+            assert_eq!(refusal.is_of_operation(), is_of_operation, "{refusal:?}");
+        }
     }
 }

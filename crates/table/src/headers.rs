@@ -3,6 +3,7 @@
 use http::{HeaderMap, Method};
 
 use crate::errors::Refusal;
+use crate::respond::NO_CONTENT;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Headers<'a> {
@@ -68,8 +69,13 @@ impl<'a> Headers<'a> {
 
     /// Whether the client wants no entity back.
     pub fn wants_no_content(&self) -> bool {
-        self.prefer.is_some_and(|text| text.eq_ignore_ascii_case("return-no-content"))
+        wants_no_content(self.prefer)
     }
+}
+
+/// The same of a preference, which a part of a batch has for itself.
+pub(crate) fn wants_no_content(prefer: Option<&str>) -> bool {
+    prefer.is_some_and(|text| text.eq_ignore_ascii_case(NO_CONTENT))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 /// Characters of a table's name.
 pub const TABLE_NAME_CHARS_MAX: usize = 254;
-/// Bytes of a filter, and levels of parentheses and of `not` in it.
+/// Bytes of a filter, and levels of `and` in `or`, of `or` in `and` and of `not` in it. Each is one of the condition that the
+/// query of it has, besides the few of a comparison, and the language of queries allows 128.
 pub const FILTER_BYTES_MAX: usize = 32 * 1024;
-pub const FILTER_DEPTH_MAX: usize = 32;
+pub const FILTER_DEPTH_MAX: usize = 100;
 /// Comparisons in a filter.
 pub const FILTER_COMPARISONS_MAX: usize = 1_000;
 /// Names in `$select`.

@@ -48,11 +48,11 @@ impl Reply {
         self.header(LOCATION, address)
     }
 
-    /// Says whether the client got the entity back, if it had a wish.
+    /// Says whether the client got the entity back, if it had a wish about that.
     pub fn preference(self, asked: Option<&str>) -> Reply {
-        match asked {
-            Some(_) if self.status == StatusCode::NO_CONTENT => self.header(PREFERENCE, "return-no-content"),
-            Some(_) => self.header(PREFERENCE, "return-content"),
+        let known = [NO_CONTENT, CONTENT];
+        match known.into_iter().find(|known| asked.is_some_and(|asked| asked.eq_ignore_ascii_case(known))) {
+            Some(known) => self.header(PREFERENCE, known),
             None => self,
         }
     }
@@ -63,6 +63,9 @@ pub(crate) fn receipt(what: &'static str, units: f64) -> Receipt {
     Receipt { charge: Charge::flat(what, units), served: None }
 }
 
+/// What clients prefer.
+pub(crate) const NO_CONTENT: &str = "return-no-content";
+const CONTENT: &str = "return-content";
 const PREFERENCE: HeaderName = HeaderName::from_static("preference-applied");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-request-id");
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
@@ -125,4 +128,24 @@ fn refused(repeated: &Repeated<'_>, refusal: &Refusal) -> Reply {
             .header(RETRY_AFTER_MS, &after.to_string());
     }
     reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_wishes_that_are_known_are_said_to_be_met() {
+        for (asked, wanted) in [
+            (None, None),
+            (Some("return-content"), Some("return-content")),
+            (Some("Return-No-Content"), Some("return-no-content")),
+            (Some("respond-async"), None),
+            (Some(""), None),
+        ] {
+            let reply = Reply::empty(StatusCode::NO_CONTENT).preference(asked);
+            let told = reply.headers.iter().find(|(name, _)| *name == PREFERENCE);
+            assert_eq!(told.and_then(|(_, value)| value.to_str().ok()), wanted, "{asked:?}");
+        }
+    }
 }

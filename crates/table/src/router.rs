@@ -1,7 +1,8 @@
 //! Turns an address into an [`Endpoint`].
 //!
 //! Addresses have one segment; in front of it there may be the name of the account, where the host does not tell it.
-//! Keys stand in parentheses, as OData has it: quotes are doubled, and then all is percent-encoded.
+//! Keys stand in parentheses, as OData has it: quotes are doubled, and then all is percent-encoded. The names of tables may
+//! have parentheses of their own, so the keys of an entity begin where an address first says one of theirs.
 
 use crate::errors::{ONE_INPUT, Own, Refusal};
 use crate::limits;
@@ -73,18 +74,14 @@ pub(crate) fn route(
         _ => {}
     }
     let text = decode(segment)?;
-    let (name, keys) = match text.split_once('(') {
-        Some((name, keys)) => (name, Some(keys.strip_suffix(')').ok_or_else(Refusal::bad_address)?)),
-        None => (text.as_ref(), None),
-    };
-    let keys = keys.map(str::trim).filter(|keys| !keys.is_empty());
+    let (name, keys) = split(&text)?;
     // No table has such a name, and the service says so in two ways.
     if name.contains('/') {
         return Err(if keys.is_some() { Refusal::invalid(ONE_INPUT) } else { Refusal::bad_address() });
     }
     match (name, keys, comp) {
-        ("Tables", None, None) => Ok(Endpoint::Tables),
-        ("Tables", Some(keys), None) => {
+        (TABLES, None, None) => Ok(Endpoint::Tables),
+        (TABLES, Some(keys), None) => {
             let keys = keys.strip_prefix("TableName=").unwrap_or(keys);
             let (table, rest) = quoted(keys)?;
             if rest.is_empty() {
@@ -93,7 +90,7 @@ pub(crate) fn route(
                 Err(Refusal::bad_address())
             }
         }
-        ("$batch", None, None) => Ok(Endpoint::Batch),
+        (BATCH, None, None) => Ok(Endpoint::Batch),
         ("", ..) => Err(Refusal::bad_address()),
         (name, None, Some("acl")) => Ok(Endpoint::Acl { table: named(name)? }),
         (name, None, None) => Ok(Endpoint::Entities { table: named(name)? }),
@@ -103,6 +100,23 @@ pub(crate) fn route(
         }
         _ => Err(Refusal::bad_address()),
     }
+}
+
+const TABLES: &str = "Tables";
+const BATCH: &str = "$batch";
+
+/// What an address names, and the keys behind it. Empty parentheses are as good as none.
+fn split(text: &str) -> Result<(&str, Option<&str>), Refusal> {
+    if let Some(name) = text.strip_suffix(')').and_then(|text| text.trim_end().strip_suffix('(')) {
+        return Ok((name, None));
+    }
+    let begins_keys = |(place, _): &(usize, &str)| {
+        let keys = text[place + 1..].trim_start();
+        text[..*place] == *TABLES || keys.starts_with("PartitionKey=") || keys.starts_with("RowKey=")
+    };
+    let Some((place, _)) = text.match_indices('(').find(begins_keys) else { return Ok((text, None)) };
+    let keys = text[place + 1..].strip_suffix(')').ok_or_else(Refusal::bad_address)?;
+    Ok((&text[..place], Some(keys.trim())))
 }
 
 /// `PartitionKey='…',RowKey='…'`, in either order.
@@ -170,6 +184,9 @@ pub(crate) fn check_table_name(name: &str) -> Result<(), Refusal> {
     if name.ends_with(' ') {
         return Err(Refusal::invalid("Table name cannot end with a space."));
     }
+    if matches!(name, TABLES | BATCH) || !matches!(split(name), Ok((own, None)) if own == name) {
+        return Err(Refusal::invalid("The table name means something else in an address."));
+    }
     Ok(())
 }
 
@@ -216,8 +233,46 @@ mod tests {
             ("PartitionKey='a,RowKey=b',RowKey='c)'", entity("a,RowKey=b", "c)")),
             ("PartitionKey='a%2Fb',RowKey='%C3%A9%28'", entity("a/b", "é(")),
             ("PartitionKey='',RowKey=''", entity("", "")),
+            ("PartitionKey='(PartitionKey=',RowKey='()'", entity("(PartitionKey=", "()")),
         ] {
             assert_eq!(routed(&format!("/t({keys})")), wanted, "{keys}");
+        }
+    }
+
+    #[test]
+    fn every_name_that_a_table_may_have_can_be_addressed() {
+        for name in ["a(b", "a(b)", "a)", "(", "t(x='a')", "Tables2", "tables", "$Batch", "a(b)(c"] {
+            assert!(check_table_name(name).is_ok(), "{name}");
+            let table = name.to_owned();
+            let entities = Some(Endpoint::Entities { table: table.clone() });
+            assert_eq!(routed(&format!("/{name}")), entities, "{name}");
+            assert_eq!(routed(&format!("/{name}()")), entities, "{name}");
+            let quoted = name.replace('\'', "''");
+            assert_eq!(
+                routed(&format!("/Tables('{quoted}')")),
+                Some(Endpoint::Table { table: table.clone() }),
+                "{name}"
+            );
+            assert_eq!(
+                routed(&format!("/{name}?comp=acl")),
+                Some(Endpoint::Acl { table: table.clone() }),
+                "{name}"
+            );
+            let (partition_key, row_key) = ("p".to_owned(), "r".to_owned());
+            let entity = Some(Endpoint::Entity { table, partition_key, row_key });
+            assert_eq!(routed(&format!("/{name}(PartitionKey='p',RowKey='r')")), entity, "{name}");
+            assert_eq!(routed(&format!("/{name}(RowKey='r', PartitionKey='p')")), entity, "{name}");
+        }
+        for name in [
+            "Tables",
+            "$batch",
+            "t()",
+            "Tables('t')",
+            "Tables(",
+            "t(PartitionKey='p',RowKey='r')",
+            "t(RowKey=",
+        ] {
+            assert!(check_table_name(name).is_err(), "{name}");
         }
     }
 
@@ -230,13 +285,12 @@ mod tests {
             "/acct/t/u",
             "/Tables('t",
             "/Tables('t'x)",
-            "/t(",
+            "/Tables(t)",
             "/t(PartitionKey='a')",
             "/t(PartitionKey='a',RowKey='b'",
             "/t(PartitionKey='a',RowKey='b',RowKey='c')",
             "/t(PartitionKey='a',RowKey='b',)",
             "/t(PartitionKey=a,RowKey='b')",
-            "/t(x='a')",
             "/%FF",
             "/%2F",
             "/%2F(PartitionKey='a',RowKey='b')",

@@ -50,12 +50,14 @@ pub(crate) fn list(call: &Call<'_>) -> Result<Reply, Refusal> {
         .map(|container| container.resource.id.as_str())
         .collect();
     names.sort_unstable();
+    let is_wanted = |name: &str| match &program {
+        Some(program) => program.accepts(&Row::plain(row_of(name).as_ref()), &Context::at(0, 0)),
+        None => Ok(true),
+    };
     let mut page = Vec::new();
     let mut next = None;
     for name in names.into_iter().filter(|name| *name >= from.as_str()) {
-        if let Some(program) = &program
-            && !program.accepts(&Row::plain(row_of(name).as_ref()), &Context::at(0, 0)).unwrap_or(true)
-        {
+        if !is_wanted(name)? {
             continue;
         }
         if page.len() == top {

@@ -27,9 +27,15 @@ export const tableDefinition = (id: string) => ({
   },
 });
 
+const TABLE_NAME_CHARS_MAX = 254;
+
+/** What is wrong with the name of a new table, by the rule of the Table API. */
 export function tableNameError(name: string): string {
-  if (name === "" || /^[A-Za-z][A-Za-z0-9]{2,62}$/.test(name)) return "";
-  return "A table's name has 3 to 63 letters and digits, and begins with a letter.";
+  if ([...name].length > TABLE_NAME_CHARS_MAX) return `A table's name has at most ${TABLE_NAME_CHARS_MAX} characters.`;
+  if (/[/\\#?\p{Cc}]/u.test(name)) return "A table's name has none of the characters / \\ # ? and no control characters.";
+  if (name.endsWith(" ")) return "A table's name does not end with a space.";
+  const isOther = /^Tables($|\()|\(\s*(PartitionKey|RowKey)=|\(\s*\)$/.test(name) || name === "$batch";
+  return isOther ? "This name means something else in the addresses of the Table API." : "";
 }
 
 export interface EntityRow {

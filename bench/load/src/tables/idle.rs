@@ -87,7 +87,7 @@ fn reads(settings: &Settings, grounds: &[Ground; 2], report: &mut Report) -> Res
     let [mut with, without] = rounds;
     report.add(
         with.line(SECTION, "point reads of items by NoSQL")
-            .ratio("a server without other ports", with.ratio_to(&without), None)
+            .ratio("a server without other ports", with.ratio_to(&without), Wanted::AtLeast(READS))
             .ratio(
                 "a server without other ports, by processor",
                 with.processor_ratio_to(&without),

@@ -3,7 +3,7 @@
 mod parse;
 mod write;
 
-pub use parse::{DEFAULT_MAX_DEPTH, JsonError, JsonErrorKind, MAX_TEXT_BYTES, parse};
+pub use parse::{DEFAULT_MAX_DEPTH, JsonError, JsonErrorKind, MAX_TEXT_BYTES, parse, parse_wide};
 pub use write::{size, write, write_fields, write_str};
 
 /// Whether text is ASCII and needs no escape. Signed, the bytes beyond ASCII are as low as control characters.

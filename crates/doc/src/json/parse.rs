@@ -9,6 +9,7 @@ use std::fmt;
 
 use crate::builder::DocBuilder;
 use crate::format::Doc;
+use crate::typed::VarintRef;
 
 /// The deepest nesting that the service accepts in an item.
 pub const DEFAULT_MAX_DEPTH: usize = 128;
@@ -64,6 +65,16 @@ impl std::error::Error for JsonError {}
 /// Integers that fit an `i64` stay integers, other numbers become doubles; `-0` is a double, because an
 /// integer has no sign of zero and the partition key hash can tell the two apart.
 pub fn parse(text: &[u8], max_depth: usize) -> Result<Doc, JsonError> {
+    read(text, max_depth, false)
+}
+
+/// The same for callers to whom a large integer is no double: integers of up to 128 bits are varints if no `i64` holds them,
+/// and larger ones are refused.
+pub fn parse_wide(text: &[u8], max_depth: usize) -> Result<Doc, JsonError> {
+    read(text, max_depth, true)
+}
+
+fn read(text: &[u8], max_depth: usize, wide: bool) -> Result<Doc, JsonError> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(JsonError { kind: JsonErrorKind::TooLong, offset: MAX_TEXT_BYTES });
     }
@@ -76,6 +87,7 @@ pub fn parse(text: &[u8], max_depth: usize) -> Result<Doc, JsonError> {
         builder: DocBuilder::with_capacity(text.len() + text.len() / 4 + 16),
         unescaped: String::new(),
         max_depth: max_depth.min(crate::MAX_DEPTH),
+        wide,
     };
     parser.document()?;
     Ok(parser.builder.finish())
@@ -89,6 +101,8 @@ struct Parser<'t> {
     /// The last string that had escapes.
     unescaped: String,
     max_depth: usize,
+    /// Whether integers beyond 64 bits stay integers.
+    wide: bool,
 }
 
 /// What follows a value or an opening bracket.
@@ -329,17 +343,27 @@ impl<'t> Parser<'t> {
             self.digits()?;
         }
         let text = &self.text[start..self.at];
-        if integer
-            && text != "-0"
-            && let Ok(value) = text.parse::<i64>()
-        {
-            self.builder.int(value);
-            return Ok(());
+        if integer && text != "-0" {
+            if let Ok(value) = text.parse::<i64>() {
+                self.builder.int(value);
+                return Ok(());
+            }
+            if self.wide {
+                return self.wide_integer(start);
+            }
         }
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() => self.builder.double(value),
             _ => return Err(JsonError { kind: JsonErrorKind::NumberOutOfRange, offset: start }),
         };
+        Ok(())
+    }
+
+    /// An integer that begins at `start` and is too large for 64 bits.
+    fn wide_integer(&mut self, start: usize) -> Result<(), JsonError> {
+        let out_of_range = JsonError { kind: JsonErrorKind::NumberOutOfRange, offset: start };
+        let value: i128 = self.text[start..self.at].parse().map_err(|_| out_of_range)?;
+        self.builder.varint(VarintRef::new(&value.to_be_bytes()).ok_or(out_of_range)?);
         Ok(())
     }
 

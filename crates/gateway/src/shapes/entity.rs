@@ -7,6 +7,8 @@
 //! Names that an item needs for itself, and those that begin with `$`, are stored with `$$` in front, so that every name
 //! can be used.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use orrery_cluster::ContainerDefinition;
@@ -24,8 +26,14 @@ pub const TYPE: &str = "$t";
 pub const VALUE: &str = "$v";
 
 /// Names that items need for themselves.
-pub const TAKEN: [&str; 8] = ["id", "ttl", "_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
-pub const ESCAPE: &str = "$$";
+const TAKEN: [&str; 8] = ["id", "ttl", "_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"];
+const ESCAPE: &str = "$$";
+
+/// What an entity calls its keys and the time of its last write.
+const OWN: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
+/// What the names of annotations begin and end with, which stand among the properties of an entity.
+const ANNOTATION: &str = "odata.";
+pub const TYPE_OF: &str = "@odata.type";
 
 /// Bytes of the two parts of a key.
 pub const PARTITION_KEY_BYTES_MAX: usize = 2 * 1024;
@@ -49,6 +57,11 @@ pub mod kind {
 /// The first tick behind the year 9999.
 pub const TICKS_END: i64 = 3_652_059 * 86_400 * 10_000_000;
 
+/// Why a merge is refused: the entity would have so many properties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", wrong(&format!("it has {} properties, and {PROPERTIES_MAX} are allowed", .0)))]
+pub struct TooManyProperties(usize);
+
 /// Whether a container's key is that of tables.
 pub fn is_table(definition: &ContainerDefinition) -> bool {
     let paths = &definition.key.paths;
@@ -58,6 +71,46 @@ pub fn is_table(definition: &ContainerDefinition) -> bool {
 /// Whether a part of a key may not have this letter.
 pub fn is_wrong_in_key(letter: char) -> bool {
     matches!(letter, '/' | '\\' | '#' | '?') || letter.is_control()
+}
+
+/// Whether entities have a meaning of their own for a name, so that none of their properties can have it.
+pub fn is_own(name: &str) -> bool {
+    OWN.contains(&name) || name.starts_with(ANNOTATION) || name.ends_with(TYPE_OF)
+}
+
+/// The name under which a property is stored.
+pub fn stored_name(name: &str) -> Cow<'_, str> {
+    match is_escaped(name) {
+        true => Cow::Owned(format!("{ESCAPE}{name}")),
+        false => Cow::Borrowed(name),
+    }
+}
+
+/// The property that a stored name stands for; none for what belongs to the item itself, and for names that no property is
+/// stored under.
+pub fn property_name(stored: &str) -> Option<&str> {
+    let name = stored.strip_prefix(ESCAPE).unwrap_or(stored);
+    // Each property has one stored name, or two of them would be shown under the same name.
+    let is_stored_so = is_escaped(name) == (name.len() < stored.len());
+    (is_stored_so && !is_own(name)).then_some(name)
+}
+
+fn is_escaped(name: &str) -> bool {
+    TAKEN.contains(&name) || name.starts_with('$')
+}
+
+/// What an item has besides its keys and what every item has.
+fn properties(item: Value<'_>) -> impl Iterator<Item = (&str, Value<'_>)> {
+    let all = item.as_object().into_iter().flat_map(|object| object.iter());
+    all.filter(|(name, _)| !matches!(*name, PARTITION_KEY | ROW_KEY_COPY) && !TAKEN.contains(name))
+}
+
+/// Refuses an item with more properties than an entity may have.
+pub fn check_count(item: Value<'_>) -> Result<(), TooManyProperties> {
+    match properties(item).count() {
+        count if count > PROPERTIES_MAX => Err(TooManyProperties(count)),
+        _ => Ok(()),
+    }
 }
 
 /// A guid in its usual form, in lower case.
@@ -78,7 +131,7 @@ pub fn padded(value: i64) -> String {
 
 /// What is wrong with an item that is to be an entity.
 pub fn check(item: Value<'_>) -> Result<(), String> {
-    let object = item.as_object().ok_or_else(|| wrong("it is not an object"))?;
+    item.as_object().ok_or_else(|| wrong("it is not an object"))?;
     let key = |name: &str, bytes_max: usize| match item.get(name).as_str() {
         None => Err(wrong(&format!("the property '{name}' must be a string"))),
         Some("") => Err(wrong(&format!("the property '{name}' must not be empty"))),
@@ -95,39 +148,37 @@ pub fn check(item: Value<'_>) -> Result<(), String> {
     if item.get(ROW_KEY_COPY).as_str() != Some(row_key) {
         return Err(wrong(&format!("the property '{ROW_KEY_COPY}' must be the same as '{ROW_KEY}'")));
     }
-    let mut count = 0;
-    for (name, value) in object.iter() {
-        if matches!(name, PARTITION_KEY | ROW_KEY_COPY) || TAKEN.contains(&name) {
-            continue;
-        }
+    for (name, value) in properties(item) {
         check_name(name)?;
         check_value(name, value)?;
-        count += 1;
     }
-    match count {
-        count if count > PROPERTIES_MAX => {
-            Err(wrong(&format!("it has {count} properties, and {PROPERTIES_MAX} are allowed")))
-        }
-        _ => Ok(()),
-    }
+    check_count(item).map_err(|refusal| refusal.to_string())
 }
 
 fn wrong(what: &str) -> String {
     format!("The input content is invalid because the item is not an entity of a table: {what}.")
 }
 
-fn check_name(name: &str) -> Result<(), String> {
-    let own = name.strip_prefix(ESCAPE).unwrap_or(name);
-    let shown: String = name.chars().take(64).collect();
-    if name.starts_with('$') && own == name {
-        return Err(wrong(&format!("the name '{shown}' begins with '$' and is none of its own")));
+fn check_name(stored: &str) -> Result<(), String> {
+    let name = stored.strip_prefix(ESCAPE).unwrap_or(stored);
+    let is_escaped_name = name.len() < stored.len();
+    let shown: String = stored.chars().take(64).collect();
+    let is_wrong = |why: &str| Err(wrong(&format!("the name '{shown}' {why}")));
+    if stored.starts_with('$') && !is_escaped_name {
+        return is_wrong("begins with '$' and is none of its own");
     }
-    if own.starts_with(|first: char| first.is_ascii_digit()) {
-        return Err(wrong(&format!("the name '{shown}' begins with a digit")));
+    if name.is_empty() || name.chars().count() > PROPERTY_NAME_CHARS_MAX {
+        return is_wrong("is empty or too long");
     }
-    match own.is_empty() || own.chars().count() > PROPERTY_NAME_CHARS_MAX {
-        true => Err(wrong(&format!("the name '{shown}' is empty or too long"))),
-        false => Ok(()),
+    if name.starts_with(|first: char| first.is_ascii_digit()) {
+        return is_wrong("begins with a digit");
+    }
+    if is_own(name) {
+        return is_wrong("is not one of a property: answers tell the key, the time or a type under it");
+    }
+    match property_name(stored) {
+        None => is_wrong(&format!("begins with '{ESCAPE}', and '{name}' needs no escape")),
+        Some(_) => Ok(()),
     }
 }
 
@@ -206,6 +257,29 @@ mod tests {
     }
 
     #[test]
+    fn every_name_can_be_used_and_is_stored_in_one_way() {
+        for name in ["id", "ttl", "_ts", "$pk", "$", "$$", "$$id", "Name", "etag", "rid", "odata", "x@odata"]
+        {
+            let stored = stored_name(name);
+            assert_eq!(property_name(&stored), Some(name), "{name}");
+            assert_eq!(with(&format!(r#","{stored}":{{"$t":16,"$v":1}}"#)), Ok(()), "{name}");
+        }
+        for none in [
+            "id",
+            "$id",
+            "$pk",
+            "_etag",
+            "$$Name",
+            "PartitionKey",
+            "$$Timestamp",
+            "odata.etag",
+            "x@odata.type",
+        ] {
+            assert_eq!(property_name(none), None, "{none}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (properties, wanted) in [
             (r#","Age":4"#, "'Age' must be an object"),
@@ -224,6 +298,14 @@ mod tests {
             (r#","$x":{"$t":2,"$v":""}"#, "'$x' begins with '$'"),
             (r#","1x":{"$t":2,"$v":""}"#, "'1x' begins with a digit"),
             (r#","$$":{"$t":2,"$v":""}"#, "empty or too long"),
+            (r#","PartitionKey":{"$t":2,"$v":"other"}"#, "'PartitionKey' is not one of a property"),
+            (r#","RowKey":{"$t":2,"$v":"other"}"#, "'RowKey' is not one of a property"),
+            (r#","Timestamp":{"$t":9,"$v":"00639305639547455033"}"#, "'Timestamp' is not one of a property"),
+            (r#","$$PartitionKey":{"$t":2,"$v":"other"}"#, "'$$PartitionKey' is not one of a property"),
+            (r#","odata.etag":{"$t":2,"$v":"x"}"#, "'odata.etag' is not one of a property"),
+            (r#","$$odata.etag":{"$t":2,"$v":"x"}"#, "'$$odata.etag' is not one of a property"),
+            (r#","X@odata.type":{"$t":2,"$v":"Edm.Guid"}"#, "'X@odata.type' is not one of a property"),
+            (r#","$$Name":{"$t":2,"$v":""}"#, "'Name' needs no escape"),
         ] {
             let said = with(properties).expect_err(properties);
             assert!(said.contains(wanted), "{said}");

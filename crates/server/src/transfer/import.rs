@@ -20,7 +20,7 @@ use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use super::items::{Items, key_header, line_of};
+use super::items::{Items, KeyPaths, line_of};
 use super::state::StateFile;
 use super::wire::Wire;
 use super::{Import, Place, lock};
@@ -62,7 +62,7 @@ pub async fn run(import: Import) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn import_file(import: &Import, paths: &[String], path: &Path) -> anyhow::Result<u64> {
+async fn import_file(import: &Import, paths: &KeyPaths, path: &Path) -> anyhow::Result<u64> {
     // One import at a time: two would share the state.
     let data = File::open(path)?;
     lock(&data, path)?;
@@ -93,7 +93,7 @@ async fn import_file(import: &Import, paths: &[String], path: &Path) -> anyhow::
     }
     drop(done);
     let sent = Arc::new(AtomicU64::new(0));
-    let reader = read_items(path.to_owned(), offset, paths.to_vec(), workers, sent.clone());
+    let reader = read_items(path.to_owned(), offset, paths.clone(), workers, sent.clone());
     let reader = tokio::task::spawn_blocking(reader);
     let keeper = Keeper { import, state_file: &state_file, offset, bar: &bar };
     let kept = keeper.run(dones).await;
@@ -121,7 +121,7 @@ async fn import_file(import: &Import, paths: &[String], path: &Path) -> anyhow::
 fn read_items(
     path: PathBuf,
     offset: u64,
-    paths: Vec<String>,
+    paths: KeyPaths,
     workers: Vec<mpsc::Sender<Item>>,
     sent: Arc<AtomicU64>,
 ) -> impl FnOnce() -> anyhow::Result<()> {
@@ -135,7 +135,7 @@ fn read_items(
             let Some((body, end)) = next else { return Ok(()) };
             let value: serde_json::Value =
                 serde_json::from_slice(&body).map_err(|error| bad_file(error.into(), &path, before))?;
-            let key = key_header(&paths, &value);
+            let key = paths.header(&value);
             let mut hasher = DefaultHasher::new();
             key.hash(&mut hasher);
             let worker = &workers[(hasher.finish() % workers.len() as u64) as usize];

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result};
 use std::path::Path;
 
+use anyhow::Context;
+use orrery_doc::Segment;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
@@ -170,35 +172,36 @@ impl<'de: 'b, 'b> Deserialize<'de> for Members<'b> {
     }
 }
 
-/// The partition key of an item as the request header shows it.
-pub fn key_header(paths: &[String], item: &Value) -> String {
-    let value = |path: &String| {
-        let found = segments(path).iter().try_fold(item, |value, name| value.get(name.as_str()));
-        match found {
-            None | Some(Value::Array(_) | Value::Object(_)) => Value::Object(serde_json::Map::new()),
-            Some(value) => value.clone(),
-        }
-    };
-    ascii(&Value::Array(paths.iter().map(value).collect()).to_string())
-}
+/// Where the partition key of a container's items is.
+#[derive(Clone, Debug)]
+pub struct KeyPaths(Vec<orrery_doc::Path>);
 
-/// The names of a path; quoted ones may hold slashes.
-fn segments(path: &str) -> Vec<String> {
-    let (mut names, mut rest) = (Vec::new(), path);
-    while let Some(after) = rest.strip_prefix('/') {
-        match after.strip_prefix('"').and_then(|quoted| quoted.split_once('"')) {
-            Some((name, tail)) => {
-                names.push(name.to_owned());
-                rest = tail;
-            }
-            None => {
-                let end = after.find('/').unwrap_or(after.len());
-                names.push(after[..end].to_owned());
-                rest = &after[end..];
-            }
-        }
+impl KeyPaths {
+    /// Reads the definition of a partition key.
+    pub fn of(definition: &Value) -> anyhow::Result<KeyPaths> {
+        let paths = definition["paths"].as_array().context("the container names no partition key")?;
+        let path = |path: &Value| {
+            let text = path.as_str().context("the path of a partition key is a string")?;
+            orrery_doc::Path::parse_property(text).with_context(|| text.to_owned())
+        };
+        paths.iter().map(path).collect::<anyhow::Result<_>>().map(KeyPaths)
     }
-    names
+
+    /// The partition key of an item as the request header shows it.
+    pub fn header(&self, item: &Value) -> String {
+        let value = |path: &orrery_doc::Path| {
+            let mut segments = path.segments().iter();
+            let found = segments.try_fold(item, |value, segment| match segment {
+                Segment::Name(name) => value.get(name),
+                Segment::Index(place) => value.get(place),
+            });
+            match found {
+                None | Some(Value::Array(_) | Value::Object(_)) => Value::Object(serde_json::Map::new()),
+                Some(value) => value.clone(),
+            }
+        };
+        ascii(&Value::Array(self.0.iter().map(value).collect()).to_string())
+    }
 }
 
 /// JSON in which everything beyond ASCII is escaped: headers carry nothing else.
@@ -284,9 +287,15 @@ mod tests {
             (vec!["/n", "/x", "/none"], "[1.5,null,{}]"),
             (vec!["/o"], "[{}]"),
             (vec!["/\"q/r\""], "[true]"),
+            (vec!["/'q/r'"], "[true]"),
         ] {
-            let paths: Vec<String> = paths.into_iter().map(str::to_owned).collect();
-            assert_eq!(key_header(&paths, &item), expected);
+            let paths = KeyPaths::of(&serde_json::json!({"paths": paths})).expect("paths");
+            assert_eq!(paths.header(&item), expected);
+        }
+        for wrong in
+            [serde_json::json!({}), serde_json::json!({"paths": [1]}), serde_json::json!({"paths": ["a"]})]
+        {
+            assert!(KeyPaths::of(&wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde::Deserialize;
 
 use super::Place;
+use super::items::KeyPaths;
 use crate::client::{Ask, Client, Reply, container_path};
 
 /// How long a server may take to answer, and how long it may be away before a transfer gives up.
@@ -38,7 +38,7 @@ impl Wire {
     }
 
     /// The paths of the partition key.
-    pub async fn key_paths(&mut self) -> anyhow::Result<Vec<String>> {
+    pub async fn key_paths(&mut self) -> anyhow::Result<KeyPaths> {
         let reply = self.send(&Method::GET, "", "colls", &[], Bytes::new()).await?;
         if reply.status == StatusCode::NOT_FOUND {
             return Err(self.place.is_missing());
@@ -47,9 +47,7 @@ impl Wire {
             return Err(reply.refusal());
         }
         let body: serde_json::Value = serde_json::from_slice(&reply.body)?;
-        let paths =
-            body["partitionKey"]["paths"].as_array().context("the container names no partition key")?;
-        Ok(paths.iter().filter_map(|path| path.as_str().map(str::to_owned)).collect())
+        KeyPaths::of(&body["partitionKey"])
     }
 
     pub async fn ranges(&mut self) -> anyhow::Result<Vec<PartitionRange>> {

@@ -1,15 +1,23 @@
-//! Who may use which route of the Table API: keys, signatures of a table, signatures of the account.
+//! Who may use which route of the Table API: keys, signatures of a table, signatures of the account, principals.
 
-use orrery_testkit::{Client, Reply, Server, Signer};
+use orrery_testkit::{Client, Reply, Server, Signer, development_token};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::{FIRST, SECOND, binary};
+use serde_json::json;
+
+use crate::{FIRST, SECOND, binary, send};
 
 /// Who asks.
 enum Bearer {
     Key(&'static str),
     /// Letters of rights, and the table that they are for.
     Table(&'static str, &'static str),
+    /// A stored policy of the table.
+    Policy(&'static str),
+    /// All rights on entities, from one partition key to another.
+    Range(&'static str, &'static str),
+    /// Somebody with the role of this name.
+    Principal(&'static str),
     /// Letters of rights, and kinds of resources.
     Account(&'static str, &'static str),
     /// The same, but for another service, or not any more, or signed with a key that only reads.
@@ -20,7 +28,7 @@ enum Bearer {
 }
 
 /// The columns.
-const BEARERS: [Bearer; 14] = [
+const BEARERS: [Bearer; 21] = [
     Bearer::Key(FIRST),
     Bearer::Key(SECOND),
     Bearer::Table("r", "t"),
@@ -35,27 +43,45 @@ const BEARERS: [Bearer; 14] = [
     Bearer::Expired,
     Bearer::SignedByReader,
     Bearer::Nobody,
+    Bearer::Policy("reads"),
+    Bearer::Policy("gone"),
+    Bearer::Range("a", "q"),
+    Bearer::Range("q", "z"),
+    Bearer::Principal("reader"),
+    Bearer::Principal("writer"),
+    Bearer::Principal("transactor"),
 ];
+
+/// The roles, and where their principals have them.
+const ROLES: [(&str, &str, &[&str]); 3] = [
+    ("reader", "/dbs/TablesDB/colls/t", &["containers/entities/read"]),
+    ("writer", "/dbs/TablesDB", &["containers/entities/*", "containers/executeQuery", "write", "delete"]),
+    ("transactor", "/dbs/TablesDB/colls/t", &["containers/executeStoredProcedure"]),
+];
+
+const POLICY: &str = "<SignedIdentifiers><SignedIdentifier><Id>reads</Id><AccessPolicy><Expiry>2099-01-01</Expiry>\
+    <Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
 
 /// The rows: a request, and a letter for each bearer. A dot passes; F is 403 and U 401.
 const MATRIX: &str = "
-GET    /Tables                                  ..FFFFF.F.FFFU
-GET    /Tables('t')                             ..FFFFF.F.FFFU
-POST   /Tables                                  .FFFFFF.FFFFFU
-DELETE /Tables('none')                          .FFFFFF.FFFFFU
-GET    /t()                                     ...FFFF...FFFU
-GET    /t(PartitionKey='p',RowKey='r')          ...FFFF...FFFU
-POST   /t                                       .FF.FFF..FFFFU
-UPDATE /t(PartitionKey='p',RowKey='r')          .FFF.FF..FFFFU
-PUT    /t(PartitionKey='p',RowKey='r')          .FFFFFF..FFFFU
-MERGE  /t(PartitionKey='p',RowKey='r')          .FFFFFF..FFFFU
-DELETE /t(PartitionKey='p',RowKey='r')          .FFFF.F..FFFFU
-BATCH  /$batch                                  .FF.FFF..FFFFU
-GET    /?restype=service&comp=properties        ..FFFFF.F.FFFU
-PUT    /?restype=service&comp=properties        .FFFFFF.FFFFFU
-GET    /?restype=service&comp=stats             ..FFFFF.F.FFFU
-GET    /t?comp=acl                              ..FFFFFFFFFFFU
-PUT    /t?comp=acl                              .FFFFFFFFFFFFU
+GET    /Tables                                  ..FFFFF.F.FFFUFFFFFFF
+GET    /Tables('t')                             ..FFFFF.F.FFFUFFFFFFF
+POST   /Tables                                  .FFFFFF.FFFFFUFFFFF.F
+DELETE /Tables('none')                          .FFFFFF.FFFFFUFFFFF.F
+GET    /t()                                     ...FFFF...FFFU.F..F.F
+GET    /t(PartitionKey='p',RowKey='r')          ...FFFF...FFFU.F.F..F
+POST   /t                                       .FF.FFF..FFFFUFF.FF.F
+UPDATE /t(PartitionKey='p',RowKey='r')          .FFF.FF..FFFFUFF.FF.F
+PUT    /t(PartitionKey='p',RowKey='r')          .FFFFFF..FFFFUFF.FF.F
+MERGE  /t(PartitionKey='p',RowKey='r')          .FFFFFF..FFFFUFF.FF.F
+DELETE /t(PartitionKey='p',RowKey='r')          .FFFF.F..FFFFUFF.FF.F
+BATCH  /$batch                                  .FF.FFF..FFFFUFF.FFF.
+READ   /$batch                                  ...FFFF...FFFU.F.F..F
+GET    /?restype=service&comp=properties        ..FFFFF.F.FFFUFFFFFFF
+PUT    /?restype=service&comp=properties        .FFFFFF.FFFFFUFFFFFFF
+GET    /?restype=service&comp=stats             ..FFFFF.F.FFFUFFFFFFF
+GET    /t?comp=acl                              ..FFFFFFFFFFFUFFFFFFF
+PUT    /t?comp=acl                              .FFFFFFFFFFFFUFFFFFFF
 ";
 
 #[test]
@@ -64,12 +90,23 @@ fn every_route_of_tables_is_open_to_whom_it_should_be() {
     let keys = folder.path().join("keys");
     std::fs::write(&keys, format!("primary = {FIRST}\nprimary-readonly = {SECOND}\n"))
         .expect("it can be written");
-    let options = ["--in-memory", "--table-port", "0", "--key-file", keys.to_str().expect("text")];
+    let options = [
+        "--in-memory",
+        "--table-port",
+        "0",
+        "--entra-development",
+        "--key-file",
+        keys.to_str().expect("text"),
+    ];
     let server = Server::start(binary(), &options);
+    give_roles(&server);
     let mut client = Client::new(server.table_port().expect("it was asked for"));
-    for (path, body) in [("/Tables", r#"{"TableName":"t"}"#), ("/t", r#"{"PartitionKey":"p","RowKey":"r"}"#)]
-    {
-        assert!(!is_refused(&ask(&mut client, &Bearer::Key(FIRST), "POST", path, body)), "{path}");
+    for (verb, path, body) in [
+        ("POST", "/Tables", r#"{"TableName":"t"}"#),
+        ("POST", "/t", r#"{"PartitionKey":"p","RowKey":"r"}"#),
+        ("PUT", "/t?comp=acl", POLICY),
+    ] {
+        assert!(ask(&mut client, &Bearer::Key(FIRST), verb, path, body).status < 300, "{path}");
     }
     let mut wrong = Vec::new();
     for (row, line) in MATRIX.lines().filter(|line| !line.is_empty()).enumerate() {
@@ -96,8 +133,18 @@ fn every_route_of_tables_is_open_to_whom_it_should_be() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn is_refused(reply: &Reply) -> bool {
-    matches!(reply.status, 401 | 403)
+fn give_roles(server: &Server) {
+    let mut account = Client::new(server.port());
+    *account.signer() = Signer::new(FIRST);
+    for (name, scope, actions) in ROLES {
+        let tables = "Microsoft.DocumentDB/databaseAccounts/tables/";
+        let actions: Vec<String> = actions.iter().map(|action| format!("{tables}{action}")).collect();
+        let role = json!({"id": name, "roleName": name, "permissions": [{"dataActions": actions}]});
+        let given = json!({"id": name, "principalId": name, "roleDefinitionId": name, "scope": scope});
+        for (path, body) in [("/roledefinitions", role), ("/roleassignments", given)] {
+            assert_eq!(send(&mut account, "POST", path, &body).status, 201, "{path}: {name}");
+        }
+    }
 }
 
 fn request(client: &mut Client, bearer: &Bearer, verb: &str, path: &str, name: &str) -> Reply {
@@ -108,10 +155,13 @@ fn request(client: &mut Client, bearer: &Bearer, verb: &str, path: &str, name: &
              POST http://localhost/t HTTP/1.1\r\nContent-Type: application/json\r\n\r\n\
              {{\"PartitionKey\":\"p\",\"RowKey\":\"{name}\"}}\r\n--c--\r\n--b--\r\n"
         ),
+        ("READ", _) => "--b\r\nContent-Type: application/http\r\n\r\n\
+             GET http://localhost/t(PartitionKey='p',RowKey='r') HTTP/1.1\r\n\r\n--b--\r\n"
+            .to_owned(),
         (_, "/Tables") => format!(r#"{{"TableName":"{name}"}}"#),
         _ => format!(r#"{{"PartitionKey":"p","RowKey":"{name}"}}"#),
     };
-    let verb = if verb == "BATCH" { "POST" } else { verb };
+    let verb = if matches!(verb, "BATCH" | "READ") { "POST" } else { verb };
     let reply = ask(client, bearer, verb, path, &body);
     // Refusals of a batch may be within its answer.
     match String::from_utf8_lossy(&reply.body).contains("HTTP/1.1 403") {
@@ -131,12 +181,21 @@ fn ask(client: &mut Client, bearer: &Bearer, verb: &str, path: &str, body: &str)
     let signed = match bearer {
         Bearer::Key(key) => {
             let signer = Signer::new(key);
-            let authorization = signer.table_authorization_of(path);
+            let authorization = signer.table_authorization(path);
             headers.extend([("authorization", authorization.as_str()), ("x-ms-date", signer.date())]);
             return client.send_raw(verb, path, &headers, body.as_bytes()).expect("an answer");
         }
+        Bearer::Principal(name) => {
+            let authorization = format!("Bearer {}", development_token(name));
+            headers.push(("authorization", authorization.as_str()));
+            return client.send_raw(verb, path, &headers, body.as_bytes()).expect("an answer");
+        }
         Bearer::Nobody => path.to_owned(),
-        Bearer::Table(rights, table) => with(path, &of_table(rights, table)),
+        Bearer::Table(rights, table) => with(path, &Signer::new(FIRST).table_sas(table, rights)),
+        Bearer::Policy(name) => with(path, &of_table(&[("si", name)])),
+        Bearer::Range(from, to) => {
+            with(path, &of_table(&[("sp", "raud"), ("se", LATER), ("spk", from), ("epk", to)]))
+        }
         Bearer::Account(rights, kinds) => with(path, &of_account(FIRST, rights, "t", kinds, LATER)),
         Bearer::OtherService => with(path, &of_account(FIRST, "rwdlacu", "b", "sco", LATER)),
         Bearer::Expired => with(path, &of_account(FIRST, "rwdlacu", "t", "sco", "2020-01-01")),
@@ -152,10 +211,8 @@ fn with(path: &str, query: &str) -> String {
     format!("{path}{}{query}", if path.contains('?') { '&' } else { '?' })
 }
 
-fn of_table(rights: &str, table: &str) -> String {
-    let lines = [rights, "", LATER, &format!("/table/orrery/{table}"), "", "", "", VERSION, "", "", "", ""];
-    let signature = signature(FIRST, &lines.join("\n"));
-    format!("tn={table}&sp={rights}&se={LATER}&sv={VERSION}&sig={signature}")
+fn of_table(terms: &[(&str, &str)]) -> String {
+    Signer::new(FIRST).table_sas_with("t", terms)
 }
 
 fn of_account(key: &str, rights: &str, service: &str, kinds: &str, end: &str) -> String {

@@ -50,7 +50,7 @@ impl Request {
     /// The same as the Table API has it.
     pub fn sign_table(&mut self, signer: &Signer) {
         let path = String::from_utf8_lossy(&self.path).into_owned();
-        self.set_header("authorization", signer.table_authorization_of(&path).into_bytes());
+        self.set_header("authorization", signer.table_authorization(&path).into_bytes());
         self.set_header("x-ms-date", signer.date().as_bytes().to_vec());
     }
 

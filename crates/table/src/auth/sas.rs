@@ -55,8 +55,9 @@ pub(super) fn verify(
         shown.accounts.iter().any(|account| {
             let lines = match table {
                 Some(table) => of_table(account, &table.to_lowercase(), get),
-                None => of_account(account, get),
+                None => Some(of_account(account, get)),
             };
+            let Some(lines) = lines else { return false };
             key.clone().chain_update(lines).verify_slice(&signature).is_ok()
         })
     };
@@ -77,6 +78,13 @@ pub(super) fn verify(
     check_time(&terms, now)?;
     check_place(shown, get)?;
     let part = |name: &str| shown.parameters.get(name).map(str::to_owned);
+    let (from, to) = ((part("spk"), part("srk")), (part("epk"), part("erk")));
+    // A row key is a bound within a partition: alone it would bound nothing, though it looks as if it did.
+    if [&from, &to].into_iter().any(|(partition_key, row_key)| partition_key.is_none() && row_key.is_some()) {
+        return Err(invalid(
+            "A row key of the signature needs a partition key: srk needs spk, and erk needs epk.",
+        ));
+    }
     Ok(Sas {
         permissions: terms.permissions,
         reach: match table {
@@ -84,29 +92,30 @@ pub(super) fn verify(
             None if get("ss").contains('t') => Reach::Account(get("srt").to_owned()),
             None => Reach::Nowhere,
         },
-        from: (part("spk"), part("srk")),
-        to: (part("epk"), part("erk")),
+        from,
+        to,
     })
 }
 
-/// What is signed for a table.
-fn of_table<'p>(account: &str, table: &str, get: impl Fn(&str) -> &'p str) -> String {
-    let resource = format!("/table/{account}/{table}");
-    let lines = [
-        get("sp"),
-        get("st"),
-        get("se"),
-        &resource,
-        get("si"),
-        get("sip"),
-        get("spr"),
-        get("sv"),
-        get("spk"),
-        get("srk"),
-        get("epk"),
-        get("erk"),
-    ];
-    lines.join("\n")
+/// The first version of signatures for tables, and those that changed what is signed for one.
+const FIRST: &str = "2012-02-12";
+const WITH_SERVICE: &str = "2015-02-21";
+const WITH_PLACE: &str = "2015-04-05";
+
+/// What is signed for a table; nothing in versions that had no signatures for tables.
+fn of_table<'p>(account: &str, table: &str, get: impl Fn(&str) -> &'p str) -> Option<String> {
+    let version = get("sv");
+    let resource = match version {
+        version if version < FIRST => return None,
+        version if version < WITH_SERVICE => format!("/{account}/{table}"),
+        _ => format!("/table/{account}/{table}"),
+    };
+    let mut lines = vec![get("sp"), get("st"), get("se"), &resource, get("si")];
+    if version >= WITH_PLACE {
+        lines.extend([get("sip"), get("spr")]);
+    }
+    lines.extend([version, get("spk"), get("srk"), get("epk"), get("erk")]);
+    Some(lines.join("\n"))
 }
 
 /// What is signed for an account.
@@ -334,6 +343,49 @@ mod tests {
             assert_eq!(sas.covers(partition_key, row_key), wanted, "{partition_key} {row_key}");
         }
         assert!(matches!(sas.restriction(), Some(Filter::And(list)) if list.len() == 2));
+    }
+
+    #[test]
+    fn a_row_key_without_its_partition_key_is_no_bound() {
+        let ranged = |[spk, srk, epk, erk]: [&'static str; 4]| {
+            read(&of_my_table(["r", "", "2030-01-01", "", "", spk, srk, epk, erk, "t", "acct"])).err()
+        };
+        for keys in [["", "5", "", ""], ["", "", "", "5"], ["", "5", "d", "5"], ["b", "5", "", "5"]] {
+            assert_eq!(ranged(keys), Some(403), "{keys:?}");
+        }
+        for keys in [["b", "5", "", ""], ["", "", "d", "5"], ["b", "", "d", ""]] {
+            assert_eq!(ranged(keys), None, "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn each_version_signs_what_was_documented_for_it() {
+        let of = |version: &str, text: &str| {
+            let signed = sign(text);
+            read(&format!("sp=r&se=2030-01-01&spk=b&srk=5&epk=d&erk=5&tn=People&sv={version}&sig={signed}"))
+        };
+        let oldest = |version: &str| format!("r\n\n2030-01-01\n/acct/people\n\n{version}\nb\n5\nd\n5");
+        let with_service = |version: &str| oldest(version).replace("/acct", "/table/acct");
+        let today =
+            |version: &str| format!("r\n\n2030-01-01\n/table/acct/people\n\n\n\n{version}\nb\n5\nd\n5");
+        let forms: [&dyn Fn(&str) -> String; 3] = [&oldest, &with_service, &today];
+        for (version, own) in [
+            ("2012-02-12", Some(0)),
+            ("2013-08-15", Some(0)),
+            ("2014-02-14", Some(0)),
+            ("2015-02-21", Some(1)),
+            ("2015-04-05", Some(2)),
+            ("2026-01-01", Some(2)),
+            ("2011-08-18", None),
+            ("", None),
+        ] {
+            for (place, form) in forms.iter().enumerate() {
+                let sas = of(version, &form(version));
+                assert_eq!(sas.is_ok(), own == Some(place), "{version} {place}");
+                let Ok(sas) = sas else { continue };
+                assert!(sas.covers("b", "5") && !sas.covers("b", "4") && !sas.covers("e", "1"), "{version}");
+            }
+        }
     }
 
     #[test]

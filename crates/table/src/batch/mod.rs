@@ -16,6 +16,7 @@ use crate::errors::{Own, Refusal};
 use crate::gateway::Call;
 use crate::headers::{Headers, Verb};
 use crate::limits::BATCH_OPERATIONS_MAX;
+use crate::metadata::Metadata;
 use crate::parameters::Parameters;
 use crate::respond::Reply;
 use crate::router::{self, Endpoint};
@@ -23,27 +24,27 @@ use multipart::{Batch, Part};
 
 pub(crate) async fn run(call: &Call<'_>, body: &[u8]) -> Result<Reply, Refusal> {
     let content_type = call.headers.content_type.unwrap_or_default();
-    match multipart::parse(content_type, body)? {
-        Batch::Read(part) => Ok(match read(call, &part) {
-            Ok(answer) => reply::of_read(&part, &answer),
-            Err(refusal) => reply::of_failure(call, &refusal, None, false),
-        }),
-        Batch::Changes(parts) => {
-            let (place, refusal) = match write(call, &parts).await {
-                Ok(answer) => return Ok(answer),
-                Err(failed) => failed,
-            };
-            // What the client is to try again is no matter of one operation.
-            let is_of_an_operation = match &refusal {
-                Refusal::Own(_) => true,
-                Refusal::Db(error) => matches!(error.kind, ErrorKind::Op { .. }),
-            };
-            match is_of_an_operation {
-                true => Ok(reply::of_failure(call, &refusal, place, true)),
-                false => Err(refusal),
-            }
+    let batch = multipart::parse(content_type, body)?;
+    let in_changeset = matches!(batch, Batch::Changes(_));
+    let done = match &batch {
+        Batch::Read(part) => match read(call, part) {
+            Ok(answer) => Ok(reply::of_read(part, &answer)),
+            Err(refusal) => Err((None, refusal)),
+        },
+        Batch::Changes(parts) => write(call, parts).await,
+    };
+    match done {
+        Ok(answer) => Ok(answer),
+        Err((place, refusal)) if refusal.is_of_operation() => {
+            Ok(reply::of_failure(call, &refusal, place, in_changeset))
         }
+        Err((_, refusal)) => Err(refusal),
     }
+}
+
+/// How much the answer to a part tells about its values: what the part asks for, or else the whole batch.
+fn metadata_of(call: &Call<'_>, part: &Part<'_>) -> Metadata {
+    part.header("accept").map_or(call.metadata, |accept| Metadata::of(Some(accept), None))
 }
 
 /// A read that is alone in its batch.
@@ -54,7 +55,7 @@ fn read(call: &Call<'_>, part: &Part<'_>) -> Result<Reply, Refusal> {
     };
     call.check(Act::Read, table)?;
     let parameters = Parameters::read(query)?;
-    let metadata = crate::metadata::Metadata::of(part.header("accept").or(call.headers.accept), None);
+    let metadata = metadata_of(call, part);
     let headers = Headers { if_none_match: None, ..*call.headers };
     let call = Call { parameters: &parameters, headers: &headers, metadata, ..*call };
     entity::get(&call, table, partition_key, row_key)

@@ -4,6 +4,7 @@ use http::StatusCode;
 use orrery_cluster::store::Outcome;
 use orrery_gateway::ActivityId;
 
+use super::metadata_of;
 use super::multipart::Part;
 use crate::entity::{Change, Written};
 use crate::errors::Refusal;
@@ -19,7 +20,8 @@ pub(super) fn of_success(
     let answers = parts.iter().zip(changes).zip(outcomes).map(|((part, change), outcome)| {
         let Change { table, kind, partition_key, row_key, .. } = change;
         let written = Written { table, kind: *kind, partition_key, row_key };
-        let reply = written.reply(call, outcome, part.header("prefer"));
+        let call = Call { metadata: metadata_of(call, part), ..*call };
+        let reply = written.reply(&call, outcome, part.header("prefer"));
         one(&reply, part.header("content-id"))
     });
     whole(answers.collect(), true)

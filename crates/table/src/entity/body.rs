@@ -1,10 +1,9 @@
 //! The body of a write: an entity as JSON, turned into the item that is stored.
 
-use std::borrow::Cow;
-
 use orrery_doc::{Doc, DocBuilder, Value, json};
 use orrery_gateway::shapes::entity::{
-    PARTITION_KEY_BYTES_MAX, PROPERTIES_MAX, PROPERTY_NAME_CHARS_MAX, ROW_KEY_BYTES_MAX, is_wrong_in_key,
+    PARTITION_KEY_BYTES_MAX, PROPERTIES_MAX, PROPERTY_NAME_CHARS_MAX, ROW_KEY_BYTES_MAX, TYPE_OF, is_own,
+    is_wrong_in_key,
 };
 
 use crate::edm::{self, Edm};
@@ -20,14 +19,11 @@ pub(crate) struct Body {
     pub doc: Doc,
 }
 
-/// What ends the names of annotations.
-const TYPE_OF: &str = "@odata.type";
-
 impl Body {
     /// Reads a body. The address may name the key; then the body need not.
     pub fn read(text: &[u8], address: Option<(&str, &str)>) -> Result<Body, Refusal> {
         let invalid = || Refusal::invalid(ONE_INPUT);
-        let body = json::parse(text, BODY_DEPTH_MAX).map_err(|_| invalid())?;
+        let body = json::parse_wide(text, BODY_DEPTH_MAX).map_err(|_| invalid())?;
         let object = body.root().as_object().ok_or_else(invalid)?;
         let own = |name: &str| match (object.get(name), object.get(&format!("{name}{TYPE_OF}")).as_str()) {
             (Value::Undefined | Value::Null, _) => Ok(None),
@@ -45,8 +41,7 @@ impl Body {
         doc.begin_object();
         let mut count = 0;
         for (name, value) in object.iter() {
-            let is_own = matches!(name, "PartitionKey" | "RowKey" | "Timestamp");
-            if is_own || name.starts_with("odata.") || name.ends_with(TYPE_OF) {
+            if is_own(name) {
                 continue;
             }
             let annotated = object.get(&format!("{name}{TYPE_OF}")).as_str();
@@ -58,7 +53,7 @@ impl Body {
                 return Err(Own::BadPropertyName.into());
             }
             count += 1;
-            doc.name(&stored(name));
+            doc.name(&edm::stored_name(name));
             edm.store(&mut doc);
         }
         if count > PROPERTIES_MAX {
@@ -69,10 +64,6 @@ impl Body {
         let (partition_key, row_key) = (partition_key.to_owned(), row_key.to_owned());
         Ok(Body { partition_key, row_key, doc: doc.finish() })
     }
-}
-
-fn stored(name: &str) -> Cow<'_, str> {
-    edm::stored_name(name)
 }
 
 /// Refuses keys that no entity may have.

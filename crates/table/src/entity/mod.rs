@@ -42,7 +42,7 @@ pub(crate) fn get(
         .receipt(receipt))
 }
 
-/// The item of an entity, unless the client has it already or asks for another version.
+/// The item of an entity, unless the client has this version already. Versions that it insists on are for writes.
 fn read(
     call: &Call<'_>,
     container: &Arc<Container>,

@@ -155,7 +155,12 @@ pub(crate) fn selected(call: &Call<'_>) -> Result<Option<Vec<String>>, Refusal> 
     let Some(text) = call.parameters.get("$select").filter(|text| text.trim() != "*") else {
         return Ok(None);
     };
-    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
-    let is_wrong = names.len() > SELECTED_MAX || names.iter().any(String::is_empty);
-    if is_wrong { Err(Refusal::bad_address()) } else { Ok(Some(names)) }
+    let mut names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    if names.len() > SELECTED_MAX || names.iter().any(String::is_empty) {
+        return Err(Refusal::bad_address());
+    }
+    // What an entity lacks is shown for each name, and an object has a name once.
+    names.sort_unstable();
+    names.dedup();
+    Ok(Some(names))
 }

@@ -10,7 +10,7 @@ use super::{Body, Renderer, encode_key, key_of, target_of};
 use crate::auth::Act;
 use crate::errors::{Own, Refusal};
 use crate::gateway::Call;
-use crate::headers::Verb;
+use crate::headers::{Verb, wants_no_content};
 use crate::moment;
 use crate::respond::Reply;
 use crate::router::Endpoint;
@@ -153,8 +153,7 @@ impl Written<'_> {
             encode_key(self.partition_key),
             encode_key(self.row_key)
         );
-        let wants_none = prefer.is_some_and(|text| text.eq_ignore_ascii_case("return-no-content"));
-        let reply = match wants_none {
+        let reply = match wants_no_content(prefer) {
             true => Reply::empty(StatusCode::NO_CONTENT),
             false => {
                 let mut out = Vec::with_capacity(outcome.item.header.json_bytes as usize + 256);

@@ -1,7 +1,8 @@
 //! The condition of a query that a filter stands for.
 //!
 //! A comparison asks for the type of the property as well as for its value: a text may look like a padded number. Types
-//! of numbers are compared by value, so `123` finds integers of both sizes and doubles.
+//! of numbers are compared by value, so `123` finds integers of both sizes and doubles. Doubles that are infinite or no
+//! numbers are stored by their names and compare as such values do: all of them are unequal to `123`, and one is greater.
 
 use orrery_query::ast::{BinaryOp, Expr, ExprKind, Literal as SqlLiteral, UnaryOp};
 
@@ -78,25 +79,21 @@ fn of_entity(property: &str, operator: Operator, literal: &Literal) -> Result<Ex
             }
         },
         Literal::Int(number) => {
-            let number_literal = Expr::made(ExprKind::Literal(SqlLiteral::Int(*number)));
-            numbers(stored(), operator, number_literal).or(of_int64(stored(), operator, *number))
+            let literal = Expr::made(ExprKind::Literal(SqlLiteral::Int(*number)));
+            let finite = numbers(stored(), binary(value(), operator, literal));
+            with_names(finite, stored(), operator, *number as f64).or(of_int64(stored(), operator, *number))
         }
         Literal::Double(number) => {
-            if number.is_nan() {
-                return Ok(constant(false));
-            }
+            let compared = match number.is_finite() {
+                true => binary(value(), operator, Expr::made(ExprKind::Literal(SqlLiteral::Double(*number)))),
+                // A query can hold no such number, and to each of them all finite values are alike.
+                false => always(operator.holds(0.0, *number), value()),
+            };
             let long = match nearest(operator, *number) {
-                Nearest::Always(value) => constant(value).and(of_kind(kind::INT64)),
+                Nearest::Always(holds) => always(holds, value()).and(of_kind(kind::INT64)),
                 Nearest::Compare(operator, whole) => of_int64(stored(), operator, whole),
             };
-            // An infinite one is not a number that a query can hold; no finite value is beyond it.
-            let short = match number.is_finite() {
-                true => {
-                    numbers(stored(), operator, Expr::made(ExprKind::Literal(SqlLiteral::Double(*number))))
-                }
-                false => constant(beyond(operator, *number)).and(is_number(stored())),
-            };
-            short.or(long)
+            with_names(numbers(stored(), compared), stored(), operator, *number).or(long)
         }
     })
 }
@@ -108,13 +105,36 @@ fn of_timestamp(operator: Operator, literal: &Literal) -> Expr {
     binary(Expr::call("WRITTENAT", vec![item()]), operator, ticks)
 }
 
-/// Values that are stored as numbers.
-fn numbers(stored: Expr, operator: Operator, number: Expr) -> Expr {
-    binary(stored.clone().member(edm::VALUE), operator, number).and(is_number(stored))
+/// A condition that holds for every value, or for none, and says nothing where there is no value.
+fn always(holds: bool, value: Expr) -> Expr {
+    binary(value.clone(), if holds { Operator::Equal } else { Operator::NotEqual }, value)
 }
 
-fn is_number(stored: Expr) -> Expr {
-    is_kind(stored.clone(), kind::INT32).or(is_kind(stored, kind::DOUBLE))
+/// A condition on values that are stored as numbers.
+fn numbers(stored: Expr, condition: Expr) -> Expr {
+    let is_number = is_kind(stored.clone(), kind::INT32).or(is_kind(stored.clone(), kind::DOUBLE));
+    condition.and(is_number.clone()).and(is_held_as("IS_NUMBER", stored, is_number))
+}
+
+/// A comparison with a number, and with it that of the doubles which are stored by their names.
+fn with_names(numbers: Expr, stored: Expr, operator: Operator, number: f64) -> Expr {
+    let all = [("NaN", f64::NAN), ("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY)];
+    let pass = all.into_iter().filter(|(_, value)| operator.holds(*value, number));
+    let names: Vec<Expr> = pass.map(|(name, _)| string(name)).collect();
+    if names.is_empty() {
+        return numbers;
+    }
+    let value = Box::new(stored.clone().member(edm::VALUE));
+    let is_named = Expr::made(ExprKind::In { needle: value, list: names, negated: false });
+    let is_double = is_kind(stored.clone(), kind::DOUBLE);
+    numbers.or(is_named.and(is_double.clone()).and(is_held_as("IS_STRING", stored, is_double)))
+}
+
+/// Whether a value of a type is also held as that type mostly is. To compare a number with a text says nothing, and what says
+/// nothing cannot be negated; with this beside it the comparison is false. Where there is no property it says nothing.
+fn is_held_as(function: &str, stored: Expr, is_of_type: Expr) -> Expr {
+    let is_held = Expr::call(function, vec![stored.member(edm::VALUE)]);
+    Expr::made(ExprKind::Binary(BinaryOp::Equal, Box::new(is_of_type), Box::new(is_held)))
 }
 
 /// 64-bit integers, which are stored as texts: among those with a minus sign the order is turned, and all of them come
@@ -143,7 +163,7 @@ enum Nearest {
 fn nearest(operator: Operator, number: f64) -> Nearest {
     // Outside of this no whole number lies, and NaN is nowhere.
     if !(-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
-        return Nearest::Always(beyond(operator, number));
+        return Nearest::Always(operator.holds(0.0, number));
     }
     let (below, is_whole) = (number.floor() as i64, number.fract() == 0.0);
     match operator {
@@ -152,16 +172,6 @@ fn nearest(operator: Operator, number: f64) -> Nearest {
         Operator::NotEqual => Nearest::Always(true),
         Operator::Less | Operator::LessOrEqual => Nearest::Compare(Operator::LessOrEqual, below),
         Operator::Greater | Operator::GreaterOrEqual => Nearest::Compare(Operator::Greater, below),
-    }
-}
-
-/// What a comparison with a number says that is larger, or smaller, than all values.
-fn beyond(operator: Operator, number: f64) -> bool {
-    match operator {
-        Operator::Equal => false,
-        Operator::NotEqual => true,
-        Operator::Less | Operator::LessOrEqual => number > 0.0,
-        Operator::Greater | Operator::GreaterOrEqual => number < 0.0,
     }
 }
 
@@ -203,6 +213,7 @@ mod tests {
     use super::super::parse;
     use super::*;
     use crate::edm::Edm;
+    use crate::limits::{FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX};
 
     /// Whether a filter lets an entity pass whose property `p` has a value.
     fn passes(filter: &str, value: &Edm<'_>) -> bool {
@@ -286,6 +297,54 @@ mod tests {
         ] {
             assert_eq!(passes(filter, &Edm::Int64(value)), wanted, "{filter} {value}");
         }
+    }
+
+    #[test]
+    fn doubles_that_are_no_finite_numbers_compare_as_such() {
+        let doubles = [f64::NEG_INFINITY, -5.0, 0.0, 5.0, f64::INFINITY, f64::NAN];
+        let operators: [(&str, fn(&f64, &f64) -> bool); 6] = [
+            ("eq", f64::eq),
+            ("ne", f64::ne),
+            ("lt", f64::lt),
+            ("le", f64::le),
+            ("gt", f64::gt),
+            ("ge", f64::ge),
+        ];
+        let names = [("-INF", f64::NEG_INFINITY), ("-Infinity", f64::NEG_INFINITY), ("INF", f64::INFINITY)];
+        let literals = [("5", 5.0), ("5.0", 5.0), ("-5L", -5.0), ("1e300", 1e300), ("NaN", f64::NAN)];
+        for (text, literal) in names.into_iter().chain(literals) {
+            for (name, operator) in operators {
+                let filter = format!("p {name} {text}");
+                let negated = format!("not ({filter})");
+                for value in doubles {
+                    let wanted = operator(&value, &literal);
+                    let double = Edm::Double(value);
+                    assert_eq!(passes(&filter, &double), wanted, "{value} {filter}");
+                    assert_eq!(passes(&negated, &double), !wanted, "{value} {negated}");
+                    if value.is_finite() {
+                        for whole in [Edm::Int32(value as i32), Edm::Int64(value as i64)] {
+                            assert_eq!(passes(&filter, &whole), wanted, "{whole:?} {filter}");
+                            assert_eq!(passes(&negated, &whole), !wanted, "{whole:?} {negated}");
+                        }
+                    }
+                }
+                assert!(!passes(&filter, &Edm::String("Infinity".into())), "a text is no number: {filter}");
+                let missing = filter.replace("p ", "missing ");
+                assert!(!passes(&missing, &Edm::Double(5.0)), "{missing}");
+                assert!(!passes(&format!("not ({missing})"), &Edm::Double(5.0)), "not ({missing})");
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_and_the_deepest_filter_can_be_run() {
+        let wide = vec!["p eq 5.5"; FILTER_COMPARISONS_MAX].join(" or ");
+        assert!(passes(&wide, &Edm::Double(5.5)));
+        let deep = (0..FILTER_DEPTH_MAX).fold("p eq 5.5".to_owned(), |filter, place| match place % 2 {
+            0 => format!("({filter}) and (p gt {place})"),
+            _ => format!("({filter}) or (p lt {place})"),
+        });
+        assert!(passes(&deep, &Edm::Double(5.5)));
     }
 
     #[test]

@@ -58,6 +58,13 @@ fn quoted(text: &str) -> Option<(String, &str)> {
 }
 
 fn number(text: &str) -> Option<(Token, &str)> {
+    if let Some((sign, after)) = text.split_at_checked(1).filter(|(sign, _)| matches!(*sign, "-" | "+"))
+        && let Some((Token::Literal(Literal::Double(value)), rest)) = word(after)
+        && value.is_infinite()
+    {
+        let value = if sign == "-" { -value } else { value };
+        return Some((Token::Literal(Literal::Double(value)), rest));
+    }
     let is_part = |(at, byte): (usize, u8)| match byte {
         b'0'..=b'9' | b'.' | b'e' | b'E' => true,
         b'-' | b'+' => at == 0 || matches!(text.as_bytes()[at - 1], b'e' | b'E'),
@@ -155,6 +162,11 @@ mod tests {
             ("-1.5e-3", Literal::Double(-0.0015)),
             ("5d", Literal::Double(5.0)),
             ("9223372036854775808", Literal::Double(9_223_372_036_854_775_808.0)),
+            ("INF", Literal::Double(f64::INFINITY)),
+            ("+INF", Literal::Double(f64::INFINITY)),
+            ("Infinity", Literal::Double(f64::INFINITY)),
+            ("-INF", Literal::Double(f64::NEG_INFINITY)),
+            ("-Infinity", Literal::Double(f64::NEG_INFINITY)),
             ("true", Literal::Bool(true)),
             ("X'6269'", Literal::Binary("Ymk=".into())),
             ("binary'6269'", Literal::Binary("Ymk=".into())),
@@ -184,6 +196,10 @@ mod tests {
             "1e",
             ",",
             "9223372036854775808L",
+            "-NaN",
+            "-infinite",
+            "--INF",
+            "-",
         ] {
             assert_eq!(tokens(text), None, "{text}");
         }

@@ -59,6 +59,18 @@ impl Operator {
             same => same,
         }
     }
+
+    /// Whether it holds between two numbers, of which either may be infinite or none at all.
+    fn holds(self, left: f64, right: f64) -> bool {
+        match self {
+            Operator::Equal => left == right,
+            Operator::NotEqual => left != right,
+            Operator::Greater => left > right,
+            Operator::GreaterOrEqual => left >= right,
+            Operator::Less => left < right,
+            Operator::LessOrEqual => left <= right,
+        }
+    }
 }
 
 impl Filter {

@@ -39,7 +39,7 @@ pub struct Advise {
     #[arg(long, value_name = "NAME", requires = "database")]
     container: Option<String>,
 
-    /// Items to take from the container: by default 10,000, and 2,000 where the endpoint is no Orrery.
+    /// Items to take from the container: by default 20,000, and 2,000 where the endpoint is no Orrery.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=SAMPLE_ITEMS_MAX as i64))]
     sample: Option<u32>,
 

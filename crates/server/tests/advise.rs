@@ -115,6 +115,25 @@ impl Shop {
         path.display().to_string()
     }
 
+    fn read(&mut self, order: u32, customer: &str) {
+        let pk = json!([customer]).to_string();
+        let headers = [("x-ms-documentdb-partitionkey", pk.as_str())];
+        let reply = self.client.send("GET", &format!("{CONTAINER}/docs/i{order}"), &headers, b"");
+        assert_eq!(reply.expect("an answer").status, 200);
+    }
+
+    /// Over all partitions.
+    fn query(&mut self, text: &str) {
+        let headers = [
+            ("x-ms-documentdb-isquery", "True"),
+            ("x-ms-documentdb-query-enablecrosspartition", "True"),
+            ("content-type", "application/query+json"),
+        ];
+        let body = json!({ "query": text }).to_string();
+        let reply = self.client.send("POST", &format!("{CONTAINER}/docs"), &headers, body.as_bytes());
+        assert_eq!(reply.expect("an answer").status, 200);
+    }
+
     fn ask(&mut self, path: &str, body: &Value) -> (u16, Value, String) {
         let path = format!("/_orrery{CONTAINER}/{path}");
         let reply = self.client.send("POST", &path, &[], body.to_string().as_bytes()).expect("an answer");
@@ -319,48 +338,28 @@ fn storage_alone_is_judged_in_the_partitions_that_there_are() {
 #[test]
 fn a_customer_who_is_asked_for_most_of_the_time_is_hot_however_few_items_there_are() {
     let order = |n: u32| json!({"id": format!("i{n}"), "customerId": format!("c{}", n % 100)});
-    let mut shop = Shop::with(&["/id"], 8, json!({}), (0..800).map(order));
-    let asked_for = |n: u32| if n % 5 == 0 { n % 100 } else { 7 };
-    let verdict = |shop: &mut Shop| {
-        let reply = shop.client.send("GET", &format!("/_orrery{CONTAINER}/workload"), &[], b"");
-        let workload = reply.expect("an answer").json();
+    // By the items that are read, and by queries that know the customer.
+    for (key, kind) in [("/customerId", "read"), ("/id", "query")] {
+        let mut shop = Shop::with(&[key], 8, json!({}), (0..800).map(order));
+        assert_eq!(shop.ask("workload", &json!({"action": "start"})).0, 200);
+        for n in 0..300 {
+            let customer = if n % 5 == 0 { n % 100 } else { 7 };
+            match kind {
+                "read" => shop.read(customer + n % 8 * 100, &format!("c{customer}")),
+                _ => shop.query(&format!("SELECT c.id FROM c WHERE c.customerId = 'c{customer}'")),
+            }
+        }
+        assert_eq!(shop.ask("workload", &json!({"action": "stop"})).0, 200);
+        let path = format!("/_orrery{CONTAINER}/workload");
+        let workload = shop.client.send("GET", &path, &[], b"").expect("an answer").json();
         let question = json!({"workload": workload, "candidates": ["/customerId"]});
         let (status, report, text) = shop.ask("advice", &question);
         assert_eq!(status, 200, "{text}");
-        (report["candidates"][0]["verdict"].clone(), report["candidates"][0]["load"]["busiestKey"].clone())
-    };
-    // By the items that are read, and by queries that know the customer.
-    for kind in ["read", "query"] {
-        assert_eq!(shop.ask("workload", &json!({"action": "start"})).0, 200);
-        for n in 0..300 {
-            let customer = asked_for(n);
-            let reply = match kind {
-                "read" => {
-                    let id = format!("i{}", customer + n % 8 * 100);
-                    let pk = json!([id]).to_string();
-                    let headers = [("x-ms-documentdb-partitionkey", pk.as_str())];
-                    shop.client.send("GET", &format!("{CONTAINER}/docs/{id}"), &headers, b"")
-                }
-                _ => {
-                    let query =
-                        json!({"query": format!("SELECT c.id FROM c WHERE c.customerId = 'c{customer}'")});
-                    let headers = [
-                        ("x-ms-documentdb-isquery", "True"),
-                        ("x-ms-documentdb-query-enablecrosspartition", "True"),
-                        ("content-type", "application/query+json"),
-                    ];
-                    shop.client.send(
-                        "POST",
-                        &format!("{CONTAINER}/docs"),
-                        &headers,
-                        query.to_string().as_bytes(),
-                    )
-                }
-            };
-            assert_eq!(reply.expect("an answer").status, 200);
-        }
-        assert_eq!(shop.ask("workload", &json!({"action": "stop"})).0, 200);
-        let (verdict, busiest) = verdict(&mut shop);
-        assert_eq!((verdict, &busiest["key"]), (json!("hot"), &json!("c7")), "{kind}");
+        let found = &report["candidates"][0];
+        assert_eq!(
+            (&found["verdict"], &found["load"]["busiestKey"]["key"]),
+            (&json!("hot"), &json!("c7")),
+            "{kind}"
+        );
     }
 }

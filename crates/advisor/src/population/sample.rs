@@ -80,7 +80,9 @@ impl Sample {
         paths.extend(found.into_iter().map(|(path, _)| path).take(limits::SAMPLE_PATHS_MAX));
 
         let history_days = span(sample.iter().map(written), today);
-        let kept = spread(sample, limits::ROW_VALUES_MAX / paths.len().max(1));
+        let mut kept = spread(sample, limits::ROW_VALUES_MAX / paths.len().max(1));
+        // The same items give the same answer, in whatever order they come and whichever server has them.
+        kept.sort_by_cached_key(|item| own_text(item));
         let written: Vec<Option<f64>> = kept.iter().map(|item| written(item)).collect();
         let mut population = Population {
             columns: Vec::new(),
@@ -229,6 +231,16 @@ impl KeyPart {
             KeyPart::Suffix(_) => String::new(),
         }
     }
+}
+
+/// An item without what servers add: its id, and what else it has.
+fn own_text(item: &Value) -> (String, String) {
+    let text = |value: Option<&Value>| value.map(Value::to_string).unwrap_or_default();
+    let Value::Object(members) = item else { return (String::new(), text(Some(item))) };
+    let own = members.iter().filter(|(name, _)| !SYSTEM.contains(&name.as_str()));
+    let mut parts: Vec<String> = own.map(|(name, value)| format!("{name:?}:{value}")).collect();
+    parts.sort_unstable();
+    (text(members.get("id")), parts.concat())
 }
 
 /// Items spread evenly over the sample, as many as may be kept.
@@ -512,6 +524,20 @@ mod tests {
         assert!(found.is_empty(), "a name too long for a key is counted but not kept");
         visit(&Value::Object(many), &mut Vec::new(), &mut found);
         assert_eq!(found.len(), limits::SAMPLE_PATHS_COUNTED_MAX);
+    }
+
+    #[test]
+    fn the_order_of_a_sample_does_not_matter_nor_what_servers_add() {
+        let mut sample = readings();
+        let drawn = |sample: &[Value]| {
+            let population = population(&json!({"times": {"/day": "day"}}), sample);
+            let mut chance = Chance::new(1);
+            (0..50).map(|_| population.draw(&mut chance, 20_470.0).values).collect::<Vec<_>>()
+        };
+        let first = drawn(&sample);
+        sample.reverse();
+        sample.iter_mut().enumerate().for_each(|(n, item)| item["_etag"] = n.into());
+        assert_eq!(drawn(&sample), first);
     }
 
     #[test]

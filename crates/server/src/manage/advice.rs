@@ -23,8 +23,6 @@ static AT_ONCE: Semaphore = Semaphore::const_new(1);
 /// How long one question may be worked on, and how much of that all items may be looked at.
 const WORK_TIME_MAX: Duration = Duration::from_secs(60);
 const CENSUS_TIME_MAX: Duration = Duration::from_secs(30);
-/// Items of a sample when nobody says how many.
-const SAMPLE_ITEMS_DEFAULT: usize = 10_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +39,7 @@ struct Question {
 }
 
 fn sample_default() -> usize {
-    SAMPLE_ITEMS_DEFAULT
+    SAMPLE_ITEMS_MAX
 }
 
 pub async fn serve(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer, Denial> {

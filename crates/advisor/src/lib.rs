@@ -14,12 +14,14 @@
 //! 4. [`replay`] sends the workload there with the server's own hash and the server's own prices.
 //! 5. [`growth`] follows the largest logical partition until the horizon. That one is computed and not
 //!    sampled: a sample of some thousands cannot tell a key with a million values from one with a billion.
-//! 6. [`verdict`] turns measures into a score and into words.
+//! 6. [`census`] is for who has all items at hand: it finds the few that could not lie under a key.
+//! 7. [`verdict`] turns measures into a score and into words.
 //!
 //! [`Report`] is the JSON; [`table()`] and [`html()`] are for people.
 
 mod calendar;
 mod candidate;
+mod census;
 mod chance;
 mod error;
 mod growth;
@@ -37,6 +39,8 @@ mod workload;
 
 pub use calendar::{Period, parse_date};
 pub use candidate::{Candidate, CandidateError, Level, Part};
+pub use census::Census;
+pub use chance::Chance;
 pub use error::AdviceError;
 pub use html::html;
 pub use report::{
@@ -44,7 +48,7 @@ pub use report::{
     TopKey, Verdict,
 };
 pub use table::table;
-pub use workload::{Field, Filter, Group, Items, Kind, Operation, Workload};
+pub use workload::{Field, Filter, Group, Items, Kind, Operation, Touched, Workload};
 
 use std::time::Instant;
 
@@ -84,24 +88,69 @@ pub fn advise(
     sample: &[serde_json::Value],
     settings: &Settings,
 ) -> Result<Report, AdviceError> {
-    workload.check()?;
-    let today = workload.today(settings.today)?;
-    let given = given_candidates(workload, settings)?;
-    let population = Population::of(workload, sample, &given, today)?;
-    let candidates = if given.is_empty() { propose::candidates(workload, &population) } else { given };
-    if candidates.is_empty() {
-        return Err(AdviceError::NoCandidates);
+    Inquiry::new(workload, sample, settings)?.answer(None)
+}
+
+/// What a workload does not say of the container that it is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Existing {
+    pub items: u64,
+    pub partitions: u32,
+    pub throughput: Option<f64>,
+}
+
+impl Existing {
+    /// Partitions stay, and there are as many more as a throughput needs that the container does not have yet.
+    pub fn complete(&self, workload: &mut Workload, limits: &PartitionLimits) {
+        workload.items.stored.get_or_insert(self.items as f64);
+        let needed = workload.throughput.unwrap_or(0.0) / f64::from(limits.partition_throughput);
+        workload.partitions.get_or_insert(self.partitions.max(needed.ceil() as u32));
+        workload.throughput = workload.throughput.or(self.throughput);
     }
-    let world = World::new(workload, &population, settings, today);
-    let mut reports = candidates
-        .iter()
-        .map(|candidate| {
-            let key = population.resolve(candidate)?;
+}
+
+/// A question whose candidates are known. Who holds all items may show them to a [`Census`] before it is answered.
+pub struct Inquiry<'a> {
+    workload: &'a Workload,
+    settings: &'a Settings,
+    today: f64,
+    population: Population,
+    candidates: Vec<Candidate>,
+}
+
+impl<'a> Inquiry<'a> {
+    pub fn new(
+        workload: &'a Workload,
+        sample: &[serde_json::Value],
+        settings: &'a Settings,
+    ) -> Result<Inquiry<'a>, AdviceError> {
+        workload.check()?;
+        let today = workload.today(settings.today)?;
+        let given = given_candidates(workload, settings)?;
+        let population = Population::of(workload, sample, &given, today)?;
+        let candidates = if given.is_empty() { propose::candidates(workload, &population) } else { given };
+        if candidates.is_empty() {
+            return Err(AdviceError::NoCandidates);
+        }
+        Ok(Inquiry { workload, settings, today, population, candidates })
+    }
+
+    /// A census of the items for the candidates, in a container with these unique keys.
+    pub fn census(&self, unique_keys: Vec<Vec<orrery_doc::Path>>) -> Census {
+        Census::new(&self.candidates, unique_keys)
+    }
+
+    pub fn answer(&self, census: Option<Census>) -> Result<Report, AdviceError> {
+        let world = World::new(self.workload, &self.population, self.settings, self.today);
+        let world = World { census, ..world };
+        let judge = |candidate: &Candidate| {
+            let key = self.population.resolve(candidate)?;
             verdict::judge(&world, &key)
-        })
-        .collect::<Result<Vec<_>, AdviceError>>()?;
-    verdict::rank(&mut reports);
-    Ok(report::whole(&world, reports))
+        };
+        let mut reports = self.candidates.iter().map(judge).collect::<Result<Vec<_>, AdviceError>>()?;
+        verdict::rank(&mut reports);
+        Ok(report::whole(&world, reports))
+    }
 }
 
 fn given_candidates(workload: &Workload, settings: &Settings) -> Result<Vec<Candidate>, AdviceError> {
@@ -136,6 +185,9 @@ struct World<'a> {
     /// Items that stand for all those stored today and at the horizon.
     stored: Vec<population::Row>,
     grown: Vec<population::Row>,
+    /// What each operation touches, where that is known.
+    busy: Vec<Option<population::Busy>>,
+    census: Option<Census>,
 }
 
 impl<'a> World<'a> {
@@ -163,8 +215,15 @@ impl<'a> World<'a> {
             throughput_is_given: workload.throughput.is_some(),
             stored: volume.rows(population, today, 0.0, rows),
             grown: volume.rows(population, today, volume.horizon_days, rows),
+            busy: population::Busy::of_all(&workload.operations, population, today),
             volume,
+            census: None,
         }
+    }
+
+    /// What a look at all items found of a candidate, if there was one.
+    fn counted(&self, key: &population::Key) -> Option<census::Found> {
+        self.census.as_ref()?.found(&key.candidate)
     }
 
     /// Whether there is time left.

@@ -42,6 +42,10 @@ pub const KEYS_ASKED_MAX: usize = 1_000;
 /// Filters and paths of one operation, and writes of one transaction.
 pub const FILTERS_MAX: usize = 32;
 pub const WRITES_MAX: u32 = 100;
+/// Items that one operation may name as touched.
+pub const TOUCHED_MAX: usize = 1_000;
+/// Hashes that a look at all items keeps at once, of about 16 bytes each.
+pub const CENSUS_HASHES_MAX: usize = 4_000_000;
 /// Days of a horizon; beyond it nobody plans.
 pub const HORIZON_DAYS_MAX: f64 = 36_500.0;
 /// How far ahead a full logical partition is foreseen.

@@ -9,15 +9,18 @@ use serde_json::Value;
 
 use crate::calendar::{self, Period};
 use crate::candidate::{Candidate, Part};
+use crate::census::Clash;
 use crate::chance::{self, Chance};
 use crate::error::AdviceError;
 use crate::limits;
 use crate::workload::Workload;
 
+mod busy;
 mod distinct;
 mod fields;
 mod sample;
 
+pub use busy::Busy;
 use fields::Fields;
 use sample::Sample;
 
@@ -38,17 +41,6 @@ pub struct Column {
     pub missing: f64,
     /// Bytes of the longest text that a sample has there.
     pub longest: usize,
-}
-
-/// Items that could not lie under one key, since each id is there once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Collisions {
-    /// Items that share id and key with another one, of how many that were looked at.
-    pub items: usize,
-    pub of: usize,
-    /// One of these ids, and its key.
-    pub id: String,
-    pub key: String,
 }
 
 pub struct Population {
@@ -268,8 +260,8 @@ impl Population {
         }
     }
 
-    /// Items of the sample that this key would bring together under one id.
-    pub fn collisions(&self, key: &Key) -> Option<Collisions> {
+    /// Items of the sample that this key would bring together under one id, of how many that were looked at.
+    pub fn collisions(&self, key: &Key) -> Option<(Clash, u64)> {
         match &self.source {
             Source::Fields(_) => None,
             Source::Sample(sample) => sample.collisions(key, self.column("/id")?),

@@ -11,7 +11,7 @@ use crate::chance::Chance;
 use crate::error::AdviceError;
 use crate::layout::Layout;
 use crate::limits;
-use crate::population::{Key, KeyPart, Population, Row, bucket, label, period_text, text_of};
+use crate::population::{Busy, Key, KeyPart, Population, Row, bucket, label, period_text, text_of};
 use crate::workload::{Filter, Kind, Operation, Workload};
 
 /// Requests of all operations together that one replay sends.
@@ -60,17 +60,20 @@ struct Sender<'a> {
     key: &'a Key,
     layout: &'a Layout,
     chance: Chance,
+    /// What the operation at hand touches, if that is known.
+    busy: Option<&'a Busy>,
     replay: Replay,
 }
 
 pub fn replay(world: &World<'_>, key: &Key, layout: &Layout) -> Result<Replay, AdviceError> {
     let replay =
         Replay { loads: vec![0.0; layout.len()], writes: 0.0, operations: Vec::new(), keys: BTreeMap::new() };
-    let mut sender = Sender { world, key, layout, chance: Chance::new(limits::SEED), replay };
+    let mut sender = Sender { world, key, layout, chance: Chance::new(limits::SEED), busy: None, replay };
     let operations = &world.workload.operations;
     let draws = limits::DRAWS_MIN.max(limits::DRAWS_PER_PARTITION * layout.len());
     let draws = draws.min(DRAWS_MAX / operations.len().max(1)).max(1);
-    for operation in operations {
+    for (operation, busy) in operations.iter().zip(&world.busy) {
+        sender.busy = busy.as_ref();
         let outcome = sender.operation(operation, draws)?;
         sender.replay.operations.push(outcome);
     }
@@ -146,9 +149,12 @@ impl Sender<'_> {
     /// An item that the operation touches.
     fn draw(&mut self, operation: &Operation) -> Row {
         let world = self.world;
-        if let Some(days) = operation.within_days() {
-            let age = days * self.chance.unit();
-            return world.population.draw(&mut self.chance, world.today - age);
+        let time = operation.within_days().map(|days| world.today - days * self.chance.unit());
+        if let Some(busy) = self.busy {
+            return busy.draw(world.population, &mut self.chance, time);
+        }
+        if let Some(time) = time {
+            return world.population.draw(&mut self.chance, time);
         }
         if world.stored.is_empty() {
             return world.population.draw(&mut self.chance, world.today);

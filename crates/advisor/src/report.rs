@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::World;
+use crate::census::Census;
 use crate::units;
 
 #[derive(Clone, Debug, Serialize)]
@@ -216,7 +217,17 @@ pub(crate) fn whole(world: &World<'_>, candidates: Vec<CandidateReport>) -> Repo
 
 fn notes(world: &World<'_>) -> Vec<String> {
     let mut notes = world.population.notes.clone();
-    if let Some(sampled) = world.population.sampled
+    let is_counted = world.census.as_ref().is_some_and(Census::is_whole);
+    if let Some(sampled) = world.population.sampled.filter(|_| !is_counted)
+        && world.volume.stored > sampled.items as f64
+    {
+        notes.push(format!(
+            "Items that could not lie under a key were looked for among {} of {} only.",
+            units::count(world.census.as_ref().map_or(0, Census::items).max(sampled.items as u64) as f64),
+            units::count(world.volume.stored)
+        ));
+    }
+    if let Some(sampled) = world.population.sampled.filter(|_| !is_counted)
         && world.volume.stored > 2.0 * sampled.items as f64
     {
         notes.push(format!(

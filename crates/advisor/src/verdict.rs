@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use orrery_doc::partition_key::MAX_KEY_BYTES;
 
 use crate::World;
+use crate::census::{Clash, Found};
 use crate::chance::Chance;
 use crate::error::AdviceError;
 use crate::layout::Layout;
@@ -48,10 +49,11 @@ pub fn judge(world: &World<'_>, key: &Key) -> Result<CandidateReport, AdviceErro
     let largest = largest(world, key);
     let load = load(world, &replay);
     let measures = measures(world, &replay, &stored, &largest);
-    let distinct = world.population.distinct(key);
+    let counted = world.counted(key);
+    let distinct = distinct(world, key, counted.as_ref());
     let mut judge =
         Judge { world, key, replay: &replay, largest: &largest, load: &load, measures, findings: Vec::new() };
-    judge.look(distinct, layout.len());
+    judge.look(distinct, layout.len(), counted.as_ref());
     let findings = judge.findings;
     let verdict = verdict(&findings);
     let words = words(verdict, &measures, &largest, &findings);
@@ -70,6 +72,15 @@ pub fn judge(world: &World<'_>, key: &Key) -> Result<CandidateReport, AdviceErro
         largest,
         load,
     })
+}
+
+/// Values that the key has at one moment, or none when each item has its own. What was counted is better than what the
+/// sample lets guess, unless the sample is everything, or the key has a time and other values at another one.
+fn distinct(world: &World<'_>, key: &Key, counted: Option<&Found>) -> Option<f64> {
+    let guess = world.population.distinct(key)?;
+    let is_exact = world.population.sampled.is_some_and(|sample| sample.items as f64 >= world.volume.stored);
+    let counted = counted.and_then(|found| found.distinct);
+    Some(counted.filter(|_| !is_exact && key.period().is_none()).unwrap_or(guess))
 }
 
 /// Best first; the first one, if it is good, is the best. Of keys that are equally good, those come first that take
@@ -261,12 +272,12 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn look(&mut self, distinct: Option<f64>, partitions: usize) {
+    fn look(&mut self, distinct: Option<f64>, partitions: usize, counted: Option<&Found>) {
         self.size();
         self.heat(partitions);
         self.budget(partitions);
         self.values(distinct, partitions);
-        self.copying();
+        self.copying(counted);
         self.storage(partitions);
         self.searches(partitions);
         self.transactions();
@@ -418,18 +429,28 @@ impl Judge<'_> {
     }
 
     /// What would keep the items from being copied under this key.
-    fn copying(&mut self) {
-        if let Some(found) = self.world.population.collisions(self.key) {
+    fn copying(&mut self, counted: Option<&Found>) {
+        let refused = "a container cannot hold both, so a rekey to it is refused.";
+        let sampled = || self.world.population.collisions(self.key);
+        let same_id = counted.and_then(|found| Some((found.same_id.clone()?, found.of)));
+        if let Some((clash, of)) = same_id.or_else(sampled) {
             let words = format!(
-                "{} of {} items looked at have the same id as another one under this key (id {:?} at {:?}, for one); a container cannot hold both, so a rekey to it is refused.",
-                units::count(found.items as f64),
-                units::count(found.of as f64),
-                cut(&found.id),
-                cut(&found.key)
+                "{} of {} items looked at have the same id as another one under this key ({}); {refused}",
+                units::count(clash.items as f64),
+                units::count(of as f64),
+                example(&clash),
             );
             self.against("collides", words);
         }
-        let longest = self.key.longest(self.world.population);
+        if let Some(clash) = counted.and_then(|found| found.unique_key.as_ref()) {
+            let words = format!(
+                "{} items have the same values at a unique key as another one under this key ({}); {refused}",
+                units::count(clash.items as f64),
+                example(clash),
+            );
+            self.against("collides", words);
+        }
+        let longest = counted.map_or(0, |found| found.longest).max(self.key.longest(self.world.population));
         if longest > MAX_KEY_BYTES {
             let words = format!(
                 "There are values of up to {} bytes; a key has at most {}, so a rekey to it is refused.",
@@ -494,6 +515,10 @@ impl Judge<'_> {
             self.note("synthetic", words.to_owned());
         }
     }
+}
+
+fn example(clash: &Clash) -> String {
+    format!("id {:?} at {:?}, for one", cut(&clash.id), cut(&clash.key))
 }
 
 fn verdict(findings: &[Finding]) -> Verdict {

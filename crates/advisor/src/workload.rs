@@ -132,6 +132,22 @@ pub struct Operation {
     pub together: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<u32>,
+    /// Items that some of these requests touched; without any, they touch all items alike.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub touched: Vec<Touched>,
+}
+
+/// An item, and how many of the requests that were looked at touched it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Touched {
+    #[serde(default = "once")]
+    pub times: u32,
+    pub item: serde_json::Value,
+}
+
+fn once() -> u32 {
+    1
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -337,6 +353,9 @@ impl Operation {
         }
         if self.filters.len() > limits::FILTERS_MAX || self.together.len() > limits::FILTERS_MAX {
             return Err(("filters", format!("at most {} paths may be named", limits::FILTERS_MAX)));
+        }
+        if self.touched.len() > limits::TOUCHED_MAX {
+            return Err(("touched", format!("at most {} items may be named", limits::TOUCHED_MAX)));
         }
         for filter in &self.filters {
             path(filter.path()).map_err(|why| ("filters", why))?;

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use orrery_advisor::{CandidateReport, Report, Settings, Verdict, Workload, advise, html, table};
+use orrery_advisor::{CandidateReport, Chance, Report, Settings, Verdict, Workload, advise, html, table};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -19,7 +19,10 @@ fn workload(name: &str) -> Workload {
 
 /// The report on an example, after it was compared with its goldens.
 fn report(name: &str) -> Report {
-    let report = advise(&workload(name), &[], &Settings::default()).expect("there is advice");
+    golden(name, advise(&workload(name), &[], &Settings::default()).expect("there is advice"))
+}
+
+fn golden(name: &str, report: Report) -> Report {
     let json = serde_json::to_string_pretty(&report).expect("a report is JSON") + "\n";
     for (ending, text) in [("txt", table(&report)), ("json", json)] {
         let path = folder("tests/golden").join(format!("{name}.{ending}"));
@@ -179,7 +182,7 @@ fn a_sample_of_a_hot_tenant_tells_what_would_go_wrong() {
         ..Settings::default()
     };
     let sample = tenants();
-    let report = advise(&workload, &sample, &settings).expect("there is advice");
+    let report = golden("hot-tenant", advise(&workload, &sample, &settings).expect("there is advice"));
     assert_eq!(candidate(&report, "/tenant").verdict, Verdict::Hot);
     assert_eq!(candidate(&report, "/status").verdict, Verdict::Collides);
     let missing = candidate(&report, "/region").findings.iter().find(|finding| finding.code == "missing");
@@ -188,6 +191,50 @@ fn a_sample_of_a_hot_tenant_tells_what_would_go_wrong() {
         sample.iter().map(|item| format!("{}/{}", item["tenant"], item["user"])).collect();
     let distinct = candidate(&report, "/tenant,/user").distinct.expect("a number");
     assert!((distinct / pairs.len() as f64 - 1.0).abs() < 0.01, "{distinct} of {}", pairs.len());
+}
+
+#[test]
+fn a_tenant_with_few_items_and_most_of_the_requests_is_hot() {
+    let item = |n: u64| {
+        serde_json::json!({"id": format!("i{n}"), "tenant": format!("t{}", n % 100), "user": format!("u{}", n % 1_000),
+            "_ts": 20_468 * 86_400 + n})
+    };
+    let sample: Vec<serde_json::Value> = (0..4_000).map(item).collect();
+    let touched = |tenant: u64, times: u32| serde_json::json!({"times": times, "item": item(tenant)});
+    let asked: Vec<serde_json::Value> = (0..100).map(|n| touched(n, if n == 7 { 400 } else { 1 })).collect();
+    let mut settings = Settings { today: 20_470.0, partitions: Some(8), ..Settings::default() };
+    settings.candidates = ["/tenant", "/tenant,/user", "/id"].map(str::to_owned).to_vec();
+    let about = |touched: &[serde_json::Value]| {
+        let workload = serde_json::json!({"name": "requests", "operations": [
+            {"name": "mine", "kind": "query", "perSecond": 200, "filters": ["/tenant"], "returns": 5, "touched": touched}]});
+        let workload = Workload::from_json(workload.to_string().as_bytes()).expect("a workload");
+        advise(&workload, &sample, &settings).expect("there is advice")
+    };
+    let even = about(&[]);
+    assert!(candidate(&even, "/tenant").verdict.is_good(), "{:?}", verdicts(&even));
+    let hot = golden("hot-requests", about(&asked));
+    let tenant = candidate(&hot, "/tenant");
+    assert_eq!(tenant.verdict, Verdict::Hot);
+    let busiest = tenant.load.busiest_key.as_ref().expect("one is the busiest");
+    assert!(busiest.key == "t7" && busiest.units_per_second > 0.75 * tenant.load.total, "{busiest:?}");
+}
+
+#[test]
+fn a_million_items_of_a_hundred_thousand_values_are_not_taken_for_two_thousand() {
+    let item =
+        |n: u64| serde_json::json!({"id": format!("i{n}"), "user": format!("u{}", n * 7_919 % 100_003)});
+    // A sample without repeats, in an order that has nothing to do with the users.
+    let sample: Vec<serde_json::Value> = (0..10_000).map(|n| item(n * 611_953 % 1_000_000)).collect();
+    let distinct = |stored: Option<u32>| {
+        let workload = serde_json::json!({"items": {"stored": stored}}).to_string();
+        let workload = Workload::from_json(workload.as_bytes()).expect("a workload");
+        let settings = Settings { candidates: vec!["/user".to_owned()], ..Settings::default() };
+        let report = advise(&workload, &sample, &settings).expect("there is advice");
+        candidate(&report, "/user").distinct.expect("a number")
+    };
+    let told = distinct(Some(1_000_000));
+    assert!((66_000.0..150_000.0).contains(&told), "{told}");
+    assert!(distinct(None) < 10_000.0, "a sample that is everything has no more");
 }
 
 #[test]

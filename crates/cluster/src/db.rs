@@ -238,7 +238,7 @@ impl Db {
                 let charge = ru::read(u64::from(item.header.json_bytes), options.consistency);
                 self.pay_key(container, range, KeyMark::of(&epk), &charge);
                 range.insight.keyed(&epk, key, charge.total());
-                self.record_read(container, item.header.json_bytes);
+                self.record_read(container, &item);
                 let not_modified = !options.precondition.admits(Some(&item.header));
                 let receipt = Receipt { charge, served: served(Some(item.header.lsn)) };
                 Ok(ReadReply { item, not_modified, receipt })

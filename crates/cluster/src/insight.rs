@@ -37,7 +37,7 @@ use crate::rid::Rid;
 pub use alerts::{Alert, AlertEvent, AlertKind, AlertSettings};
 pub use counters::RangeInsight;
 pub use place::BUCKETS;
-pub use recorder::{KnownPath, Operations, Recorded, Recording};
+pub use recorder::{KnownPath, Operations, Recorded, Recording, Touch, Touched};
 pub use report::{
     ContainerInsight, HeatRows, HotBy, HotPartitionKey, LargePartitionKey, PartitionInsight, Use,
 };

@@ -25,6 +25,7 @@ mod reindex;
 mod request;
 mod resource;
 mod rid;
+mod sample;
 mod script;
 mod session;
 pub mod stats;
@@ -60,6 +61,7 @@ pub use request::{
 };
 pub use resource::{Resource, ResourceKind};
 pub use rid::Rid;
+pub use sample::{Below, shares};
 pub use script::{
     Forms, Link as ScriptLink, Outside, ScriptOptions, ScriptReply, TriggerNames, TriggeredReply,
 };

@@ -31,7 +31,9 @@ pub use partition_key::{
     PartitionKeyVersion,
 };
 pub use path::{Path, PathError, Segment};
-pub use term::{Bounds, TermOrder, TermType, compare, compare_in, encode_key, encode_term, term_length};
+pub use term::{
+    Bounds, TermOrder, TermType, compare, compare_in, encode_key, encode_term, read_scalar, term_length,
+};
 pub use typed::{
     ArrayKind, Decimal128, DecimalRef, Duration, MAX_INTEGER_BYTES, Plain, ScopedCode, TimeOfDay, Typed,
     VarintRef,

@@ -211,6 +211,10 @@ pub const QUERY_MEMORY_PATIENCE: Duration = Duration::from_secs(5);
 pub const PROGRAM_BYTES_PER_TEXT: u64 = 64;
 /// Lists of the largest logical partitions that may be made at once.
 pub const LOOK_UPS_MAX: usize = 4;
+/// Items of one partition whose keys are all walked to choose some of them; of more, places of the feed are tried.
+pub const SAMPLE_WALKED_ITEMS_MAX: u64 = 2_000_000;
+/// Places of the feed that are tried for each item that is wanted.
+pub const SAMPLE_TRIES_PER_ITEM: usize = 64;
 /// Transactions that may wait for one partition, about how many bytes of documents they may bring along, and
 /// the transactions that one group commits together.
 pub const PARTITION_QUEUE_MAX: usize = 10_000;

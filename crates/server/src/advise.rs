@@ -1,24 +1,23 @@
 //! `orrery advise`: which partition key fits a workload.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use orrery_advisor::limits::{SAMPLE_BYTES_MAX, SAMPLE_ITEMS_MAX};
-use orrery_advisor::{Report, Settings, Workload, html, table};
-use serde_json::Value;
+use orrery_advisor::limits::SAMPLE_ITEMS_MAX;
+use orrery_advisor::{Inquiry, Report, Settings, Workload, advise, html, table};
 
-use crate::client::Endpoint;
+use crate::client::{Endpoint, Place, on_runtime};
+use file::ItemFile;
 
-pub mod sampling;
-
+mod file;
 mod live;
+mod sampling;
 
-/// Bytes of a workload file, and of one line of a sample.
+/// Bytes of a workload file.
 const WORKLOAD_BYTES_MAX: u64 = 16 * 1024 * 1024;
-const LINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 #[derive(Args)]
 pub struct Advise {
@@ -40,9 +39,9 @@ pub struct Advise {
     #[arg(long, value_name = "NAME", requires = "database")]
     container: Option<String>,
 
-    /// Items to take from the container.
-    #[arg(long, value_name = "N", default_value_t = sampling::ITEMS_DEFAULT)]
-    sample: usize,
+    /// Items to take from the container: by default 20,000, and 2,000 where the endpoint is no Orrery.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=SAMPLE_ITEMS_MAX as i64))]
+    sample: Option<u32>,
 
     /// A key to judge: `/a`, `/a,/b`, `/a+/b`, `/a+month(/time)`, `/a+suffix(10)`, `/a+hash(/b,10)`; may be given
     /// several times. Without any, those of the workload are judged, or the advisor proposes some.
@@ -61,7 +60,7 @@ pub struct Advise {
     out: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
     /// For a terminal.
@@ -72,24 +71,47 @@ pub enum Format {
     Html,
 }
 
-pub fn run(advise: Advise) -> anyhow::Result<()> {
-    let workload = read_workload(&advise.workload)?;
-    let sample = sample(&advise)?;
-    let settings = Settings {
-        today: today(),
-        partitions: advise.partitions,
-        candidates: advise.candidates.clone(),
-        ..Settings::default()
+pub fn run(asked: Advise) -> anyhow::Result<()> {
+    let workload = read_workload(&asked.workload)?;
+    let text = match (asked.place(), &asked.items) {
+        (Some(place), _) => on_runtime(live::answer(&asked, workload, &place))?,
+        (None, Some(path)) => asked.answer_about(&ItemFile::open(path)?, workload)?,
+        (None, None) => render(&advise(&workload, &[], &asked.settings())?, asked.format)?,
     };
-    let report = orrery_advisor::advise(&workload, &sample, &settings)?;
-    let text = render(&report, advise.format)?;
-    match &advise.out {
+    match &asked.out {
         Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display())),
         None => {
             // A reader that closed our standard output has read enough.
             let _ = std::io::stdout().lock().write_all(text.as_bytes());
             Ok(())
         }
+    }
+}
+
+impl Advise {
+    fn settings(&self) -> Settings {
+        Settings {
+            today: today(),
+            partitions: self.partitions,
+            candidates: self.candidates.clone(),
+            ..Settings::default()
+        }
+    }
+
+    /// The container that the question is about, if it is about one.
+    fn place(&self) -> Option<Place> {
+        let (database, container) = (self.database.clone()?, self.container.clone()?);
+        Some(Place { endpoint: self.endpoint.clone(), database, container })
+    }
+
+    fn answer_about(&self, file: &ItemFile, mut workload: Workload) -> anyhow::Result<String> {
+        workload.items.stored.get_or_insert(file.items as f64);
+        let settings = self.settings();
+        let sample = file.sample()?;
+        let inquiry = Inquiry::new(&workload, &sample, &settings)?;
+        let mut census = inquiry.census(Vec::new());
+        file.count(&mut census)?;
+        render(&inquiry.answer(Some(census))?, self.format)
     }
 }
 
@@ -114,56 +136,4 @@ fn read_workload(path: &Path) -> anyhow::Result<Workload> {
     }
     let text = std::fs::read(path).with_context(place)?;
     Workload::from_json(&text).with_context(|| path.display().to_string())
-}
-
-fn sample(advise: &Advise) -> anyhow::Result<Vec<Value>> {
-    if let Some(path) = &advise.items {
-        return read_items(path);
-    }
-    let (Some(database), Some(container)) = (&advise.database, &advise.container) else {
-        return Ok(Vec::new());
-    };
-    let wanted = advise.sample.clamp(1, SAMPLE_ITEMS_MAX);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(live::sample(&advise.endpoint, database, container, wanted))
-}
-
-fn read_items(path: &Path) -> anyhow::Result<Vec<Value>> {
-    let file = std::fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut reader = BufReader::new(file);
-    let (mut items, mut bytes) = (Vec::new(), 0);
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let read = std::io::Read::take(&mut reader, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
-        bytes += read;
-        if read == 0 || items.len() == SAMPLE_ITEMS_MAX || bytes > SAMPLE_BYTES_MAX {
-            break;
-        }
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let item = serde_json::from_slice(&line);
-        items.push(item.with_context(|| format!("{}, line {number}", path.display()))?);
-    }
-    if items.is_empty() {
-        bail!("{} has no items", path.display());
-    }
-    Ok(items)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_items_and_a_bad_one_is_named() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("items.jsonl");
-        std::fs::write(&path, "{\"id\":\"1\"}\n\n  {\"id\":\"2\"}").expect("the file is written");
-        assert_eq!(read_items(&path).expect("two items").len(), 2);
-        std::fs::write(&path, "{\"id\":\"1\"}\nnonsense\n").expect("the file is written");
-        let error = format!("{:#}", read_items(&path).expect_err("a bad line"));
-        assert!(error.contains("line 2"), "{error}");
-    }
 }

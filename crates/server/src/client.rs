@@ -102,7 +102,13 @@ impl Client {
         Ok(json)
     }
 
-    async fn ask(&mut self, method: &Method, path: &str, body: Bytes) -> anyhow::Result<(StatusCode, Bytes)> {
+    /// The same with the whole path and the answer as it comes.
+    pub async fn ask(
+        &mut self,
+        method: &Method,
+        path: &str,
+        body: Bytes,
+    ) -> anyhow::Result<(StatusCode, Bytes)> {
         let link = path.split('?').next().unwrap_or_default();
         let headers = [("content-type", "application/json".to_owned())];
         let ask = Ask { method, path, kind: manage::RESOURCE_TYPE, link, headers: &headers, body: &body };

@@ -103,7 +103,7 @@ async fn route(call: &Call<'_>) -> Result<Answer, Denial> {
                 ["keys"] => Box::pin(keys::serve(call, &container)).await,
                 ["throughput"] => Box::pin(throughput::serve(call, &container)).await,
                 ["heat"] => heat::serve(call, &container),
-                ["workload"] => workload::serve(call, &container),
+                ["workload"] => Box::pin(workload::serve(call, &container)).await,
                 ["advice"] => Box::pin(advice::serve(call, &container)).await,
                 _ => Err(no_such_path()),
             }

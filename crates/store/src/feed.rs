@@ -110,6 +110,13 @@ impl View<'_> {
         Ok(())
     }
 
+    /// Where the items lie whose last write was this transaction.
+    pub fn last_written_by(&self, lsn: Lsn) -> Result<Vec<ItemKey>, OpError> {
+        let after = FeedCursor::after(Lsn(lsn.0.saturating_sub(1)));
+        let entries = self.partition.spec.entries(self.snapshot, Sequence::Latest, after, lsn);
+        entries.map(|entry| parse_place(&entry?.value)).collect()
+    }
+
     /// The snapshot may hold more than the LSN that the answer names; that belongs to the next page.
     fn walk(&self, sequence: Sequence, after: FeedCursor) -> Entries {
         self.partition.spec.walk(self.snapshot, sequence, after, self.lsn())

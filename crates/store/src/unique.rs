@@ -42,6 +42,11 @@ impl UniqueKeys {
         self.0.is_empty()
     }
 
+    /// The paths of each key.
+    pub fn paths(&self) -> &[Vec<Path>] {
+        &self.0
+    }
+
     /// What a document has at each of the keys.
     pub(crate) fn claims(&self, doc: &Doc) -> Vec<Claim> {
         let claim = |(number, paths): (usize, &Vec<Path>)| {

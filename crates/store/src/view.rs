@@ -149,14 +149,27 @@ impl<'a> View<'a> {
             })?;
             return Ok(count);
         }
-        let (lower, upper) = keys::item_range(self.partition.spec.container, range);
         let mut count = 0;
+        self.scan_keys(range, |_| {
+            count += 1;
+            Scan::Continue
+        })?;
+        Ok(count)
+    }
+
+    /// The encoded places of all items that are stored in `range`, in key order. The items are not read, so those that
+    /// [`View::is_over`] would tell are among them.
+    pub fn scan_keys(&self, range: &EpkRange, mut visit: impl FnMut(&[u8]) -> Scan) -> Result<(), OpError> {
+        let (lower, upper) = keys::item_range(self.partition.spec.container, range);
         for key in self.snapshot.keys(Keyspace::Item, Bound::Included(&lower), Bound::Excluded(&upper), false)
         {
-            key.map_err(damaged)?;
-            count += 1;
+            let key = key.map_err(damaged)?;
+            let place = key.get(CONTAINER_BYTES..).ok_or_else(|| OpError::Damaged("an item key".into()))?;
+            if visit(place) == Scan::Stop {
+                break;
+            }
         }
-        Ok(count)
+        Ok(())
     }
 
     /// The index of one generation, for the part of the key space that lies in `range` and behind `from`.

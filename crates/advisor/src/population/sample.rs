@@ -9,10 +9,9 @@ use orrery_doc::{KeyComponent, Path, Segment};
 use serde_json::Value;
 
 use super::distinct::Meetings;
-use super::{
-    Collisions, Column, Key, KeyPart, Population, Sampled, Source, bucket, normal, period_text, text_of,
-};
+use super::{Column, Key, KeyPart, Population, Sampled, Source, bucket, normal, period_text, text_of};
 use crate::calendar::{self, Period};
+use crate::census::Clash;
 use crate::chance::{self, Chance};
 use crate::limits;
 use crate::workload::Items;
@@ -20,13 +19,13 @@ use crate::workload::Items;
 /// Properties that the server adds.
 const SYSTEM: [&str; 6] = ["_rid", "_self", "_etag", "_ts", "_attachments", "_lsn"];
 /// A value that was seen this often tells its share; of rarer ones only their number can be estimated.
-const SEEN_ENOUGH: usize = 5;
+pub const SEEN_ENOUGH: usize = 5;
 /// Where an item has its id.
 const ID: &str = "/id";
 /// The share of items that must agree before a rule about them is believed.
 const NEARLY_ALL: f64 = 0.95;
 /// A sample of fewer items says nothing about what is different in each.
-const UNIQUE_NEEDS: usize = 10;
+pub const UNIQUE_NEEDS: usize = 10;
 
 pub struct Sample {
     rows: Vec<Vec<KeyComponent>>,
@@ -35,7 +34,8 @@ pub struct Sample {
     stored: f64,
 }
 
-struct Facts {
+/// What is known of the values of a column.
+pub struct Facts {
     /// What the workload says of the number of values.
     declared: Option<f64>,
     /// Values that the column really has, or none when every item has its own.
@@ -80,7 +80,9 @@ impl Sample {
         paths.extend(found.into_iter().map(|(path, _)| path).take(limits::SAMPLE_PATHS_MAX));
 
         let history_days = span(sample.iter().map(written), today);
-        let kept = spread(sample, limits::ROW_VALUES_MAX / paths.len().max(1));
+        let mut kept = spread(sample, limits::ROW_VALUES_MAX / paths.len().max(1));
+        // The same items give the same answer, in whatever order they come and whichever server has them.
+        kept.sort_by_cached_key(|item| own_text(item));
         let written: Vec<Option<f64>> = kept.iter().map(|item| written(item)).collect();
         let mut population = Population {
             columns: Vec::new(),
@@ -109,24 +111,8 @@ impl Sample {
     pub fn draw(&self, columns: &[Column], chance: &mut Chance, time: f64) -> Vec<KeyComponent> {
         let chosen = chance.below(self.rows.len() as u64) as usize;
         let mut values = self.rows[chosen].clone();
-        for (column, value) in values.iter_mut().enumerate() {
-            let facts = &self.facts[column];
-            if *value == KeyComponent::Undefined {
-                continue;
-            }
-            if let Some(period) = columns[column].period {
-                *value = KeyComponent::Str(period.render(time));
-                continue;
-            }
-            let variant = match facts.distinct {
-                None => chance.next(),
-                // Each rare value that was seen stands for several that were not.
-                Some(_) => chance.below(facts.variants),
-            };
-            let text = text_of(value);
-            if variant > 0 && !facts.common.contains(&text) {
-                *value = KeyComponent::Str(format!("{text}~{variant}"));
-            }
+        for ((value, column), facts) in values.iter_mut().zip(columns).zip(&self.facts) {
+            facts.vary(value, column, chance, time);
         }
         values
     }
@@ -184,12 +170,12 @@ impl Sample {
 
     /// The items of the sample that have the same id as another one of the same key. Where chance is part of the key, it may
     /// tell them apart or not.
-    pub fn collisions(&self, key: &Key, id: usize) -> Option<Collisions> {
+    pub fn collisions(&self, key: &Key, id: usize) -> Option<(Clash, u64)> {
         let parts: Vec<KeyPart> = key.levels.iter().flatten().copied().collect();
         if parts.iter().any(|part| matches!(part, KeyPart::Suffix(_))) {
             return None;
         }
-        let mut counts: BTreeMap<(String, String), (usize, usize)> = BTreeMap::new();
+        let mut counts: BTreeMap<(String, String), (u64, usize)> = BTreeMap::new();
         for (at, row) in self.rows.iter().enumerate().filter(|(_, row)| row[id] != KeyComponent::Undefined) {
             let place = (text_of(&row[id]), fixed_text(&parts, row));
             counts.entry(place).or_insert((0, at)).0 += 1;
@@ -198,12 +184,8 @@ impl Sample {
         let (_, (_, first)) = alike().next()?;
         let row = &self.rows[*first];
         let texts: Vec<String> = parts.iter().map(|part| part.text_in(row)).collect();
-        Some(Collisions {
-            items: alike().map(|(_, (items, _))| items).sum(),
-            of: self.rows.len(),
-            id: text_of(&row[id]),
-            key: texts.join(" / "),
-        })
+        let items = alike().map(|(_, (items, _))| items).sum();
+        Some((Clash { items, id: text_of(&row[id]), key: texts.join(" / ") }, self.rows.len() as u64))
     }
 
     /// Whether the sample shows that a column follows from others: pairs of items agree wherever there are pairs.
@@ -251,6 +233,16 @@ impl KeyPart {
     }
 }
 
+/// An item without what servers add: its id, and what else it has.
+fn own_text(item: &Value) -> (String, String) {
+    let text = |value: Option<&Value>| value.map(Value::to_string).unwrap_or_default();
+    let Value::Object(members) = item else { return (String::new(), text(Some(item))) };
+    let own = members.iter().filter(|(name, _)| !SYSTEM.contains(&name.as_str()));
+    let mut parts: Vec<String> = own.map(|(name, value)| format!("{name:?}:{value}")).collect();
+    parts.sort_unstable();
+    (text(members.get("id")), parts.concat())
+}
+
 /// Items spread evenly over the sample, as many as may be kept.
 fn spread(sample: &[Value], most: usize) -> Vec<&Value> {
     let count = sample.len().min(most.max(1));
@@ -278,16 +270,49 @@ fn facts_of(said: &Said, column: &Column, values: &[KeyComponent], stored: f64) 
     let declared = said.distinct.get(&column.path).copied();
     let present: usize = counts.values().sum();
     if declared.is_none() && shown == present && present >= UNIQUE_NEEDS {
-        return Facts { declared, distinct: None, common: BTreeSet::new(), variants: 1 };
+        return Facts::unique();
     }
     let meetings = Meetings::of(counts.values().copied());
     let distinct = declared.unwrap_or_else(|| meetings.estimate(stored * (1.0 - column.missing)));
-    let distinct = distinct.max(shown as f64).max(1.0).round();
-    let often = counts.into_iter().filter(|(_, times)| *times >= SEEN_ENOUGH);
-    let common: BTreeSet<String> = often.map(|(value, _)| value).collect();
-    let rare = (shown - common.len()).max(1) as f64;
-    let variants = ((distinct - common.len() as f64) / rare).round() as u64;
-    Facts { declared, distinct: Some(distinct), common, variants: variants.max(1) }
+    Facts { declared, ..Facts::among(counts, distinct, SEEN_ENOUGH) }
+}
+
+impl Facts {
+    /// Each item has a value of its own.
+    pub fn unique() -> Facts {
+        Facts { declared: None, distinct: None, common: BTreeSet::new(), variants: 1 }
+    }
+
+    /// Values that were met so many times, of so many different ones.
+    pub fn among(counts: BTreeMap<String, usize>, distinct: f64, often: usize) -> Facts {
+        let shown = counts.len();
+        let distinct = distinct.max(shown as f64).max(1.0).round();
+        let common = counts.into_iter().filter(|(_, times)| *times >= often);
+        let common: BTreeSet<String> = common.map(|(value, _)| value).collect();
+        let rare = (shown - common.len()).max(1) as f64;
+        let variants = ((distinct - common.len() as f64) / rare).round() as u64;
+        Facts { declared: None, distinct: Some(distinct), common, variants: variants.max(1) }
+    }
+
+    /// Turns a value that was met into one that an item of this time may have.
+    pub fn vary(&self, value: &mut KeyComponent, column: &Column, chance: &mut Chance, time: f64) {
+        if *value == KeyComponent::Undefined {
+            return;
+        }
+        if let Some(period) = column.period {
+            *value = KeyComponent::Str(period.render(time));
+            return;
+        }
+        let variant = match self.distinct {
+            None => chance.next(),
+            // Each rare value that was seen stands for several that were not.
+            Some(_) => chance.below(self.variants),
+        };
+        let text = text_of(value);
+        if variant > 0 && !self.common.contains(&text) {
+            *value = KeyComponent::Str(format!("{text}~{variant}"));
+        }
+    }
 }
 
 /// The period of a column that tells when its item was written: it lies close to the time that the server noted.
@@ -356,7 +381,7 @@ fn is_worth_noting(path: &[Segment]) -> bool {
         && path.iter().map(bytes).sum::<usize>() <= limits::SAMPLE_PATH_BYTES_MAX
 }
 
-fn value_at(item: &Value, path: Option<&Path>) -> KeyComponent {
+pub fn value_at(item: &Value, path: Option<&Path>) -> KeyComponent {
     match path.and_then(|path| node_at(item, path)) {
         Some(Value::String(text)) => KeyComponent::Str(cut(text)),
         Some(Value::Number(number)) => KeyComponent::Number(number.as_f64().unwrap_or(0.0)),
@@ -382,7 +407,7 @@ fn cut(text: &str) -> String {
     format!("{}…{:016x}", &text[..end], chance::hash(text))
 }
 
-fn written(item: &Value) -> Option<f64> {
+pub fn written(item: &Value) -> Option<f64> {
     item.get("_ts").and_then(Value::as_f64).map(|seconds| seconds / 86_400.0)
 }
 
@@ -499,6 +524,20 @@ mod tests {
         assert!(found.is_empty(), "a name too long for a key is counted but not kept");
         visit(&Value::Object(many), &mut Vec::new(), &mut found);
         assert_eq!(found.len(), limits::SAMPLE_PATHS_COUNTED_MAX);
+    }
+
+    #[test]
+    fn the_order_of_a_sample_does_not_matter_nor_what_servers_add() {
+        let mut sample = readings();
+        let drawn = |sample: &[Value]| {
+            let population = population(&json!({"times": {"/day": "day"}}), sample);
+            let mut chance = Chance::new(1);
+            (0..50).map(|_| population.draw(&mut chance, 20_470.0).values).collect::<Vec<_>>()
+        };
+        let first = drawn(&sample);
+        sample.reverse();
+        sample.iter_mut().enumerate().for_each(|(n, item)| item["_etag"] = n.into());
+        assert_eq!(drawn(&sample), first);
     }
 
     #[test]

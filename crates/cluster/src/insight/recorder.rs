@@ -1,16 +1,17 @@
 //! Records what a container is asked to do, for the advisor on partition keys.
 //!
 //! While nobody has asked for a recording a request pays one look at a number. While one runs, requests are put
-//! together by what they are: their kind, and the paths whose values they knew. Values are not recorded.
+//! together by what they are: their kind, and the paths whose values they knew. Which keys are busy is seen from a few
+//! requests of each kind, chosen at random: of those is kept which item they touched, or which values a query named.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
-use orrery_doc::Epk;
+use orrery_doc::{Epk, KeyComponent, read_scalar};
 use orrery_query::{IndexPath, IndexStep, Indexes, Leaf, Program, Proposal, plan_access};
-use orrery_store::{Action, Op, Outcome};
+use orrery_store::{Action, Effect, Item, Op, Outcome};
 use parking_lot::Mutex;
 
 use crate::catalog::Container;
@@ -24,6 +25,8 @@ use crate::world::World;
 const RECORDINGS_MAX: usize = 16;
 const OPERATIONS_MAX: usize = 100;
 const FILTERS_MAX: usize = 16;
+/// Requests of one kind whose item is kept.
+const TOUCHED_MAX: usize = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recorded {
@@ -69,6 +72,44 @@ pub struct Operations {
     pub bytes: u64,
     /// Items that queries returned and transactions wrote, in sum.
     pub items: u64,
+    pub touched: Touched,
+}
+
+/// What some of the requests touched; each request of which that is known is as likely to be among them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Touched {
+    pub by: Vec<Touch>,
+    requests: u64,
+}
+
+/// What one request was about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Touch {
+    /// The item with this rid.
+    Item(u64),
+    /// Items that have these values at these paths.
+    Values(Vec<(String, KeyComponent)>),
+}
+
+impl Touched {
+    fn add(&mut self, touch: impl FnOnce() -> Option<Touch>, world: &World) {
+        self.requests += 1;
+        if self.by.len() < TOUCHED_MAX {
+            self.by.extend(touch());
+        } else if let Some(place) = self.by.get_mut((world.random() % self.requests) as usize)
+            && let Some(touch) = touch()
+        {
+            *place = touch;
+        }
+    }
+}
+
+/// One request, as far as it is recorded.
+struct Request {
+    kind: Recorded,
+    filters: Vec<KnownPath>,
+    bytes: u64,
+    items: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -96,20 +137,27 @@ impl Recording {
         end.duration_since(self.started).as_secs_f64().max(0.001)
     }
 
-    fn add(&mut self, kind: Recorded, filters: Vec<KnownPath>, bytes: u64, items: u64) {
-        let place = self.operations.iter().position(|known| known.kind == kind && known.filters == filters);
-        match place {
-            Some(place) => {
-                let known = &mut self.operations[place];
-                known.count += 1;
-                known.bytes += bytes;
-                known.items += items;
-            }
+    /// What was touched is only asked for if it is kept.
+    fn add(&mut self, request: Request, touch: impl FnOnce() -> Option<Touch>) {
+        let Request { kind, filters, bytes, items } = request;
+        let is_alike = |known: &Operations| known.kind == kind && known.filters == filters;
+        let place = match self.operations.iter().position(is_alike) {
+            Some(place) => place,
             None if self.operations.len() < OPERATIONS_MAX => {
-                self.operations.push(Operations { kind, filters, count: 1, bytes, items });
+                let touched = Touched::default();
+                self.operations.push(Operations { kind, filters, count: 0, bytes: 0, items: 0, touched });
+                self.operations.len() - 1
             }
-            None => self.missed += 1,
-        }
+            None => {
+                self.missed += 1;
+                return;
+            }
+        };
+        let known = &mut self.operations[place];
+        known.count += 1;
+        known.bytes += bytes;
+        known.items += items;
+        known.touched.add(touch, &self.world);
     }
 }
 
@@ -167,11 +215,13 @@ impl Db {
         self.inner.insight.recorder.recordings.lock().get(&container.resource.rid).cloned()
     }
 
-    pub(crate) fn record_read(&self, container: &Container, bytes: u32) {
+    pub(crate) fn record_read(&self, container: &Container, item: &Item) {
         let recorder = &self.inner.insight.recorder;
         if !recorder.is_idle() {
             let add = |recording: &mut Recording| {
-                recording.add(Recorded::Read, key_and_id(container), u64::from(bytes), 1);
+                let (filters, bytes) = (key_and_id(container), u64::from(item.header.json_bytes));
+                let request = Request { kind: Recorded::Read, filters, bytes, items: 1 };
+                recording.add(request, || Some(Touch::Item(item.header.rid)));
             };
             recorder.record(container, add);
         }
@@ -206,8 +256,10 @@ impl Db {
             Recorded::Create | Recorded::Transaction => Vec::new(),
             _ => key_and_id(container),
         };
-        let add = |recording: &mut Recording| recording.add(kind, filters, bytes, outcomes.len() as u64);
-        self.inner.insight.recorder.record(container, add);
+        let written = outcomes.iter().find(|outcome| outcome.effect != Effect::Absent);
+        let touch = || written.map(|outcome| Touch::Item(outcome.item.header.rid));
+        let request = Request { kind, filters, bytes, items: outcomes.len() as u64 };
+        self.inner.insight.recorder.record(container, |recording| recording.add(request, touch));
     }
 
     /// A page of a query. Clients send a query to each partition, and again for each page: it counts once.
@@ -228,7 +280,8 @@ impl Db {
         if recorder.is_idle() || page.continuation.is_some() || !is_first {
             return;
         }
-        let mut filters = known_paths(program);
+        let leaves = known_leaves(program);
+        let mut filters: Vec<KnownPath> = leaves.iter().map(|(path, _)| path.clone()).collect();
         if matches!(scope, Scope::Key(_)) {
             // The key was given beside the query, and may not be repeated in it.
             for path in key_paths(container) {
@@ -237,9 +290,35 @@ impl Db {
                 }
             }
         }
-        let add = |recording: &mut Recording| recording.add(Recorded::Query, filters, 0, rows as u64);
-        recorder.record(container, add);
+        let touch = || {
+            let values = named_values(container, scope, &leaves, self.world());
+            (!values.is_empty()).then_some(Touch::Values(values))
+        };
+        let request = Request { kind: Recorded::Query, filters, bytes: 0, items: rows as u64 };
+        recorder.record(container, |recording| recording.add(request, touch));
     }
+}
+
+/// The values that a query named, of several at one path one.
+fn named_values(
+    container: &Container,
+    scope: &Scope,
+    leaves: &[(KnownPath, Leaf)],
+    world: &World,
+) -> Vec<(String, KeyComponent)> {
+    let mut values = Vec::new();
+    for (known, leaf) in leaves {
+        let span = leaf.spans.get(world.random() as usize % leaf.spans.len().max(1));
+        let value = span.and_then(|span| read_scalar(&span.lower));
+        values.extend(value.map(|value| (known.path.clone(), value)));
+    }
+    if let Scope::Key(key) = scope {
+        let of_key = key_paths(container).into_iter().zip(key.components());
+        let is_new = |path: &str| leaves.iter().all(|(known, _)| known.path != path);
+        let further = of_key.filter(|(known, _)| is_new(&known.path));
+        values.extend(further.map(|(known, value)| (known.path, value.clone())));
+    }
+    values
 }
 
 fn key_paths(container: &Container) -> Vec<KnownPath> {
@@ -264,15 +343,14 @@ impl Indexes for AllPaths {
     }
 }
 
-/// The paths that a query compares with one value, or with a list of values.
-fn known_paths(program: &Program) -> Vec<KnownPath> {
-    let filter = plan_access(program, &AllPaths).filter;
-    let parts = match &filter {
-        Proposal::All(parts) => parts.as_slice(),
-        one => std::slice::from_ref(one),
+/// The paths that a query compares with one value, or with a list of values, and with which.
+fn known_leaves(program: &Program) -> Vec<(KnownPath, Leaf)> {
+    let parts = match plan_access(program, &AllPaths).filter {
+        Proposal::All(parts) => parts,
+        one => vec![one],
     };
-    let leaves = parts.iter().filter_map(|part| match part {
-        Proposal::Leaf(leaf) => known_path(leaf),
+    let leaves = parts.into_iter().filter_map(|part| match part {
+        Proposal::Leaf(leaf) => known_path(&leaf).map(|path| (path, leaf)),
         _ => None,
     });
     leaves.take(FILTERS_MAX).collect()
@@ -307,9 +385,9 @@ mod tests {
             ("SELECT VALUE t FROM c JOIN t IN c.tags WHERE t = 'x'", ""),
         ] {
             let program = compile(text, &Parameters::default()).expect(text);
-            let known: Vec<String> = known_paths(&program)
+            let known: Vec<String> = known_leaves(&program)
                 .iter()
-                .map(|known| format!("{}*{}", known.path, known.values))
+                .map(|(known, _)| format!("{}*{}", known.path, known.values))
                 .collect();
             assert_eq!(known.join(" "), expected, "{text}");
         }

@@ -1,6 +1,6 @@
 //! What is told of partitions that serve real requests, split ones included.
 
-use orrery_doc::{Doc, PartitionKey, json as text};
+use orrery_doc::{Doc, KeyComponent, PartitionKey, Path, json as text};
 use orrery_query::{Parameters, compile};
 use orrery_store::{Action, ItemId, Op, Precondition, Target};
 use serde_json::{Value, json};
@@ -181,5 +181,13 @@ async fn a_recording_tells_kinds_and_known_paths_until_it_is_stopped() {
         })
         .collect();
     assert_eq!(told, ["create 2 ", "read 1 /pk /id", "query 1 /email", "query 1 /pk"]);
+    let touched: Vec<&[Touch]> = recording.operations.iter().map(|one| one.touched.by.as_slice()).collect();
+    let [[_, _], [Touch::Item(read)], [Touch::Values(email)], [Touch::Values(pk)]] = touched[..] else {
+        panic!("{touched:?}");
+    };
+    let item = world.db.item_of_rid(&world.container(), *read).expect("it can be read").expect("it is there");
+    assert_eq!(item.doc.get(&Path::parse_property("/id").expect("a path")), orrery_doc::Value::Str("one"));
+    let named = |path: &str, value: &str| vec![(path.to_owned(), KeyComponent::Str(value.to_owned()))];
+    assert_eq!((email, pk), (&named("/email", "x"), &named("/pk", "a")));
     assert!(!recording.is_running());
 }

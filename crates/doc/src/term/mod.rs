@@ -22,6 +22,7 @@ mod compare;
 mod length;
 mod marks;
 mod number;
+mod read;
 mod scalar;
 
 use crate::MAX_DEPTH;
@@ -31,6 +32,7 @@ use crate::value::{ObjectRef, Value};
 pub use compare::{compare, compare_in};
 pub use length::term_length;
 pub use marks::{Bounds, TermOrder, TermType};
+pub use read::read_scalar;
 
 use marks::mark;
 use scalar::{put_cut, put_escaped, put_scalar};

@@ -1,85 +1,197 @@
-//! A sample of a container of any endpoint, through the public API: a few items at many places of its change feed.
+//! Advice on a container of an endpoint. An Orrery is asked itself, since it sees all items; of any other endpoint, and
+//! with a key that only reads, a sample is taken through the public API: single items at many places of the change feed.
+
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, ETAG, HOST, IF_NONE_MATCH};
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1::SendRequest;
-use orrery_advisor::limits::SAMPLE_BYTES_MAX;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
-use std::time::{Duration, SystemTime};
+use http::{Method, StatusCode};
+use orrery_advisor::limits::{SAMPLE_BYTES_MAX, SEED};
+use orrery_advisor::{Chance, Existing, Workload, advise};
+use orrery_cluster::limits::PartitionLimits;
+use orrery_cluster::shares;
+use serde_json::{Value, json};
 
-use super::sampling;
-use crate::client::{Endpoint, connect};
+use super::sampling::Walk;
+use super::{Advise, render};
+use crate::client::account::Account;
+use crate::client::{Ask, Client, Place, Reply, Target, encode};
+use crate::manage;
 
-/// Bytes of an answer, physical partitions that are asked, and how often a busy server is asked again.
-const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Items of a sample when nobody says how many: each is a request.
+const ITEMS_DEFAULT: u32 = 2_000;
+/// Physical partitions that are asked, items of a page where all are wanted, and how often a busy server is asked again.
 const RANGES_MAX: usize = 1_000;
+const PAGE_ITEMS: usize = 1_000;
 const TRIES_MAX: usize = 20;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+/// The header that names a partition.
+const RANGE: &str = "x-ms-documentdb-partitionkeyrangeid";
 
-const RANGE: HeaderName = HeaderName::from_static("x-ms-documentdb-partitionkeyrangeid");
-const COUNT: HeaderName = HeaderName::from_static("x-ms-max-item-count");
-const A_IM: HeaderName = HeaderName::from_static("a-im");
-
-pub async fn sample(
-    endpoint: &Endpoint,
-    database: &str,
-    container: &str,
-    wanted: usize,
-) -> anyhow::Result<Vec<Value>> {
-    let mut source = Source {
-        endpoint,
-        link: format!("dbs/{database}/colls/{container}"),
-        path: format!("/dbs/{}/colls/{}", encode(database), encode(container)),
-        connection: connect(&endpoint.endpoint, endpoint.ca_file.as_deref()).await?,
-    };
-    let ranges = source.ranges().await?;
-    let each = wanted.div_ceil(ranges.len());
-    let (mut items, mut bytes) = (Vec::new(), 0);
-    for range in ranges {
-        let now = source.changes(&range, "*", 1).await?.1;
-        let mut walk = sampling::Walk::over(lsn_of(now).unwrap_or(0), each);
-        while let Some(after) = walk.next_place() {
-            let after = if after == 0 { String::new() } else { format!("\"{after}\"") };
-            let (found, reached) = source.changes(&range, &after, each.min(sampling::PAGE_ITEMS)).await?;
-            walk.came_to(lsn_of(reached).unwrap_or(0));
-            for item in found {
-                bytes += item.to_string().len();
-                if bytes > SAMPLE_BYTES_MAX || items.len() == wanted {
-                    return Ok(items);
-                }
-                items.push(item);
-            }
-        }
+/// The report as text.
+pub async fn answer(asked: &Advise, mut workload: Workload, place: &Place) -> anyhow::Result<String> {
+    let mut client = Client::new(place.endpoint.clone());
+    if is_orrery(&mut client).await?
+        && let Some(report) = ask(&mut client, asked, &workload, place).await?
+    {
+        return Ok(report);
     }
-    if items.is_empty() {
-        bail!("{database}/{container} has no items");
-    }
-    Ok(items)
+    let mut source = Source::new(client, place);
+    let found = source.sample(asked.sample.unwrap_or(ITEMS_DEFAULT) as usize).await?;
+    let target = Target { database: place.database.clone(), container: Some(place.container.clone()) };
+    let throughput = Account::new(place.endpoint.clone()).throughput(&target).await?;
+    let existing = Existing { items: found.stored, partitions: found.partitions as u32, throughput };
+    existing.complete(&mut workload, &PartitionLimits::default());
+    let report = advise(&workload, &found.items, &asked.settings())?;
+    render(&report, asked.format)
 }
 
-/// The LSN that the etag of a page names.
-fn lsn_of(etag: Option<String>) -> Option<u64> {
-    etag.and_then(|etag| etag.trim_matches('"').parse().ok())
+/// Whether the endpoint has a management API.
+async fn is_orrery(client: &mut Client) -> anyhow::Result<bool> {
+    let path = format!("{}server", manage::PREFIX);
+    let (status, body) = client.ask(&Method::GET, &path, Bytes::new()).await?;
+    let about: Value = serde_json::from_slice(&body).unwrap_or_default();
+    Ok(status.is_success() && about.is_object())
 }
 
-struct Source<'a> {
-    endpoint: &'a Endpoint,
+/// The server's own report; none where our key may only read.
+async fn ask(
+    client: &mut Client,
+    asked: &Advise,
+    workload: &Workload,
+    place: &Place,
+) -> anyhow::Result<Option<String>> {
+    let mut question =
+        json!({ "workload": workload, "candidates": asked.candidates, "format": asked.format });
+    if let Some(sample) = asked.sample {
+        question["sample"] = sample.into();
+    }
+    if let Some(partitions) = asked.partitions {
+        question["partitions"] = partitions.into();
+    }
+    let path = format!("{}{}/advice", manage::PREFIX, place.path());
+    let (status, body) = client.ask(&Method::POST, &path, question.to_string().into()).await?;
+    if status == StatusCode::FORBIDDEN {
+        return Ok(None);
+    }
+    if status.is_success() {
+        return String::from_utf8(body.to_vec()).map(Some).context("the report is no text");
+    }
+    let refusal: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let why = refusal["message"].as_str().unwrap_or("no reason given");
+    bail!("the server answered {}: {why}", status.as_u16())
+}
+
+/// What can be learned of a container through the public API.
+struct Found {
+    items: Vec<Value>,
+    stored: u64,
+    partitions: usize,
+}
+
+struct Source {
+    client: Client,
+    name: String,
     link: String,
     path: String,
-    connection: SendRequest<Full<Bytes>>,
 }
 
-impl Source<'_> {
+impl Source {
+    fn new(client: Client, place: &Place) -> Source {
+        let (database, container) = (&place.database, &place.container);
+        Source {
+            client,
+            name: place.name(),
+            link: format!("dbs/{database}/colls/{container}"),
+            path: format!("/dbs/{}/colls/{}", encode(database), encode(container)),
+        }
+    }
+
+    async fn sample(&mut self, wanted: usize) -> anyhow::Result<Found> {
+        let ranges = self.ranges().await?;
+        let mut counts = Vec::with_capacity(ranges.len());
+        for range in &ranges {
+            counts.push(self.count(range).await?);
+        }
+        let mut chance = Chance::new(SEED);
+        let mut items = Vec::new();
+        for ((range, count), share) in ranges.iter().zip(&counts).zip(shares(&counts, wanted)) {
+            let last = lsn_of(self.changes(range, "*", 1).await?.1).unwrap_or(0);
+            // Each partition has its part of the bytes too, so that none is left out.
+            let bytes_max = SAMPLE_BYTES_MAX / wanted.max(1) * share;
+            let found = match share as u64 >= *count {
+                true => self.all_of(range, last, bytes_max).await?,
+                false => self.some_of(range, Walk::over(last, share, &mut chance), bytes_max).await?,
+            };
+            items.extend(found);
+        }
+        if items.is_empty() {
+            bail!("{} has no items", self.name);
+        }
+        Ok(Found { items, stored: counts.iter().sum(), partitions: ranges.len() })
+    }
+
+    /// The items of a partition from its beginning to its end.
+    async fn all_of(&mut self, range: &str, last: u64, bytes_max: usize) -> anyhow::Result<Vec<Value>> {
+        let (mut items, mut bytes, mut reached) = (Vec::new(), 0, 0);
+        while reached < last && bytes < bytes_max {
+            let (found, at) = self.changes(range, &behind(reached), PAGE_ITEMS).await?;
+            reached = lsn_of(at).filter(|at| *at > reached).unwrap_or(last);
+            bytes += found.iter().map(length).sum::<usize>();
+            items.extend(found);
+        }
+        Ok(items)
+    }
+
+    /// One item at each place of a walk.
+    async fn some_of(
+        &mut self,
+        range: &str,
+        mut walk: Walk<'_>,
+        bytes_max: usize,
+    ) -> anyhow::Result<Vec<Value>> {
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        while let Some(after) = walk.next_place().filter(|_| bytes < bytes_max) {
+            let (found, at) = self.changes(range, &behind(after), 1).await?;
+            walk.came_to(lsn_of(at).unwrap_or(after + 1));
+            // Those that were written together come together.
+            let item = found.into_iter().next();
+            bytes += item.iter().map(length).sum::<usize>();
+            items.extend(item);
+        }
+        Ok(items)
+    }
+
     async fn ranges(&mut self) -> anyhow::Result<Vec<String>> {
-        let (_, _, body) = self.get("pkranges", &[]).await?;
+        let reply = self.send(&Method::GET, "pkranges", &[], Bytes::new()).await?;
+        let body = reply.json();
         let ranges = body["PartitionKeyRanges"].as_array().context("the answer names no partitions")?;
         let ids = ranges.iter().filter_map(|range| range["id"].as_str().map(str::to_owned));
         let ids: Vec<String> = ids.take(RANGES_MAX).collect();
         if ids.is_empty() { bail!("the container has no partitions") } else { Ok(ids) }
+    }
+
+    /// Items of a partition.
+    async fn count(&mut self, range: &str) -> anyhow::Result<u64> {
+        let query = json!({ "query": "SELECT VALUE COUNT(1) FROM c", "parameters": [] }).to_string();
+        let (mut sum, mut continuation) = (0, None);
+        loop {
+            let mut headers = vec![
+                ("x-ms-documentdb-isquery", "True".to_owned()),
+                ("x-ms-documentdb-query-enablecrosspartition", "True".to_owned()),
+                ("content-type", "application/query+json".to_owned()),
+                (RANGE, range.to_owned()),
+            ];
+            headers.extend(continuation.map(|at| ("x-ms-continuation", at)));
+            let reply = self.send(&Method::POST, "docs", &headers, query.clone().into()).await?;
+            let body = reply.json();
+            let counts = body["Documents"].as_array().into_iter().flatten();
+            sum += counts.filter_map(Value::as_u64).sum::<u64>();
+            continuation = reply.header("x-ms-continuation").map(str::to_owned);
+            if continuation.is_none() {
+                return Ok(sum);
+            }
+        }
     }
 
     /// Some changes behind a place, and the place that was reached.
@@ -90,80 +202,57 @@ impl Source<'_> {
         count: usize,
     ) -> anyhow::Result<(Vec<Value>, Option<String>)> {
         let mut headers = vec![
-            (A_IM, HeaderValue::from_static("Incremental feed")),
-            (COUNT, HeaderValue::from(count)),
-            (RANGE, HeaderValue::from_str(range)?),
+            ("a-im", "Incremental feed".to_owned()),
+            ("x-ms-max-item-count", count.to_string()),
+            (RANGE, range.to_owned()),
         ];
         if !after.is_empty() {
-            headers.push((IF_NONE_MATCH, HeaderValue::from_str(after)?));
+            headers.push(("if-none-match", after.to_owned()));
         }
-        let (_, etag, mut body) = self.get("docs", &headers).await?;
-        let items = match body["Documents"].take() {
+        let reply = self.send(&Method::GET, "docs", &headers, Bytes::new()).await?;
+        let items = match reply.json()["Documents"].take() {
             Value::Array(items) => items,
             _ => Vec::new(),
         };
-        Ok((items, etag))
-    }
-
-    async fn get(
-        &mut self,
-        kind: &str,
-        headers: &[(HeaderName, HeaderValue)],
-    ) -> anyhow::Result<(StatusCode, Option<String>, Value)> {
-        for _ in 0..TRIES_MAX {
-            let response = tokio::time::timeout(ANSWER_TIME_MAX, self.send(kind, headers)).await;
-            let response = response.context("the server does not answer")??;
-            let status = response.status();
-            let etag = response.headers().get(ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
-            if status == StatusCode::TOO_MANY_REQUESTS {
-                let wait = response.headers().get("x-ms-retry-after-ms").and_then(|wait| wait.to_str().ok());
-                let wait = wait.and_then(|wait| wait.parse().ok()).unwrap_or(100);
-                body_of(response).await?;
-                tokio::time::sleep(Duration::from_millis(u64::min(wait, 5_000))).await;
-                continue;
-            }
-            let body = body_of(response).await?;
-            if !status.is_success() && status != StatusCode::NOT_MODIFIED {
-                let why = body["message"].as_str().unwrap_or("no reason given");
-                bail!("the server answered {}: {why}", status.as_u16());
-            }
-            return Ok((status, etag, body));
-        }
-        bail!("the server is too busy to give a sample")
+        Ok((items, reply.header("etag").map(str::to_owned)))
     }
 
     async fn send(
         &mut self,
+        method: &Method,
         kind: &str,
-        headers: &[(HeaderName, HeaderValue)],
-    ) -> anyhow::Result<Response<hyper::body::Incoming>> {
-        let endpoint = &self.endpoint.endpoint;
-        let date = httpdate::fmt_http_date(SystemTime::now());
-        let signature = orrery_nosql::sign_beside(&self.endpoint.key, &Method::GET, kind, &self.link, &date)
-            .context("the key is not one of an account")?;
-        let mut request = Request::builder()
-            .uri(format!("{}/{kind}", self.path))
-            .header(HOST, endpoint.authority().context("the endpoint names no host")?.as_str())
-            .header("x-ms-date", date)
-            .header("x-ms-version", "2018-12-31")
-            .header(AUTHORIZATION, signature);
-        for (name, value) in headers {
-            request = request.header(name, value);
+        headers: &[(&'static str, String)],
+        body: Bytes,
+    ) -> anyhow::Result<Reply> {
+        let path = format!("{}/{kind}", self.path);
+        let ask = Ask { method, path: &path, kind, link: &self.link, headers, body: &body };
+        for _ in 0..TRIES_MAX {
+            let reply = self.client.send(&ask, ANSWER_TIME_MAX).await?;
+            if reply.status == StatusCode::TOO_MANY_REQUESTS {
+                let wait =
+                    reply.header("x-ms-retry-after-ms").and_then(|wait| wait.parse().ok()).unwrap_or(100);
+                tokio::time::sleep(Duration::from_millis(u64::min(wait, 5_000))).await;
+                continue;
+            }
+            if !reply.status.is_success() && reply.status != StatusCode::NOT_MODIFIED {
+                return Err(reply.refusal());
+            }
+            return Ok(reply);
         }
-        if self.connection.is_closed() {
-            self.connection = connect(endpoint, self.endpoint.ca_file.as_deref()).await?;
-        }
-        self.connection.ready().await?;
-        Ok(self.connection.send_request(request.body(Full::default())?).await?)
+        bail!("the server is too busy to give a sample")
     }
 }
 
-async fn body_of(response: Response<hyper::body::Incoming>) -> anyhow::Result<Value> {
-    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-    let body = body.map_err(|error| anyhow::anyhow!("the answer broke off: {error}"))?.to_bytes();
-    Ok(serde_json::from_slice(&body).unwrap_or_default())
+/// The place behind an LSN, as a request names it.
+fn behind(lsn: u64) -> String {
+    if lsn == 0 { String::new() } else { format!("\"{lsn}\"") }
 }
 
-fn encode(name: &str) -> String {
-    utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
+fn length(item: &Value) -> usize {
+    item.to_string().len()
+}
+
+/// The LSN that the etag of a page names.
+fn lsn_of(etag: Option<String>) -> Option<u64> {
+    etag?.trim_start_matches("W/").trim_matches('"').parse().ok()
 }

@@ -174,8 +174,16 @@ impl Account {
         }
     }
 
-    /// Changes what is provisioned for a database or container, from one kind of throughput to the other if need be.
-    pub async fn provision(&mut self, target: &Target, rate: Rate) -> anyhow::Result<()> {
+    /// RU/s that a database or container has of its own, with autoscale the most.
+    pub async fn throughput(&mut self, target: &Target) -> anyhow::Result<Option<f64>> {
+        let offer = self.offer(target).await?;
+        let content = &offer["content"];
+        let most = content["offerAutopilotSettings"]["maxThroughput"].as_f64();
+        Ok(most.or(content["offerThroughput"].as_f64()))
+    }
+
+    /// What says how much is provisioned; null where nothing is.
+    async fn offer(&mut self, target: &Target) -> anyhow::Result<Value> {
         let resource = self.read(target).await?;
         let own = resource["_self"].as_str().context("the server names no link of it")?;
         let query = json!({
@@ -193,7 +201,12 @@ impl Account {
             return Err(reply.refusal());
         }
         // Indexing to read gives null where nothing is; indexing to take would panic.
-        let mut offer = reply.json()["Offers"][0].clone();
+        Ok(reply.json()["Offers"][0].clone())
+    }
+
+    /// Changes what is provisioned for a database or container, from one kind of throughput to the other if need be.
+    pub async fn provision(&mut self, target: &Target, rate: Rate) -> anyhow::Result<()> {
+        let mut offer = self.offer(target).await?;
         let Some(rid) = offer["_rid"].as_str().map(str::to_owned) else {
             bail!("{target} has no throughput of its own");
         };

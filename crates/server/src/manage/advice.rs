@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
-use orrery_advisor::limits::{SAMPLE_BYTES_MAX, SAMPLE_ITEMS_MAX};
-use orrery_advisor::{AdviceError, Settings, Workload};
-use orrery_cluster::limits::PAGE_BYTES_MAX;
-use orrery_cluster::store::{FeedCursor, Item, Lsn};
-use orrery_cluster::{AccessChoice, ChangesFrom, Consistency, Container, PageOptions, Scope};
+use orrery_advisor::limits::{SAMPLE_BYTES_MAX, SAMPLE_ITEMS_MAX, SEED};
+use orrery_advisor::{AdviceError, Census, Chance, Existing, Inquiry, Settings, Workload};
+use orrery_cluster::store::{Item, ItemId};
+use orrery_cluster::{Container, Db};
 use orrery_nosql::Denial;
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,14 +15,14 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinError;
 
 use super::call::{Answer, Call, bad_request};
-use crate::advise::{Format, render, sampling, today};
+use super::workload::throughput_of;
+use crate::advise::{Format, render, today};
 
 /// Questions that are worked on at once: each keeps a core busy.
 static AT_ONCE: Semaphore = Semaphore::const_new(1);
-/// How long one question may be worked on.
+/// How long one question may be worked on, and how much of that all items may be looked at.
 const WORK_TIME_MAX: Duration = Duration::from_secs(60);
-/// How long one place of the feed may be looked at.
-const PAGE_TIME_MAX: Duration = Duration::from_secs(1);
+const CENSUS_TIME_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,7 +39,7 @@ struct Question {
 }
 
 fn sample_default() -> usize {
-    sampling::ITEMS_DEFAULT
+    SAMPLE_ITEMS_MAX
 }
 
 pub async fn serve(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer, Denial> {
@@ -51,28 +50,69 @@ pub async fn serve(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer
         Denial::new(StatusCode::TOO_MANY_REQUESTS, message)
     })?;
     let format = question.format;
-    let mut workload = question.workload;
-    let sample = match workload.items.fields.is_empty() {
-        true => take_sample(call, container, question.sample.clamp(1, SAMPLE_ITEMS_MAX)).await?,
-        false => Vec::new(),
-    };
-    let usage = container.usage();
-    workload.items.stored.get_or_insert(usage.items as f64);
-    let settings = Settings {
-        today: today(),
-        partitions: question.partitions,
-        candidates: question.candidates,
-        limits: call.db.options().limits,
-        deadline: Some(Instant::now() + WORK_TIME_MAX),
-    };
-    let work = move || orrery_advisor::advise(&workload, &sample, &settings);
-    let report = work_aside(turn, work).await.map_err(|_| broken())?.map_err(refuse)?;
-    let text = render(&report, format).map_err(|_| broken())?;
+    let subject = Subject { db: call.db.clone(), container: container.clone() };
+    let work = move || subject.answer(question);
+    let text = work_aside(turn, work).await.map_err(|_| broken())??;
     Ok(match format {
         Format::Html => Answer::html(text),
         Format::Table => Answer { kind: "text/plain; charset=utf-8", ..Answer::html(text) },
         Format::Json => Answer { kind: "application/json", ..Answer::html(text) },
     })
+}
+
+/// The container that a question is about.
+struct Subject {
+    db: Db,
+    container: Arc<Container>,
+}
+
+impl Subject {
+    fn answer(&self, question: Question) -> Result<String, Denial> {
+        let begun = Instant::now();
+        let mut workload = question.workload;
+        let limits = self.db.options().limits;
+        self.existing().complete(&mut workload, &limits);
+        let settings = Settings {
+            today: today(),
+            partitions: question.partitions,
+            candidates: question.candidates,
+            limits,
+            deadline: Some(begun + WORK_TIME_MAX),
+        };
+        let is_sampled = workload.items.fields.is_empty();
+        let sample = if is_sampled { self.sample(question.sample)? } else { Vec::new() };
+        let inquiry = Inquiry::new(&workload, &sample, &settings).map_err(refuse)?;
+        let until = begun + CENSUS_TIME_MAX;
+        let census = is_sampled.then(|| self.census(&inquiry, until)).transpose()?;
+        let report = inquiry.answer(census).map_err(refuse)?;
+        render(&report, question.format).map_err(|_| broken())
+    }
+
+    fn existing(&self) -> Existing {
+        Existing {
+            items: self.container.usage().items,
+            partitions: self.container.ranges().len() as u32,
+            throughput: throughput_of(&self.db, &self.container),
+        }
+    }
+
+    fn sample(&self, wanted: usize) -> Result<Vec<Value>, Denial> {
+        let mut chance = Chance::new(SEED);
+        let wanted = wanted.clamp(1, SAMPLE_ITEMS_MAX);
+        let mut below = |n: u64| chance.below(n);
+        let items = self.db.sample(&self.container, wanted, SAMPLE_BYTES_MAX, &mut below)?;
+        Ok(items.iter().map(json).collect())
+    }
+
+    fn census(&self, inquiry: &Inquiry<'_>, until: Instant) -> Result<Census, Denial> {
+        let mut census = inquiry.census(self.container.definition.unique_keys().paths().to_vec());
+        let all = self.db.visit_ids(&self.container, until, |id| census.note_id(id.as_bytes()))?;
+        census.end_of_ids(all);
+        let look = |id: &ItemId, item: &Item| census.look_at(id.as_bytes(), item.root());
+        let all = self.db.visit_items(&self.container, until, look)?;
+        census.end_of_items(all);
+        Ok(census)
+    }
 }
 
 /// Computes for seconds if it is asked to; that must not hold up those who serve requests. The turn belongs to the
@@ -88,47 +128,8 @@ async fn work_aside<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await
 }
 
-async fn take_sample(
-    call: &Call<'_>,
-    container: &Arc<Container>,
-    wanted: usize,
-) -> Result<Vec<Value>, Denial> {
-    let ranges: Vec<u32> = container.ranges().iter().map(|range| range.id).collect();
-    let each = wanted.div_ceil(ranges.len().max(1));
-    let page = PageOptions {
-        items_max: each.min(sampling::PAGE_ITEMS),
-        bytes_max: PAGE_BYTES_MAX,
-        time_max: PAGE_TIME_MAX,
-        continuation: None,
-        consistency: Consistency::Session,
-        session: None,
-        access: AccessChoice::Auto,
-        properties: None,
-        order: Default::default(),
-    };
-    let (mut items, mut bytes) = (Vec::new(), 0);
-    for range_id in ranges {
-        let scope = Scope::Range { range_id, epk: None };
-        let now = call.db.changes(container, &scope, ChangesFrom::Now, &page).await?;
-        let mut walk = sampling::Walk::over(now.seen.lsn.0, each);
-        while let Some(after) = walk.next_place() {
-            let from = ChangesFrom::After(FeedCursor::after(Lsn(after)));
-            let found = call.db.changes(container, &scope, from, &page).await?;
-            walk.came_to(found.seen.lsn.0);
-            for item in &found.changes {
-                bytes += item.header.json_bytes as usize;
-                if bytes > SAMPLE_BYTES_MAX || items.len() == wanted {
-                    return Ok(items);
-                }
-                items.push(json(item));
-            }
-        }
-    }
-    Ok(items)
-}
-
 /// An item as clients see it, as far as the advisor looks.
-fn json(item: &Item) -> Value {
+pub(super) fn json(item: &Item) -> Value {
     let mut text = Vec::with_capacity(item.header.json_bytes as usize);
     orrery_doc::json::write(item.root().root(), &mut text);
     let mut value: Value = serde_json::from_slice(&text).unwrap_or_default();

@@ -319,7 +319,12 @@ fn items_come_back_from_files_as_they_were() {
     assert_eq!(parsed.len() as u64, ITEMS);
     // An import that broke off behind the first thousand lines goes on there.
     let offset: usize = text.lines().take(1_000).map(|line| line.len() + 1).sum();
-    let state = json!({"database": "d", "container": "t", "offset": offset});
+    let before =
+        ring::digest::digest(&ring::digest::SHA256, &text.as_bytes()[offset.saturating_sub(4096)..offset]);
+    let before: String = before.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let endpoint = format!("http://127.0.0.1:{}/", world.port());
+    let state =
+        json!({"endpoint": endpoint, "database": "d", "container": "t", "offset": offset, "before": before});
     std::fs::write(file("items.jsonl.import-state"), state.to_string()).expect("it can be written");
     let import = |file: &Path| {
         let file = file.to_str().expect("a path is text");
@@ -333,7 +338,7 @@ fn items_come_back_from_files_as_they_were() {
     // An export that broke off is cut to what counts and goes on.
     let half: usize = text.lines().take(500).map(|line| line.len() + 1).sum();
     let everything = json!([{"number": 0, "min": "", "max": "FF", "continuation": null, "is_done": false}]);
-    let state = json!({"database": "d", "container": "c", "is_array": false, "bytes": half, "items": 500, "parts": everything});
+    let state = json!({"endpoint": endpoint, "database": "d", "container": "c", "is_array": false, "bytes": half, "items": 500, "parts": everything});
     std::fs::write(file("items.jsonl.export-state"), state.to_string()).expect("it can be written");
     export(&lines, "jsonl");
     let again = std::fs::read_to_string(&lines).expect("the file is there");

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, mpsc};
 
 use super::items::{of_page, without_system};
-use super::state::StateFile;
+use super::state::{Origin, StateFile};
 use super::wire::{PartitionRange, Wire};
 use super::{Export, Format, Place, lock};
 use crate::job::progress_bar;
@@ -34,8 +34,8 @@ const PAUSE_MOVED: Duration = Duration::from_millis(200);
 /// How far an export has come.
 #[derive(Serialize, Deserialize)]
 struct State {
-    database: String,
-    container: String,
+    #[serde(flatten)]
+    origin: Origin,
     is_array: bool,
     /// Bytes of the file that count.
     bytes: u64,
@@ -127,12 +127,9 @@ fn next_number(parts: &[Part]) -> usize {
 
 fn resumed(state: State, export: &Export) -> anyhow::Result<State> {
     ensure!(
-        state.database == export.place.database
-            && state.container == export.place.container
-            && state.is_array == (export.format == Format::Array),
-        "the file has an unfinished export of {}/{} in another format or place; delete its state to start anew",
-        state.database,
-        state.container
+        state.origin == Origin::of(&export.place) && state.is_array == (export.format == Format::Array),
+        "the file has an unfinished export of {} in another format or place; delete its state to start anew",
+        state.origin
     );
     eprintln!("going on behind {} items", state.items);
     Ok(state)
@@ -148,8 +145,7 @@ async fn fresh(wire: &mut Wire, export: &Export) -> anyhow::Result<State> {
         is_done: false,
     };
     Ok(State {
-        database: export.place.database.clone(),
-        container: export.place.container.clone(),
+        origin: Origin::of(&export.place),
         is_array: export.format == Format::Array,
         bytes: 0,
         items: 0,
@@ -158,7 +154,7 @@ async fn fresh(wire: &mut Wire, export: &Export) -> anyhow::Result<State> {
 }
 
 async fn read_parts(readers: Arc<Readers>) -> anyhow::Result<()> {
-    let mut wire = Wire::new(&readers.place);
+    let mut wire = Wire::to_known(&readers.place);
     loop {
         let Some(part) = readers.waiting.lock().await.pop_front() else { return Ok(()) };
         read_part(&mut wire, &readers, part).await?;
@@ -388,6 +384,8 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn part(number: usize) -> Part {
@@ -395,9 +393,9 @@ mod tests {
     }
 
     fn state(numbers: &[usize]) -> State {
+        let origin = json!({"endpoint": "http://localhost:8081/", "database": "d", "container": "c"});
         State {
-            database: "d".to_owned(),
-            container: "c".to_owned(),
+            origin: serde_json::from_value(origin).expect("an origin"),
             is_array: false,
             bytes: 0,
             items: 0,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufReader, Error, ErrorKind, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::items::{Items, KeyPaths, line_of};
-use super::state::StateFile;
+use super::state::{Origin, StateFile};
 use super::wire::Wire;
 use super::{Import, Place, lock};
 use crate::job::progress_bar;
@@ -30,16 +31,20 @@ use crate::job::progress_bar;
 const WAITING: usize = 16;
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 256 * 1024;
+/// Bytes in front of the place where an import goes on, by which its file is known again.
+const REMEMBERED_BYTES: u64 = 4 * 1024;
 /// How often a write is repeated because partitions are moving.
 const MOVES_MAX: usize = 100;
 const PAUSE_MOVED: Duration = Duration::from_millis(100);
 
 #[derive(Serialize, Deserialize)]
 struct State {
-    database: String,
-    container: String,
+    #[serde(flatten)]
+    origin: Origin,
     /// Everything before this byte of the file was written.
     offset: u64,
+    /// The digest of what stands in front of that byte: a file in which other text stands there is another file.
+    before: String,
 }
 
 /// One item on its way.
@@ -70,13 +75,20 @@ async fn import_file(import: &Import, paths: &KeyPaths, path: &Path) -> anyhow::
     let offset = match state_file.read::<State>()? {
         None => 0,
         Some(state) => {
-            let is_same =
-                state.database == import.place.database && state.container == import.place.container;
-            ensure!(is_same, "its state is that of an import elsewhere; delete it to start anew");
+            let anew = format!("delete {} to start anew", state_file.path().display());
+            ensure!(
+                state.origin == Origin::of(&import.place),
+                "a part of it was imported into {}; go on there, or {anew}",
+                state.origin
+            );
             ensure!(
                 data.metadata()?.len() >= state.offset,
-                "the file is shorter than its state says; delete {} to start anew",
-                state_file.path().display()
+                "the file is shorter than its state says; {anew}"
+            );
+            ensure!(
+                digest_before(&data, state.offset)? == state.before,
+                "what was imported of it has changed since, before byte {}; {anew}",
+                state.offset
             );
             eprintln!("{}: going on at byte {}", path.display(), state.offset);
             state.offset
@@ -95,7 +107,7 @@ async fn import_file(import: &Import, paths: &KeyPaths, path: &Path) -> anyhow::
     let sent = Arc::new(AtomicU64::new(0));
     let reader = read_items(path.to_owned(), offset, paths.clone(), workers, sent.clone());
     let reader = tokio::task::spawn_blocking(reader);
-    let keeper = Keeper { import, state_file: &state_file, offset, bar: &bar };
+    let keeper = Keeper { import, data: &data, state_file: &state_file, offset, bar: &bar };
     let kept = keeper.run(dones).await;
     let mut failure = None;
     while let Some(ended) = tasks.join_next().await {
@@ -115,6 +127,15 @@ async fn import_file(import: &Import, paths: &KeyPaths, path: &Path) -> anyhow::
         Err(error) if error.is::<BadFile>() => Err(error),
         Err(error) => Err(error.context("what was imported so far is remembered; run it again to go on")),
     }
+}
+
+/// The digest of the last bytes in front of an offset.
+fn digest_before(data: &File, offset: u64) -> std::io::Result<String> {
+    let from = offset.saturating_sub(REMEMBERED_BYTES);
+    let mut bytes = vec![0; (offset - from) as usize];
+    data.read_exact_at(&mut bytes, from)?;
+    let digest = ring::digest::digest(&ring::digest::SHA256, &bytes);
+    Ok(digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Reads the file and gives each item to its worker. It ends early when a worker has given up.
@@ -174,7 +195,7 @@ async fn write_items(
     mut given: mpsc::Receiver<Item>,
     done: mpsc::Sender<(u64, u64)>,
 ) -> anyhow::Result<()> {
-    let mut wire = Wire::new(&place);
+    let mut wire = Wire::to_known(&place);
     while let Some(item) = given.recv().await {
         let written = (item.number, item.end);
         let outcome = write_item(&mut wire, item).await;
@@ -208,6 +229,7 @@ async fn write_item(wire: &mut Wire, item: Item) -> anyhow::Result<()> {
 /// Remembers how far the file was written, although items are done out of order.
 struct Keeper<'i> {
     import: &'i Import,
+    data: &'i File,
     state_file: &'i StateFile,
     offset: u64,
     bar: &'i ProgressBar,
@@ -239,7 +261,10 @@ impl Keeper<'_> {
     }
 
     fn save(&self) -> anyhow::Result<()> {
-        let Place { database, container, .. } = self.import.place.clone();
-        self.state_file.write(&State { database, container, offset: self.offset })
+        self.state_file.write(&State {
+            origin: Origin::of(&self.import.place),
+            offset: self.offset,
+            before: digest_before(self.data, self.offset)?,
+        })
     }
 }

@@ -1,12 +1,39 @@
 //! The state file of a transfer: written anew beside the old one and then renamed, so that it is always whole.
 
+use std::fmt;
 use std::fs::{File, remove_file, rename};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::Place;
+
+/// The container that a transfer reads or fills, as its state remembers it: a state is good for no other.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    endpoint: String,
+    database: String,
+    container: String,
+}
+
+impl Origin {
+    pub fn of(place: &Place) -> Origin {
+        Origin {
+            endpoint: place.endpoint.endpoint.to_string(),
+            database: place.database.clone(),
+            container: place.container.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{} at {}", self.database, self.container, self.endpoint)
+    }
+}
 
 pub struct StateFile {
     path: PathBuf,

@@ -21,6 +21,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 pub struct Wire {
     place: Place,
     client: Client,
+    /// Whether the server has answered before. One that never did is not waited for: its name, port or certificate may be wrong.
+    is_known: bool,
 }
 
 /// A physical partition as the server lists it.
@@ -34,7 +36,12 @@ pub struct PartitionRange {
 
 impl Wire {
     pub fn new(place: &Place) -> Wire {
-        Wire { place: place.clone(), client: Client::new(place.endpoint.clone()) }
+        Wire { place: place.clone(), client: Client::new(place.endpoint.clone()), is_known: false }
+    }
+
+    /// To a server that has answered on another connection.
+    pub fn to_known(place: &Place) -> Wire {
+        Wire { is_known: true, ..Wire::new(place) }
     }
 
     /// The paths of the partition key.
@@ -92,7 +99,7 @@ impl Wire {
                 Ok(reply) => reply,
                 Err(error) => {
                     let since = *absent_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() >= ABSENCE_MAX {
+                    if !self.is_known || since.elapsed() >= ABSENCE_MAX {
                         return Err(error);
                     }
                     tokio::time::sleep(pause).await;
@@ -100,7 +107,7 @@ impl Wire {
                     continue;
                 }
             };
-            absent_since = None;
+            (absent_since, self.is_known) = (None, true);
             match reply.status.as_u16() {
                 // Too fast, a conflict that passes, or nobody there for the moment.
                 408 | 429 | 449 | 503 => {

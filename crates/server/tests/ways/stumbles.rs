@@ -62,6 +62,41 @@ fn importing_a_file_that_is_cut_off_names_the_line_and_does_not_say_to_run_it_ag
 }
 
 #[test]
+fn an_import_goes_on_with_the_same_file_and_server_only() {
+    let (desk, other) = (desk_with_orders(), desk_with_orders());
+    let import = [&["import", "orders.jsonl"][..], &ORDERS].concat();
+    let first = "{\"id\":\"1\",\"customer\":\"a\"}\n";
+    desk.file("orders.jsonl", &format!("{first}{{\"id\":"));
+    desk.fails(&import);
+    // Another text of the same length stands in front of the place where the import would go on.
+    let changed = first.replace("\"a\"", "\"b\"");
+    desk.file("orders.jsonl", &format!("{changed}{{\"id\":\"2\",\"customer\":\"b\"}}\n"));
+    let said = desk.fails(&import);
+    assert!(said.contains("has changed since") && said.contains("orders.jsonl.import-state"), "{said}");
+    // The same file, into the container of that name elsewhere, is no continuation either.
+    desk.file("orders.jsonl", &format!("{first}{{\"id\":\"2\",\"customer\":\"b\"}}\n"));
+    let elsewhere = format!("http://localhost:{}/", other.server.port());
+    let said = desk.fails(&[&import[..], &["--endpoint", &elsewhere]].concat());
+    assert!(said.contains("was imported into shop/orders at http://"), "{said}");
+    desk.run(&import);
+    assert_eq!(desk.run(&["query", "shop/orders", "SELECT VALUE COUNT(1) FROM c"]), "2\n");
+}
+
+#[test]
+fn a_transfer_does_not_wait_for_a_server_that_never_answered() {
+    let desk = Desk::new();
+    desk.file("orders.jsonl", "{\"id\":\"1\"}\n");
+    let secure = format!("https://localhost:{}/", desk.server.port());
+    for line in [&["import", "orders.jsonl"][..], &["export", "--out", "-"]] {
+        let began = std::time::Instant::now();
+        let said = refusal(bare(&[line, &ORDERS, &["--endpoint", &secure]].concat()));
+        assert!(said.contains("--ca-file"), "{said}");
+        // It used to be silent for the minute for which a server that was there may be away.
+        assert!(began.elapsed() < std::time::Duration::from_secs(50), "{:?}", began.elapsed());
+    }
+}
+
+#[test]
 fn an_item_that_is_refused_is_named_by_its_line_and_container() {
     let desk = desk_with_orders();
     desk.file("orders.jsonl", "{\"id\":\"1\",\"customer\":\"a\"}\n\n{\"id\":\"a/b\",\"customer\":\"a\"}\n");

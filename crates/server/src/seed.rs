@@ -65,7 +65,7 @@ struct Made {
     items_there: u64,
 }
 
-/// Writes all seeds of the configuration; the server is not ready meanwhile.
+/// Writes all seeds of the configuration. The caller has said that the server is not ready meanwhile, before it listened.
 pub async fn plant(
     config: &Config,
     keys: &AccountKeys,
@@ -75,7 +75,6 @@ pub async fn plant(
     if config.seeds.is_empty() {
         return Ok(());
     }
-    admin.seed(true);
     let endpoint = Endpoint::here(own_url(address)?, keys.primary.clone());
     let mut account = Account::new(endpoint);
     for seed in &config.seeds {

@@ -94,6 +94,7 @@ async fn serve(
     let ports = Ports { config: &config, hosts, metrics, tls, window, signals };
     let endpoints = endpoints::all(&config, address, table_port);
     let greeting = Greeting { config: &config, keys: &keys, address, endpoints };
+    admin.seed(!config.seeds.is_empty());
     let beginning = async {
         seed::plant(&config, &keys, address, &admin).await?;
         greeting.announce(started);

@@ -80,7 +80,7 @@ impl Account {
         }
     }
 
-    /// Creates an item; false where there is one of its id.
+    /// Creates an item; false where there is one of its id. A unique key of another item refuses it with a sub-status.
     pub async fn create_item(
         &mut self,
         to: &ContainerName,
@@ -90,7 +90,7 @@ impl Account {
         let headers = vec![("x-ms-documentdb-partitionkey", key), ("prefer", "return=minimal".to_owned())];
         let reply = self.send(&Method::POST, "docs", &to.link(), Some("docs"), &headers, item).await?;
         match reply.status {
-            StatusCode::CONFLICT => Ok(false),
+            StatusCode::CONFLICT if reply.header("x-ms-substatus").is_none() => Ok(false),
             status if status.is_success() => Ok(true),
             _ => Err(reply.refusal()),
         }

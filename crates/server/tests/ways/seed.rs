@@ -3,7 +3,7 @@
 use orrery_testkit::Server;
 use serde_json::Value;
 
-use crate::{Desk, binary};
+use crate::{Desk, bare, binary, refusal};
 
 const SEED: &str = r#"{"databases":[{"id":"shop","throughput":400,"containers":[
     {"id":"orders","partitionKey":"/customer","items":[
@@ -40,6 +40,20 @@ fn a_seed_makes_what_is_missing_and_leaves_what_is_there() {
     let desk = Desk { server: start(), folder };
     assert_eq!(desk.run(&["query", "shop/orders", "SELECT VALUE c.total FROM c"]), "43\n");
     assert_eq!(count(&desk, "shop/events"), "2\n");
+}
+
+#[test]
+fn an_item_that_a_unique_key_refuses_is_no_item_that_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let seed = folder.path().join("seed.json");
+    let twice = r#"{"databases":[{"id":"shop","containers":[{"id":"orders","partitionKey":"/pk",
+        "properties":{"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/mail"]}]}},
+        "items":[{"id":"1","pk":"a","mail":"x"},{"id":"2","pk":"a","mail":"x"}]}]}]}"#;
+    std::fs::write(&seed, twice).expect("written");
+    let data = folder.path().join("data").display().to_string();
+    let line = ["serve", "--nosql-port", "0", "--table-port", "none", "--data-dir", &data, "--seed"];
+    let said = refusal(bare(&[&line[..], &[seed.to_str().expect("a text path")]].concat()));
+    assert!(said.contains("409") && said.contains("seed.json"), "{said}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Where clients of each API find the server, and the connection strings that say it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::config::Config;
 
@@ -19,11 +19,7 @@ pub struct Endpoint {
 
 /// All APIs that are served.
 pub fn all(config: &Config, address: SocketAddr, table_port: Option<u16>) -> Vec<Endpoint> {
-    let host = match address.ip() {
-        ip if ip.is_loopback() => "localhost".to_owned(),
-        std::net::IpAddr::V6(ip) => format!("[{ip}]"),
-        ip => ip.to_string(),
-    };
+    let host = shown_host(address.ip());
     let endpoint = |api, port: u16, connection: &dyn Fn(&str) -> String| {
         let http = format!("http://{host}:{port}/");
         Endpoint { api, https: format!("https://{host}:{port}/"), connection_string: connection(&http), http }
@@ -41,4 +37,32 @@ pub fn all(config: &Config, address: SocketAddr, table_port: Option<u16>) -> Vec
         })
     });
     std::iter::once(nosql).chain(table).collect()
+}
+
+/// A server that listens on all addresses is shown by the one that needs no network.
+fn shown_host(ip: IpAddr) -> String {
+    match ip {
+        ip if ip.is_loopback() || ip.is_unspecified() => "localhost".to_owned(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+        ip => ip.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_that_clients_can_dial() {
+        for (bound, shown) in [
+            ("127.0.0.1", "localhost"),
+            ("::1", "localhost"),
+            ("0.0.0.0", "localhost"),
+            ("::", "localhost"),
+            ("10.1.2.3", "10.1.2.3"),
+            ("fd00::7", "[fd00::7]"),
+        ] {
+            assert_eq!(shown_host(bound.parse().expect(bound)), shown, "{bound}");
+        }
+    }
 }

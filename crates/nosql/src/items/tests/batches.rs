@@ -80,7 +80,12 @@ async fn writes_say_that_they_want_no_item_back_or_their_request_does() {
         );
         let atomic = [(KEY, X), (BATCH, "True"), (ATOMIC, "True"), (name, "return=minimal")];
         let batch = world.send(Method::POST, None, &atomic, &body).await;
-        assert_eq!((batch.codes(), shown(&batch)), (vec![201, 201, 201, 200], wanted), "{name} {}", batch.body);
+        assert_eq!(
+            (batch.codes(), shown(&batch)),
+            (vec![201, 201, 201, 200], wanted),
+            "{name} {}",
+            batch.body
+        );
         let body = body.replace("{\"id\":\"", "{\"id\":\"bulk-");
         let headers = [BULK.as_slice(), &[(name, "return=minimal")]].concat();
         let bulk = world.send(Method::POST, None, &headers, &body).await;

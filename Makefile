@@ -7,7 +7,7 @@
 .NOTPARALLEL:
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release explorer test check tidy unit unit-beside-build build-target sdk browser conformance-quick conformance \
+.PHONY: help run build release explorer test check tidy unit unit-beside-build build-target packages sdk browser conformance-quick conformance \
         bench tools-build tools-test tools-bench
 
 # The SDK scenarios and the outside suites run against one binary: the one that users run.
@@ -30,7 +30,7 @@ build: tools-build explorer ## Build the server that users run
 	@echo "make: building target/release/orrery; crates come from crates.io on the first run"
 	$(BUILD)
 
-test: tools-test explorer check unit-beside-build build sdk browser conformance-quick ## Check everything that CI checks
+test: tools-test explorer check unit-beside-build build packages sdk browser conformance-quick ## Check everything that CI checks
 	@echo "make: all checks passed"
 
 # `make release TARGET=x86_64-unknown-linux-musl` makes a static one; `make release BINARY=… OUT=…` packs another binary than the
@@ -38,6 +38,7 @@ test: tools-test explorer check unit-beside-build build sdk browser conformance-
 OUT ?= target/packages
 PACKED := $(or $(BINARY),$(if $(TARGET),$(CURDIR)/target/$(TARGET)/release/orrery,$(ORRERY_BIN)))
 release: $(if $(BINARY),,$(if $(TARGET),build-target,build)) ## Pack the server: an archive and a Debian package, with checksums
+	@test -n "$(BINARY)" -o -f explorer/dist/index.html || { echo "make: a release has the explorer; install Node 20 with npm" >&2; exit 2; }
 	packaging/archive.sh $(PACKED) $(OUT)
 	packaging/deb.sh $(PACKED) $(OUT)
 
@@ -65,6 +66,9 @@ unit-beside-build: tools-build explorer
 
 sdk: tools-test build ## Run a scenario with each official SDK
 	tests/sdk/run.sh
+
+packages: tools-test build ## Pack the server, and run what was packed
+	tests/packages/run.sh
 
 browser: tools-test build ## Open our pages in a real browser
 	tests/browser/run.sh

@@ -8,20 +8,19 @@ tree=$work/tree
 install -d "$tree/DEBIAN" "$tree/usr/bin" "$tree/lib/systemd/system" "$tree/etc/default" "$tree/usr/share/doc/orrery"
 stripped "$tree/usr/bin/orrery"
 install -m 644 "$root/packaging/orrery.service" "$tree/lib/systemd/system/"
+install -D -m 644 "$root/packaging/orrery.sysusers" "$tree/usr/lib/sysusers.d/orrery.conf"
 install -m 644 "$root/packaging/orrery.default" "$tree/etc/default/orrery"
 install -m 644 "$root/README.md" "$root/CHANGELOG.md" "$tree/usr/share/doc/orrery/"
 cat "$root/LICENSE-MIT" "$root/LICENSE-APACHE" >"$tree/usr/share/doc/orrery/copyright"
 extras "$work/extras"
-if [ -d "$work/extras" ]; then
-    install -d "$tree/usr/share/man/man1" "$tree/usr/share/bash-completion/completions" \
-        "$tree/usr/share/zsh/vendor-completions" "$tree/usr/share/fish/vendor_completions.d"
-    for page in "$work"/extras/man/*.1; do
-        gzip -9n <"$page" >"$tree/usr/share/man/man1/${page##*/}.gz"
-    done
-    install -m 644 "$work/extras/completions/orrery.bash" "$tree/usr/share/bash-completion/completions/orrery"
-    install -m 644 "$work/extras/completions/orrery.zsh" "$tree/usr/share/zsh/vendor-completions/_orrery"
-    install -m 644 "$work/extras/completions/orrery.fish" "$tree/usr/share/fish/vendor_completions.d/orrery.fish"
-fi
+install -d "$tree/usr/share/man/man1" "$tree/usr/share/bash-completion/completions" \
+    "$tree/usr/share/zsh/vendor-completions" "$tree/usr/share/fish/vendor_completions.d"
+for page in "$work"/extras/man/*.1; do
+    gzip -9n <"$page" >"$tree/usr/share/man/man1/${page##*/}.gz"
+done
+install -m 644 "$work/extras/completions/orrery.bash" "$tree/usr/share/bash-completion/completions/orrery"
+install -m 644 "$work/extras/completions/orrery.zsh" "$tree/usr/share/zsh/vendor-completions/_orrery"
+install -m 644 "$work/extras/completions/orrery.fish" "$tree/usr/share/fish/vendor_completions.d/orrery.fish"
 echo /etc/default/orrery >"$tree/DEBIAN/conffiles"
 cat >"$tree/DEBIAN/control" <<CONTROL
 Package: orrery

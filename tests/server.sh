@@ -5,6 +5,7 @@ binary=${ORRERY_BIN:-$root/target/release/orrery}
 # The key that every emulator of this database shares; it is public and opens nothing else.
 key='C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=='
 server=
+data_dir=
 
 stop_server() {
     if [ -n "$server" ]; then
@@ -16,12 +17,14 @@ stop_server() {
 trap stop_server EXIT
 trap 'exit 130' INT TERM
 
-# Starts a server in memory on a free port. The first argument names its log, the others are further options.
+# Starts a server on a free port, in memory unless `data_dir` names a folder. The first argument names its log, the others are
+# further options.
 start_server() {
     log=$1
     shift
     : >"$log"
-    ORRERY_TABLE_PORT=none "$binary" serve --in-memory --nosql-port 0 "$@" >"$log" 2>"$log.err" &
+    if [ -n "${data_dir:-}" ]; then set -- --data-dir "$data_dir" "$@"; else set -- --in-memory "$@"; fi
+    ORRERY_TABLE_PORT=none "$binary" serve --nosql-port 0 "$@" >"$log" 2>"$log.err" &
     server=$!
     port=
     waited=0

@@ -302,7 +302,8 @@ mod tests {
     #[test]
     fn doubles_that_are_no_finite_numbers_compare_as_such() {
         let doubles = [f64::NEG_INFINITY, -5.0, 0.0, 5.0, f64::INFINITY, f64::NAN];
-        let operators: [(&str, fn(&f64, &f64) -> bool); 6] = [
+        type Holds = fn(&f64, &f64) -> bool;
+        let operators: [(&str, Holds); 6] = [
             ("eq", f64::eq),
             ("ne", f64::ne),
             ("lt", f64::lt),

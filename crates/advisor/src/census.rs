@@ -243,7 +243,7 @@ struct Distinct(Vec<u8>);
 
 impl Distinct {
     /// Places are chosen by so many bits; the error is about 1.04 over the root of their number.
-    const BITS: u32 = 12;
+    const BITS: u32 = 14;
 
     fn new() -> Distinct {
         Distinct(vec![0; 1 << Distinct::BITS])

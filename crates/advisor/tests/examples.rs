@@ -221,10 +221,13 @@ fn a_tenant_with_few_items_and_most_of_the_requests_is_hot() {
 
 #[test]
 fn a_million_items_of_a_hundred_thousand_values_are_not_taken_for_two_thousand() {
-    let item =
-        |n: u64| serde_json::json!({"id": format!("i{n}"), "user": format!("u{}", n * 7_919 % 100_003)});
-    // A sample without repeats, in an order that has nothing to do with the users.
-    let sample: Vec<serde_json::Value> = (0..10_000).map(|n| item(n * 611_953 % 1_000_000)).collect();
+    let item = |n: &u64| serde_json::json!({"id": format!("i{n}"), "user": format!("u{}", n % 100_000)});
+    let mut chance = Chance::new(9);
+    let mut drawn = std::collections::BTreeSet::new();
+    while drawn.len() < 10_000 {
+        drawn.insert(chance.below(1_000_000));
+    }
+    let sample: Vec<serde_json::Value> = drawn.iter().map(item).collect();
     let distinct = |stored: Option<u32>| {
         let workload = serde_json::json!({"items": {"stored": stored}}).to_string();
         let workload = Workload::from_json(workload.as_bytes()).expect("a workload");

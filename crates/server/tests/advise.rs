@@ -41,7 +41,7 @@ impl Shop {
     /// Of which one customer has half.
     fn open(items: u32) -> Shop {
         let order = |n: u32| {
-            let customer = if n % 2 == 0 { "reseller".to_owned() } else { format!("customer-{n}") };
+            let customer = if n.is_multiple_of(2) { "reseller".to_owned() } else { format!("customer-{n}") };
             json!({"id": format!("{n}"), "customerId": customer, "orderId": format!("o{}", n / 3)})
         };
         Shop::with(&["/customerId"], 4, json!({}), (0..items).map(order))
@@ -343,7 +343,7 @@ fn a_customer_who_is_asked_for_most_of_the_time_is_hot_however_few_items_there_a
         let mut shop = Shop::with(&[key], 8, json!({}), (0..800).map(order));
         assert_eq!(shop.ask("workload", &json!({"action": "start"})).0, 200);
         for n in 0..300 {
-            let customer = if n % 5 == 0 { n % 100 } else { 7 };
+            let customer = if n.is_multiple_of(5) { n % 100 } else { 7 };
             match kind {
                 "read" => shop.read(customer + n % 8 * 100, &format!("c{customer}")),
                 _ => shop.query(&format!("SELECT c.id FROM c WHERE c.customerId = 'c{customer}'")),

@@ -15,7 +15,7 @@ use std::time::Duration;
 use orrery_doc::{Epk, EpkRange, PartitionKey, epk, prefix_range};
 use orrery_store::index::key_at;
 use orrery_store::limits::LOOK_AHEAD_ITEMS_MAX;
-use orrery_store::{Item, Meter, OpError, PartSize, PartitionState, Position, Scan, View, WholeKey};
+use orrery_store::{Item, Members, Meter, OpError, PartSize, PartitionState, Position, Scan, View, WholeKey};
 
 use crate::catalog::Container;
 use crate::cursor::{Cursor, CursorPlace, Leg};
@@ -176,7 +176,10 @@ impl Db {
         };
         let part = walk.part_of(range);
         let scanned = match walk.leg() {
-            Some(leg) => view.scan_created(&part, leg.seen, size, Some(wanted), |item| take(&[], item)),
+            Some(leg) => {
+                let all = Members::All;
+                view.scan_created(&part, leg.seen, all, size, Some(wanted), |item| take(&[], item))
+            }
             None => view.scan_stored(&part, walk.after(), take),
         };
         scanned?;

@@ -113,6 +113,11 @@ fn kilobytes(bytes: u64) -> f64 {
     bytes as f64 / 1024.0
 }
 
+/// As many index entries cost what it costs a query to look at an item of this size.
+pub fn entries_for_item(bytes: u64) -> f64 {
+    (QUERY_ITEM + kilobytes(bytes) * QUERY_SCANNED_KB) / QUERY_INDEX_ENTRY
+}
+
 fn interpolate(bytes: u64, column: impl Fn(&(f64, f64, f64)) -> f64) -> f64 {
     let size = kilobytes(bytes);
     let last = TABLE.len() - 1;

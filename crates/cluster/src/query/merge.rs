@@ -336,3 +336,7 @@ impl Feed for Messenger<'_> {
         false
     }
 }
+
+    fn rows(&self) -> usize {
+        0
+    }

@@ -34,6 +34,7 @@ mod choose;
 mod groups;
 mod key_order;
 mod merge;
+mod leg;
 mod merged_order;
 mod note;
 mod offered;

@@ -29,6 +29,9 @@ pub(super) trait Feed {
 
     /// Whether the page has no room for another row.
     fn is_full(&self, page: &PageOptions) -> bool;
+
+    /// How many rows the page has so far.
+    fn rows(&self) -> usize;
 }
 
 /// A run with the rows it has produced.
@@ -110,6 +113,10 @@ impl<S: Sink> Feed for PageRun<'_, S> {
 
 /// Appends the row of one group, made from one item of it and the number of all. Without an item it is the group of
 /// those that lack the value.
+
+    fn rows(&self) -> usize {
+        self.rows.len()
+    }
 pub(super) fn push_group(
     request: &Request<'_>,
     item: Option<&Item>,

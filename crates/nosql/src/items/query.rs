@@ -235,6 +235,11 @@ fn spans_one(container: &Container, scope: &Scope) -> bool {
 fn needs_plan_refusal(container: &Container, spec: &QuerySpec) -> Refusal {
     match describe(container, spec, &Features::all()) {
         Ok(plan) => Own::NeedsQueryPlan { plan: Some(plan.to_json()) }.into(),
+/// Whether the pages of a scope lead from partition to partition, so that clients look into their continuations.
+pub(super) fn crosses(container: &Container, scope: &Scope) -> bool {
+    matches!(scope, Scope::Container | Scope::Key(_)) && !spans_one(container, scope)
+}
+
         // What no client can merge is wrong as a query over many partitions.
         Err(error) => error.into(),
     }
@@ -249,8 +254,7 @@ fn token<S>(
     page: &QueryPage<S>,
 ) -> Result<Option<String>, Refusal> {
     let limit_kb = call.headers.continuation_limit_kb;
-    let crosses = matches!(scope, Scope::Container | Scope::Key(_)) && !spans_one(container, scope);
-    if !crosses || call.headers.merge_here {
+    if !crosses(container, scope) || call.headers.merge_here {
         return bound_token(page.continuation.as_ref(), limit_kb, 0);
     }
     let answered = page.receipt.served.map(|served| served.range_id);

@@ -76,6 +76,26 @@ async fn empty_partitions_behind_a_full_page_need_no_page_of_their_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn feeds_over_several_partitions_say_where_they_go_on_as_queries_do() {
+    let world = filled(40_000, 12, 2).await;
+    let query = [(QUERY, "True"), (CROSS, "True"), (COUNT, "5")];
+    let queried = world.send(Method::POST, None, &query, r#"{"query":"SELECT * FROM c"}"#).await;
+    let read = world.send(Method::GET, None, &[(COUNT, "5")], "").await;
+    assert!(read.continuation.as_deref().expect("more").starts_with("{\"token\":\"+RID:"), "{read:?}");
+    let range = |answer: &Answer| {
+        answer.continuation.as_deref().and_then(|token| Some(token.split_once("\"range\"")?.1.to_owned()))
+    };
+    assert_eq!(range(&read), range(&queried));
+    assert!(range(&read).is_some());
+    let counts = pages(&world, &Method::GET, &[(COUNT, "5")], "").await;
+    assert_eq!(counts.iter().sum::<usize>(), 24, "{counts:?}");
+    for one in [(RANGE, "0"), (KEY, "[1]")] {
+        let read = world.send(Method::GET, None, &[one, (COUNT, "1")], "").await;
+        assert!(read.continuation.expect("more").starts_with("+RID:"), "one partition answers all of it");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_look_ahead_is_not_paid_for_where_a_key_tells() {
     let world = filled(400, 1, 8).await;
     let charge = |count: &'static str| {

@@ -28,8 +28,8 @@ use crate::ru;
 use crate::turns::{self, Party};
 use crate::world::{Deadline, World};
 
-/// Partitions without items that are passed after one page.
-const EMPTY_RANGES_PASSED_MAX: usize = 64;
+/// Partitions behind that of a page that are looked at, or passed because they hold nothing.
+pub(crate) const RANGES_AHEAD_MAX: usize = 64;
 
 /// The clock is asked once in so many items.
 const ITEMS_PER_CLOCK_CHECK: u32 = 16;
@@ -114,7 +114,7 @@ impl Db {
     /// Leaves out partitions at whose beginning the walk stands and that hold nothing, so that the page before is known
     /// to be the last if nothing else follows.
     pub(crate) fn pass_empty(&self, container: &Container, walk: &mut Walk) -> Result<()> {
-        for _ in 0..EMPTY_RANGES_PASSED_MAX {
+        for _ in 0..RANGES_AHEAD_MAX {
             let Some(range) = walk.range(container).filter(|_| walk.is_between_ranges()) else { break };
             if self.has_items(range, walk)? {
                 break;
@@ -415,7 +415,7 @@ impl Walk {
     }
 
     /// Whether nothing of the range that comes next was seen yet.
-    fn is_between_ranges(&self) -> bool {
+    pub fn is_between_ranges(&self) -> bool {
         self.only.is_none() && self.legs.is_empty() && matches!(self.seen, Seen::Below(_))
     }
 

@@ -24,11 +24,12 @@ const SPANS_AT_ONCE: usize = 8;
 pub(super) struct End {
     pub step: Step,
     pub last: Option<Last>,
+    pub ahead: usize,
 }
 
 /// Feeds the items of the extent to the program until it has enough.
 pub(super) fn feed(visit: &mut Visit<'_>, walk: &Walk, run: &mut dyn Feed) -> Result<End> {
-    let mut keeper = Keeper::new(visit.request);
+    let mut keeper = Keeper::new(visit.request, visit.ahead);
     // The item whose rows did not fit comes first, also if no index names it any more: the program has to know which
     // item it is that some rows are out of.
     if let Some((key, item)) = visit.resumed.take()
@@ -142,7 +143,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    fn new(request: Request<'_>) -> Keeper {
+    fn new(request: Request<'_>, ahead: usize) -> Keeper {
         let (page, blocking) = (request.page, request.program.is_blocking());
         // A blocking program has to see everything before it can answer, so it gets more time, but not any.
         let time_max = if blocking { BLOCKING_QUERY_TIME_MAX } else { page.time_max };
@@ -150,7 +151,7 @@ impl Keeper {
             limits: PageLimits::within(page, time_max, request.steward.world()),
             blocking,
             all_have_rows: request.program.answers_every_item(),
-            ahead: 0,
+            ahead,
             step: Step::Continue,
             last: LastSeen::default(),
             failure: None,
@@ -220,6 +221,6 @@ impl Keeper {
         }
         let stops = matches!(self.step, Step::StopAfter | Step::StopBefore | Step::StopAhead);
         let last = if stops { self.last.place(walk).map_err(stored)? } else { None };
-        Ok(End { step: self.step, last })
+        Ok(End { step: self.step, last, ahead: self.ahead })
     }
 }

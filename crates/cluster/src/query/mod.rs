@@ -251,14 +251,14 @@ fn parts(cursor: Option<&Cursor>) -> (Option<&CursorPlace>, Option<Carry>) {
 }
 
 /// Where the next page of a program begins. A blocking program starts over on every page, so its place is always the
-/// beginning.
+/// beginning; one that needs no items has no place at all.
 fn cursor(program: &Program, walk: &Walk, state: Option<Carry>) -> Option<Cursor> {
     let place = if program.is_blocking() { None } else { walk.place() };
-    let goes_on = place.is_some() || program.is_blocking() && state.is_some();
+    let has_state_alone = program.is_blocking() || !program.needs_items();
+    let goes_on = place.is_some() || has_state_alone && state.is_some();
     goes_on.then_some(Cursor { place, state })
 }
 
-/// Fills one page and moves the walk on.
 /// What a visit has found.
 struct Visited<'p, S> {
     run: PageRun<'p, S>,
@@ -275,6 +275,7 @@ impl<S: Sink + Default> Visited<'_, S> {
     }
 }
 
+/// Fills one page and moves the walk on.
 fn run_visit<'p, S: Sink + Default>(
     visit: &mut Visit<'p>,
     walk: &mut Walk,
@@ -301,7 +302,6 @@ fn feeds_without_items<S: Sink + Default>(visit: &mut Visit<'_>, run: &mut PageR
         run.feed_nothing()?;
         return Ok(true);
     }
-    if let Some(answer) = groups::answer(visit)? {
     shortcut::feed(visit, run)
 }
 
@@ -310,6 +310,7 @@ fn answer_by_index<S: Sink + Default>(
     visit: &mut Visit<'_>,
     run: &mut PageRun<'_, S>,
 ) -> Result<Option<(S, Option<Carry>)>> {
+    if let Some(answer) = groups::answer(visit)? {
         return Ok(Some(answer));
     }
     if visit.has_groups_as_created() {

@@ -246,6 +246,9 @@ fn what_no_automaton_can_match_is_refused_by_name() {
         (r"(a)\\1", "back-reference"),
         (r"(?<n>a)\\k<n>", "back-reference"),
         ("(?>ab)c", "atomic group"),
+        ("a(?#comment)b", "comment"),
+        (r"\\Gab", r"\G"),
+        ("(a)?(?(1)b|c)", "conditional group"),
     ] {
         let constant = format!("SELECT VALUE REGEXMATCH('ab', '{pattern}')");
         let late = format!("SELECT VALUE REGEXMATCH('ab', p) FROM p IN ['{pattern}']");

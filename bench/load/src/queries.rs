@@ -3,10 +3,11 @@
 //! A query over all partitions is sent as SDKs send it: one request to each range. So what is called one query
 //! here costs four requests, and one statement of PostgreSQL. Light queries are measured with many clients at
 //! every size, to show that they cost what they find and not what there is; heavy ones, which look at
-//! everything, one at a time at the last size.
+//! everything, one at a time at the last size. A small container shows what a page costs in the order of creation.
 
 mod heavy;
 mod light;
+mod small;
 
 use anyhow::Result;
 
@@ -20,6 +21,7 @@ use crate::settings::Settings;
 use crate::site::{Ground, Site};
 pub(crate) use heavy::HEAVY;
 pub(crate) use light::Kind;
+pub(crate) use small::{ITEMS as SMALL_ITEMS, LINE as SMALL_LINE, NAME as SMALL_NAME, Small};
 
 pub(crate) const SECTION: &str = "Queries, 1 KiB items in 4 partitions, default indexing";
 const GROWTH: &str = "Growth of indexed queries";
@@ -48,6 +50,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     site.create_database()?;
     site.create_container("queries", PARTITIONS)?;
     site.stop();
+    small::run(settings, report, &ground)?;
     let (mut items, mut growth) = (0, Growth::default());
     let sizes =
         SIZES.into_iter().filter(|size| *size < settings.query_items()).chain([settings.query_items()]);

@@ -384,7 +384,7 @@ impl Db {
     }
 
     /// Whether a client has seen more of a range than is there.
-    fn is_behind(&self, range: &Range, lsn: Lsn, session: &SessionToken) -> bool {
+    pub(crate) fn is_behind(&self, range: &Range, lsn: Lsn, session: &SessionToken) -> bool {
         let catalog = self.catalog_now();
         let account = catalog.account();
         let state = account.is_written_in_many().then(|| range.partition.state());

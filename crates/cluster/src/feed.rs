@@ -15,7 +15,7 @@ use std::time::Duration;
 use orrery_doc::{Epk, EpkRange, PartitionKey, epk, prefix_range};
 use orrery_store::index::key_at;
 use orrery_store::limits::LOOK_AHEAD_ITEMS_MAX;
-use orrery_store::{Item, Meter, OpError, PartSize, PartitionState, Position, Scan, View, WholeKey};
+use orrery_store::{Item, Members, Meter, OpError, PartSize, PartitionState, Position, Scan, View, WholeKey};
 
 use crate::catalog::Container;
 use crate::cursor::{Cursor, CursorPlace, Leg};
@@ -28,8 +28,8 @@ use crate::ru;
 use crate::turns::{self, Party};
 use crate::world::{Deadline, World};
 
-/// Partitions without items that are passed after one page.
-const EMPTY_RANGES_PASSED_MAX: usize = 64;
+/// Partitions behind that of a page that are looked at, or passed because they hold nothing.
+pub(crate) const RANGES_AHEAD_MAX: usize = 64;
 
 /// The clock is asked once in so many items.
 const ITEMS_PER_CLOCK_CHECK: u32 = 16;
@@ -114,7 +114,7 @@ impl Db {
     /// Leaves out partitions at whose beginning the walk stands and that hold nothing, so that the page before is known
     /// to be the last if nothing else follows.
     pub(crate) fn pass_empty(&self, container: &Container, walk: &mut Walk) -> Result<()> {
-        for _ in 0..EMPTY_RANGES_PASSED_MAX {
+        for _ in 0..RANGES_AHEAD_MAX {
             let Some(range) = walk.range(container).filter(|_| walk.is_between_ranges()) else { break };
             if self.has_items(range, walk)? {
                 break;
@@ -176,7 +176,10 @@ impl Db {
         };
         let part = walk.part_of(range);
         let scanned = match walk.leg() {
-            Some(leg) => view.scan_created(&part, leg.seen, size, Some(wanted), |item| take(&[], item)),
+            Some(leg) => {
+                let all = Members::All;
+                view.scan_created(&part, leg.seen, all, size, Some(wanted), |item| take(&[], item))
+            }
             None => view.scan_stored(&part, walk.after(), take),
         };
         scanned?;
@@ -412,7 +415,7 @@ impl Walk {
     }
 
     /// Whether nothing of the range that comes next was seen yet.
-    fn is_between_ranges(&self) -> bool {
+    pub fn is_between_ranges(&self) -> bool {
         self.only.is_none() && self.legs.is_empty() && matches!(self.seen, Seen::Below(_))
     }
 

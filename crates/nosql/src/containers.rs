@@ -13,6 +13,7 @@ use crate::databases::{if_match, is_current};
 use crate::envelope::{self, push_name, push_number, push_text};
 use crate::errors::{Own, Refusal};
 use crate::headers::names;
+use crate::items::key;
 use crate::respond::{Reply, ResourceUsage};
 use crate::{address, resource_query, throughput};
 
@@ -59,7 +60,7 @@ pub(crate) async fn one(call: &Call<'_>, container: &Arc<Container>, body: Bytes
 
 async fn create(call: &Call<'_>, database: &Arc<Database>, body: &[u8]) -> Result<Reply, Refusal> {
     let doc = envelope::parse_body(body)?;
-    let mut definition = ContainerDefinition::parse(&doc)?;
+    let mut definition = as_client_knows(call, ContainerDefinition::parse(&doc)?);
     // Older clients of tables make them like this.
     if database.resource.id == entity::DATABASE && entity::is_table(&definition) {
         definition.api = Api::Table;
@@ -81,9 +82,22 @@ async fn replace(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Re
     if id != container.resource.id {
         return Err(Refusal::bad_request("Replacing a container cannot change its 'id'."));
     }
-    let definition = container.definition.replaced_by(&doc)?;
+    let definition = as_client_knows(call, container.definition.replaced_by(&doc)?);
     let replaced = call.db.replace_container(container.resource.rid, definition, if_match(call)).await?;
     Ok(with_progress(call, &replaced, written(call, &replaced, StatusCode::OK)))
+}
+
+/// Clients of today know no kinds of index, though some send back those that they read: they neither see nor set any.
+fn as_client_knows(call: &Call<'_>, mut definition: ContainerDefinition) -> ContainerDefinition {
+    if !shows_index_kinds(call, &definition) {
+        definition.body = definition.body_without_index_kinds();
+    }
+    definition
+}
+
+/// Whether the definition goes to the client as it is stored. Kinds of index are kept for containers without a key alone.
+fn shows_index_kinds(call: &Call<'_>, definition: &ContainerDefinition) -> bool {
+    !definition.has_system_key() || key::is_from_before_keys(call.headers)
 }
 
 /// Containers of the database once this one is gone.
@@ -147,7 +161,11 @@ fn receipt(container: &Container) -> Receipt {
 fn render(call: &Call<'_>, container: &Container) -> Vec<u8> {
     let resource = &container.resource;
     let mut out = Vec::with_capacity(1024);
-    envelope::begin_resource(resource, &container.definition.body, &mut out);
+    let definition = &container.definition;
+    match shows_index_kinds(call, definition) {
+        true => envelope::begin_resource(resource, &definition.body, &mut out),
+        false => envelope::begin_resource(resource, &definition.body_without_index_kinds(), &mut out),
+    }
     push_text(&mut out, "_rid", &resource.rid.to_string());
     push_number(&mut out, "_ts", resource.ts);
     push_text(&mut out, "_self", &format!("dbs/{}/colls/{}/", container.database, resource.rid));

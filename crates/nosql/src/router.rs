@@ -286,19 +286,23 @@ fn is_item(path: &str) -> bool {
 
 /// Refuses names that the service's gateway does not pass on as they were signed. It refuses control characters, decodes
 /// twice, and cuts what it takes for the end of a path: the signature then does not fit what is left. Acting on the
-/// name all the same would make a program work here and fail there; acting on what is left would be worse.
+/// name all the same would make a program work here and fail there; acting on what is left would be worse. No item and
+/// no script has a slash in its name.
 fn check_reachable(name: &str) -> Result<(), Refusal> {
     if name.bytes().any(|byte| byte.is_ascii_control()) {
         return Err(Own::InvalidUrl.into());
     }
-    if name.ends_with(' ') || name.contains(['/', '\\', '#']) || is_encoded(name) {
+    if name.contains(['/', '\\']) {
+        return Err(Own::NoSuchPath.into());
+    }
+    if name.ends_with(' ') || name.contains('#') || is_encoded(name) {
         return Err(Own::Unauthorized(UNREACHABLE.into()).into());
     }
     Ok(())
 }
 
 const UNREACHABLE: &str = "The input authorization token can't serve the request. The id in the path ends with a space, \
-     contains one of '/', '\\', '#', or looks percent-encoded, so that it is not what was signed once the path is read. \
+     contains '#', or looks percent-encoded, so that it is not what was signed once the path is read. \
      Address the resource by its _rid, as its _self link does, or name the id in a batch.";
 
 fn is_encoded(name: &str) -> bool {

@@ -94,13 +94,28 @@ pub fn feed(meter: &Meter, consistency: Consistency) -> Charge {
 
 /// One page of a query on one physical partition.
 pub fn query(meter: &Meter, consistency: Consistency) -> Charge {
+    let least =
+        Charge::default().line("least charge of a partition visited", replicas_read(consistency), QUERY_MIN);
+    work_of_query(least, meter, consistency)
+}
+
+/// What a full page does on other partitions to know whether another row follows.
+pub fn look_ahead(meter: &Meter, consistency: Consistency) -> Charge {
+    work_of_query(Charge::default(), meter, consistency)
+}
+
+fn work_of_query(charge: Charge, meter: &Meter, consistency: Consistency) -> Charge {
     let replicas = replicas_read(consistency);
-    Charge::default()
-        .line("least charge of a partition visited", replicas, QUERY_MIN)
+    charge
         .line("index entries read", meter.index_entries_read as f64 * replicas, QUERY_INDEX_ENTRY)
         .line("items looked at", f64::from(meter.items_scanned) * replicas, QUERY_ITEM)
         .line("kilobytes looked at", kilobytes(meter.bytes_scanned) * replicas, QUERY_SCANNED_KB)
         .line(RETURNED, kilobytes(meter.bytes_returned) * replicas, QUERY_RETURNED_KB)
+}
+
+/// As many index entries cost what it costs a query to look at an item of this size.
+pub fn entries_for_item(bytes: u64) -> f64 {
+    (QUERY_ITEM + kilobytes(bytes) * QUERY_SCANNED_KB) / QUERY_INDEX_ENTRY
 }
 
 /// The rows of a page that was merged from several partitions; what each did to find them is charged for itself.

@@ -60,6 +60,8 @@ pub(crate) struct Code {
     parameters: Vec<String>,
     /// Whether it is the same whatever values the parameters have.
     is_for_all: bool,
+    /// Whether its rows are made of the items of the container.
+    needs_items: bool,
 }
 
 /// One level with the number of slots that it and its subqueries need.
@@ -72,6 +74,11 @@ pub(crate) struct Stage {
 impl Program {
     pub fn query(&self) -> &Query {
         &self.code.query
+    }
+
+    /// Whether it has to be fed with items: a query without FROM stands alone, and so does one over a list of its own.
+    pub fn needs_items(&self) -> bool {
+        self.code.needs_items
     }
 
     /// The level that sees the items.
@@ -209,8 +216,9 @@ fn compile_tree<'q>(
         distinct::order_by_value(&mut last.level);
     }
     stages.reverse();
-    let is_for_all = given.is_for_all();
-    Ok(Code { earlier: stages, last, query, user_functions, parameters: given.into_names(), is_for_all })
+    let (is_for_all, needs_items) = (given.is_for_all(), ranges_over_items(&query));
+    let parameters = given.into_names();
+    Ok(Code { earlier: stages, last, query, user_functions, parameters, is_for_all, needs_items })
 }
 
 /// Whether the rows of a query are made of the items of the container.

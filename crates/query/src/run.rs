@@ -204,7 +204,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// For a query without FROM, which has one row and needs no item.
+    /// For a query that [needs no items](Program::needs_items). `Full` says that its next page has more rows.
     pub fn feed_nothing(&mut self, out: &mut dyn Sink) -> Result<Flow> {
         let doc = orrery_doc::DocBuilder::new().finish();
         self.feed(&Row::plain(doc.as_ref()), out)
@@ -329,11 +329,6 @@ impl Program {
         // An object is there even if none of its members is.
         let is_there = matches!(select.spec, SelectSpec::Star(_) | SelectSpec::List(_));
         steps.is_empty() && !matches!(binding, Binding::Each(_)) && is_there && !self.is_blocking()
-    }
-
-    /// Whether a query without FROM stands alone.
-    pub fn needs_items(&self) -> bool {
-        !self.code.last.level.sources.is_empty()
     }
 
     /// The value of a query without FROM.

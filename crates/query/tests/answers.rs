@@ -202,6 +202,29 @@ fn bins_begin_with_the_year_1601() {
 }
 
 #[test]
+fn a_query_over_a_list_of_its_own_needs_no_items() {
+    let item = r#"{"id":"a"}"#;
+    for (text, rows) in [
+        ("SELECT VALUE x FROM x IN [1, 2]", "1,2"),
+        ("SELECT VALUE [x, y] FROM x IN [1, 2] JOIN y IN ['a', 'b'] WHERE y = 'b'", "[1,\"b\"],[2,\"b\"]"),
+        ("SELECT VALUE x FROM (SELECT VALUE y FROM y IN [3, 4]) x", "3,4"),
+        ("SELECT VALUE s.a FROM (SELECT 1 AS a) s", "1"),
+        ("SELECT VALUE COUNT(1) FROM x IN [1, 2, 3]", "3"),
+        ("SELECT DISTINCT VALUE x FROM x IN [1, 1, 2]", "1,2"),
+        ("SELECT VALUE x FROM x IN [1, 2, 3] OFFSET 1 LIMIT 1", "2"),
+    ] {
+        assert!(!compile(text, &Parameters::new()).unwrap().needs_items(), "{text}");
+        for items in [&[][..], &[item], &[item; 3]] {
+            let found = answer(text, items).unwrap();
+            assert_eq!(found, rows, "{text} over {} items", items.len());
+        }
+    }
+    for text in ["SELECT VALUE c.id FROM c", "SELECT VALUE x.id FROM (SELECT VALUE c FROM c) x"] {
+        assert!(compile(text, &Parameters::new()).unwrap().needs_items(), "{text}");
+    }
+}
+
+#[test]
 fn every_endswith_gets_its_advice() {
     for text in [
         "SELECT * FROM c WHERE ENDSWITH(c.s, 'x')",
@@ -223,6 +246,9 @@ fn what_no_automaton_can_match_is_refused_by_name() {
         (r"(a)\\1", "back-reference"),
         (r"(?<n>a)\\k<n>", "back-reference"),
         ("(?>ab)c", "atomic group"),
+        ("a(?#comment)b", "comment"),
+        (r"\\Gab", r"\G"),
+        ("(a)?(?(1)b|c)", "conditional group"),
     ] {
         let constant = format!("SELECT VALUE REGEXMATCH('ab', '{pattern}')");
         let late = format!("SELECT VALUE REGEXMATCH('ab', p) FROM p IN ['{pattern}']");

@@ -11,9 +11,13 @@
 //!   one by one.
 //!
 //! A reader who has begun in this order goes on in it when there are many items by now; then only the first way is left.
+//!
+//! Where an index has named the items that can matter, the same two ways lead over those alone: the entries of rids are walked
+//! and only members are fetched, or all members are fetched and the oldest of them sorted.
 
 use orrery_doc::EpkRange;
 
+use crate::index::Places;
 use crate::limits::{CREATION_BYTES_MAX, CREATION_ITEMS_MAX, CREATION_SORTED_BYTES};
 use crate::view::{Scan, View};
 use crate::{Item, OpError};
@@ -28,6 +32,23 @@ const HUGE_BYTES: u64 = 4 * 1024;
 const ENTRIES_FOR_SCAN: u64 = 4;
 /// Entries that may be walked whatever the size of the part.
 const ENTRIES_MIN: u64 = 64;
+
+/// Which items of a part are visited.
+#[derive(Clone, Copy)]
+pub enum Members<'a> {
+    All,
+    /// Those at these places, which are in key order.
+    At(&'a Places),
+}
+
+impl Members<'_> {
+    fn has(self, place: &[u8]) -> bool {
+        match self {
+            Members::All => true,
+            Members::At(places) => places.contains(place),
+        }
+    }
+}
 
 /// What is known of a part of the key space before its items are looked at.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +73,11 @@ impl PartSize {
         }
     }
 
+    /// Whether the oldest items are found without looking at all of them, when about so many are wanted.
+    pub fn finds_oldest_soon(&self, wanted: Option<usize>) -> bool {
+        self.bound(wanted).is_some()
+    }
+
     /// How far to walk over rids before a scan is cheaper; none if it is from the beginning.
     fn bound(&self, wanted: Option<usize>) -> Option<Bound> {
         let entries = self.items * ENTRIES_FOR_SCAN + ENTRIES_MIN;
@@ -63,6 +89,16 @@ impl PartSize {
         }
         let favours = wanted.is_some_and(|wanted| self.favours_rids(wanted));
         favours.then(|| Bound { fetches: self.items / self.fetch_cost() + 1, entries })
+    }
+
+    /// The same for so many members. What cannot be held at once has to be fetched again and again to be sorted.
+    fn bound_among(&self, members: u64, wanted: Option<usize>) -> Option<Bound> {
+        let bytes = members * (self.bytes / self.items.max(1));
+        let to_sort = members * self.fetch_cost() * (1 + bytes / CREATION_SORTED_BYTES);
+        let wanted = wanted.map_or(members, |wanted| members.min(wanted as u64));
+        let to_walk = wanted * self.fetch_cost() + self.partition_items / ENTRIES_FOR_SCAN;
+        let entries = to_sort * ENTRIES_FOR_SCAN;
+        (to_walk < to_sort).then_some(Bound { fetches: u64::MAX, entries })
     }
 
     /// Whether to fetch so many items by their rids is less work than to scan all.
@@ -80,7 +116,7 @@ struct Bound {
 }
 
 /// The items behind a rid that were created first, as many as there is room for.
-pub struct Oldest {
+struct Oldest {
     after: Option<u64>,
     room: u64,
     items: Vec<Item>,
@@ -89,7 +125,7 @@ pub struct Oldest {
 }
 
 impl Oldest {
-    pub fn new(after: Option<u64>) -> Oldest {
+    fn new(after: Option<u64>) -> Oldest {
         Oldest::within(after, CREATION_SORTED_BYTES)
     }
 
@@ -97,7 +133,7 @@ impl Oldest {
         Oldest { after, room, items: Vec::new(), bytes: 0, is_cut: false }
     }
 
-    pub fn take(&mut self, item: Item) {
+    fn take(&mut self, item: Item) {
         if self.after.is_some_and(|after| item.header.rid <= after) {
             return;
         }
@@ -110,7 +146,7 @@ impl Oldest {
     }
 
     /// The items in their order, and whether others were left out for want of room.
-    pub fn into_sorted(mut self) -> (Vec<Item>, bool) {
+    fn into_sorted(mut self) -> (Vec<Item>, bool) {
         self.cut();
         (self.items, self.is_cut)
     }
@@ -135,29 +171,31 @@ fn bytes_of(item: &Item) -> u64 {
 }
 
 impl View<'_> {
-    /// Items of `range` in the order of their creation, behind the one with the rid `after`, until `visit` says stop.
-    /// About so many are wanted; `None` for all. As with [`View::scan_stored`], [`View::is_over`] tells which are not
+    /// The `members` of `range` in the order of their creation, behind the one with the rid `after`, until `visit` says
+    /// stop. About so many are wanted; `None` for all. As with [`View::scan_stored`], [`View::is_over`] tells which are not
     /// there for the reader.
     pub fn scan_created(
         &self,
         range: &EpkRange,
         after: Option<u64>,
+        members: Members<'_>,
         size: PartSize,
         wanted: Option<usize>,
         mut visit: impl FnMut(Item) -> Scan,
     ) -> Result<(), OpError> {
         let mut after = after;
-        if let Some(bound) = size.bound(wanted)
-            && self.walk_rids(range, &mut after, bound, &mut visit)?
+        let bound = match members {
+            Members::All => size.bound(wanted),
+            Members::At(places) => size.bound_among(places.len() as u64, wanted),
+        };
+        if let Some(bound) = bound
+            && self.walk_rids(range, &mut after, members, bound, &mut visit)?
         {
             return Ok(());
         }
         loop {
             let mut oldest = Oldest::new(after);
-            self.scan_stored(range, None, |_, item| {
-                oldest.take(item);
-                Scan::Continue
-            })?;
+            self.load_members(range, members, size, |item| oldest.take(item))?;
             let (items, is_cut) = oldest.into_sorted();
             for item in items {
                 after = Some(item.header.rid);
@@ -171,11 +209,34 @@ impl View<'_> {
         }
     }
 
-    /// Returns whether nothing is left to do; else `after` is the last item that was visited.
+    /// In key order.
+    fn load_members(
+        &self,
+        range: &EpkRange,
+        members: Members<'_>,
+        size: PartSize,
+        mut take: impl FnMut(Item),
+    ) -> Result<(), OpError> {
+        let places = match members {
+            Members::At(places) => places,
+            Members::All => {
+                return self.scan_stored(range, None, |_, item| {
+                    take(item);
+                    Scan::Continue
+                });
+            }
+        };
+        let mut loader = self.loader();
+        loader.expect(places.len(), size.items);
+        places.iter().try_for_each(|place| loader.load(place).map(&mut take))
+    }
+
+    /// Returns whether nothing is left to do; else `after` is the last item that was passed.
     fn walk_rids(
         &self,
         range: &EpkRange,
         after: &mut Option<u64>,
+        members: Members<'_>,
         mut bound: Bound,
         visit: &mut impl FnMut(Item) -> Scan,
     ) -> Result<bool, OpError> {
@@ -185,9 +246,11 @@ impl View<'_> {
         let mut loader = self.loader();
         while bound.fetches > 0 {
             let Some(entry) = rids.next_within(&mut bound.entries)? else { return Ok(bound.entries > 0) };
-            let item = loader.find(entry.place())?;
             *after = Some(entry.rid());
-            if visit(item) == Scan::Stop {
+            if !members.has(entry.place()) {
+                continue;
+            }
+            if visit(loader.find(entry.place())?) == Scan::Stop {
                 return Ok(true);
             }
             bound.fetches -= 1;
@@ -210,5 +273,16 @@ mod tests {
         assert!(large.favours_rids(400));
         let huge = PartSize { items: 40, bytes: 4_000_000, partition_items: 40 };
         assert!(huge.bound(None).is_some() && size.bound(None).is_none(), "few that are huge can be held");
+    }
+
+    #[test]
+    fn few_members_are_sorted_and_many_are_met_on_the_walk() {
+        let size = PartSize { items: 4_900, bytes: 490_000, partition_items: 4_900 };
+        assert!(size.bound_among(1_000, Some(101)).is_some() && size.bound_among(200, Some(101)).is_none());
+        assert!(size.bound_among(1_000, None).is_none(), "all of them have to be fetched either way");
+        let elsewhere = PartSize { partition_items: 1_000_000, ..size };
+        assert!(elsewhere.bound_among(1_000, Some(101)).is_none(), "nearly all entries are of other items");
+        let large = PartSize { bytes: 16_000_000, ..size };
+        assert!(large.bound_among(1_000, None).is_some(), "they cannot be held at once");
     }
 }

@@ -43,7 +43,7 @@ mod whole_key;
 pub use ahead::{Ahead, Stamp, Workbench};
 pub use build::{Build, Reached};
 pub use conflict::{Conflict, ConflictKind};
-pub use creation::{Oldest, PartSize};
+pub use creation::{Members, PartSize};
 pub use edit::{Edit, EditRefusal, Edited};
 pub use etag::Etag;
 pub use feed::FeedCursor;

@@ -4,7 +4,10 @@ Each program opens a client, makes a database and a container, reads and writes 
 start. Then it does what it is told, `reads` or `writes`, a hundred of them one after the other, and says `done`. An SDK
 that sends more than one request for each has misunderstood something that we told it, and is that much slower.
 
-Usage: main.py URL NAME=COMMAND...
+A program that cannot be told has a number behind its name: so many requests are all that it may send from its start to
+its end.
+
+Usage: main.py URL NAME=COMMAND... NAME:MOST=COMMAND...
 """
 
 import re
@@ -63,12 +66,28 @@ def count(url, name, command):
     return [after - before for before, after in zip(counts, counts[1:])]
 
 
+def count_all(url, name, command):
+    """All requests of a program that cannot be told."""
+    before = requests_so_far(url)
+    done = subprocess.run(command, shell=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_SECONDS)
+    if done.returncode != 0:
+        sys.exit(f"requests: {name} ended with {done.returncode}")
+    return requests_so_far(url) - before
+
+
 def main(url, programs):
     idle = [requests_so_far(url) for _ in range(2)]
     own = idle[1] - idle[0]
     failed = False
     for text in programs:
         name, command = text.split("=", 1)
+        if ":" in name:
+            name, most = name.split(":")
+            sent = count_all(url, name, command) - own
+            verdict = "ok" if sent <= int(most) else "FAILED"
+            failed = failed or verdict != "ok"
+            print(f"requests: {name}: {sent} of {most} from start to end: {verdict}", flush=True)
+            continue
         start, reads, writes = (counted - own for counted in count(url, name, command))
         verdict = "ok" if reads == OPERATIONS and writes == OPERATIONS else "FAILED"
         failed = failed or verdict != "ok"

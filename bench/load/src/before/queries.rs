@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::contest::{Contest, Sites, figures};
 use super::turns::{By, for_each};
 use crate::machine::Threads;
-use crate::queries::{HEAVY, Kind, PARTITIONS, SECTION, Target};
+use crate::queries::{HEAVY, Kind, PARTITIONS, SECTION, SMALL_ITEMS, SMALL_LINE, SMALL_NAME, Small, Target};
 
 const NAME: &str = "queries";
 
@@ -17,6 +17,8 @@ pub fn run(contest: &mut Contest<'_>) -> Result<()> {
     let sites = grounds.start_relaxed()?;
     let containers = sites.create(NAME, PARTITIONS)?;
     for_each(|side| sites.of(side).load(&containers[side as usize], 0, items))?;
+    let small = sites.create(SMALL_NAME, 1)?;
+    for_each(|side| sites.of(side).load(&small[side as usize], 0, SMALL_ITEMS))?;
     sites.stop();
     let sites = grounds.start()?;
     sites.rest();
@@ -36,6 +38,12 @@ fn measure(contest: &mut Contest<'_>, sites: &Sites, items: u64) -> Result<()> {
             Ok(figures(&kind.measure(time, target, asked[side as usize].clone())?))
         })?;
     }
+    let small = for_each(|side| Small::new(sites.of(side)))?;
+    let asked = small.each_ref().map(Small::source);
+    contest.line(SECTION, SMALL_LINE, |side| {
+        let (small, asked) = (&small[side as usize], asked[side as usize].clone());
+        Ok(figures(&small.measure(time, sites.of(side), asked)?))
+    })?;
     for heavy in &HEAVY {
         contest.line(SECTION, heavy.name, |side| {
             let target = &targets[side as usize];

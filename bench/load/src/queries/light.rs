@@ -12,6 +12,7 @@ use super::{CLIENTS, Target};
 use crate::item;
 use crate::load::{Plan, Source};
 use crate::postgres::Postgres;
+use crate::requests::Container;
 use crate::settings::Settings;
 use crate::site::Measured;
 
@@ -86,7 +87,7 @@ impl Kind {
 
     /// Its requests, made beforehand.
     pub fn source(self, target: &Target<'_>) -> Asked {
-        Asked { requests: Rc::new(self.requests(target)), turn: 0 }
+        Asked::new(Rc::new(self.requests(target)))
     }
 
     pub fn measure(self, time: Duration, target: &Target<'_>, asked: Asked) -> Result<Measured> {
@@ -191,23 +192,28 @@ const ORDER: Kind = Kind { ask: Ask::Order, is_merged_by_server: false };
 
 /// How many items a partition looks at for the first page of an order.
 pub fn loaded_for_a_page(target: &Target<'_>) -> Result<f64> {
-    let mut client = Client::new(target.container.address.port());
-    let (count, body) = (PAGE.to_string(), ORDER.body(0, target.items).to_string());
-    let mut most = 0.0;
-    for range in &target.ranges {
-        let headers = [
-            ("x-ms-documentdb-isquery", "True"),
-            ("x-ms-max-item-count", count.as_str()),
-            ("x-ms-documentdb-populatequerymetrics", "True"),
-            ("x-ms-documentdb-partitionkeyrangeid", range.as_str()),
-        ];
-        let reply = client.send("POST", &target.container.items, &headers, body.as_bytes())?;
-        ensure!(reply.status == 200, "{}", String::from_utf8_lossy(&reply.body));
-        let metrics = reply.header("x-ms-documentdb-query-metrics").context("no query metrics")?;
-        let loaded = metrics.split(';').find_map(|pair| pair.strip_prefix("retrievedDocumentCount="));
-        most = f64::max(most, loaded.and_then(|text| text.parse().ok()).context("no count of documents")?);
-    }
-    Ok(most)
+    let body = ORDER.body(0, target.items).to_string();
+    target
+        .ranges
+        .iter()
+        .try_fold(0.0, |most, range| Ok(f64::max(most, loaded(&target.container, range, &body)?)))
+}
+
+/// How many items a range looks at for the first page of a query.
+pub fn loaded(container: &Container, range: &str, body: &str) -> Result<f64> {
+    let mut client = Client::new(container.address.port());
+    let count = PAGE.to_string();
+    let headers = [
+        ("x-ms-documentdb-isquery", "True"),
+        ("x-ms-max-item-count", count.as_str()),
+        ("x-ms-documentdb-populatequerymetrics", "True"),
+        ("x-ms-documentdb-partitionkeyrangeid", range),
+    ];
+    let reply = client.send("POST", &container.items, &headers, body.as_bytes())?;
+    ensure!(reply.status == 200, "{}", String::from_utf8_lossy(&reply.body));
+    let metrics = reply.header("x-ms-documentdb-query-metrics").context("no query metrics")?;
+    let loaded = metrics.split(';').find_map(|pair| pair.strip_prefix("retrievedDocumentCount="));
+    loaded.and_then(|text| text.parse().ok()).context("no count of documents")
 }
 
 /// Requests made beforehand, sent in their order, so that the parts of one query stay together.
@@ -215,6 +221,12 @@ pub fn loaded_for_a_page(target: &Target<'_>) -> Result<f64> {
 pub struct Asked {
     requests: Rc<Vec<Vec<u8>>>,
     turn: usize,
+}
+
+impl Asked {
+    pub fn new(requests: Rc<Vec<Vec<u8>>>) -> Asked {
+        Asked { requests, turn: 0 }
+    }
 }
 
 impl Source for Asked {

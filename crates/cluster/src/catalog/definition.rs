@@ -106,6 +106,12 @@ impl ContainerDefinition {
         self.body.root().get("partitionKey").get("systemKey").as_bool() == Some(true)
     }
 
+    /// The body as clients know it that have never heard of kinds of index: without those that a container from before partition
+    /// keys was made with.
+    pub fn body_without_index_kinds(&self) -> Doc {
+        index_paths::without_kinds(&self.body)
+    }
+
     /// How long items live that do not say it themselves.
     pub fn ttl(&self) -> DefaultTtl {
         match self.body.root().get("defaultTtl").as_i64() {

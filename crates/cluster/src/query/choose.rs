@@ -10,6 +10,9 @@
 //! the loader walks instead of fetching, so a long list of one term is never much worse than a scan. A long
 //! interval must be collected first, on every page; that pays off while its entries are fewer than about
 //! twice the root of the page's rows times the items of the scope.
+//!
+//! That is so in key order, in which candidates are spread by chance. In the order of creation they often lie together, so there it
+//! shows on the way what an index is worth (`leg`).
 
 use std::sync::Arc;
 
@@ -63,33 +66,40 @@ pub(super) struct Weighed {
     streams: bool,
 }
 
-/// Candidates in key order, and the most entries to collect for them.
+/// Candidates that an index names, and what is thought of them.
 pub(super) struct Chosen {
     pub candidates: Candidates,
-    pub collect_max: usize,
+    /// Which of the notes its conditions are.
+    pub leaves: Vec<usize>,
+    /// The most entries to collect for them in key order; none where a scan in that order is cheaper.
+    pub collect_max: Option<usize>,
+    /// They pay off in any order.
+    pub is_sure: bool,
 }
 
 impl Chooser<'_> {
-    /// The candidates to visit, or `None` to scan.
+    /// The candidates that may be visited, or `None` to scan.
     pub fn choose(&mut self, proposal: &Proposal) -> Result<Option<Chosen>, OpError> {
         let small = self.scope_items <= SCAN_WITHOUT_ASKING;
         match (self.choice, proposal) {
             (AccessChoice::ScanOnly, _) | (_, Proposal::Everything) => return Ok(None),
             (_, Proposal::Nothing) => {
-                return Ok(Some(Chosen { candidates: Candidates::All(vec![]), collect_max: 0 }));
+                return Ok(Some(Chosen::nothing()));
             }
             (AccessChoice::Auto, _) if small => return Ok(None),
             _ => {}
         }
         let Some(weighed) = self.weigh(proposal)? else { return Ok(None) };
-        let chosen = self.pays_off(&weighed).map(|collect_max| {
-            weighed.leaves.iter().for_each(|&leaf| self.notes[leaf].used = true);
-            Chosen { candidates: weighed.candidates, collect_max }
-        });
-        Ok(chosen)
+        let collect_max = self.pays_off(&weighed);
+        let is_sure = match self.choice {
+            AccessChoice::IndexAlways => true,
+            _ => !weighed.open && collect_max.is_some(),
+        };
+        let Weighed { candidates, leaves, .. } = weighed;
+        Ok(Some(Chosen { candidates, leaves, collect_max, is_sure }))
     }
 
-    /// Whether to use the candidates, and then how many entries to collect at most.
+    /// Whether to use the candidates in key order, and then how many entries to collect at most.
     fn pays_off(&self, weighed: &Weighed) -> Option<usize> {
         let items = self.scope_items;
         if self.choice == AccessChoice::IndexAlways {
@@ -192,6 +202,12 @@ impl Chooser<'_> {
         let leaves = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
         let candidates = Candidates::All(parts.into_iter().map(|part| part.candidates).collect());
         Ok(Some(Weighed { candidates, leaves, entries, open, streams: streams || !open }))
+    }
+}
+
+impl Chosen {
+    fn nothing() -> Chosen {
+        Chosen { candidates: Candidates::All(vec![]), leaves: vec![], collect_max: Some(0), is_sure: true }
     }
 }
 

@@ -3,34 +3,33 @@
 //! sorted to find it is not.
 
 use orrery_query::{Flow, Proposal, Steward};
-use orrery_store::index::{Candidates, IndexReader, PlaceCursor, place_of};
-use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, CREATION_SORTED_BYTES, LOOK_AHEAD_ITEMS_MAX};
-use orrery_store::{Item, Oldest, Scan};
+use orrery_store::index::{IndexReader, PlaceCursor, place_of};
+use orrery_store::limits::{BLOCKING_QUERY_TIME_MAX, LOOK_AHEAD_ITEMS_MAX};
+use orrery_store::{Item, Scan};
 
 use super::choose::Chosen;
+use super::leg;
 use super::note::Method;
 use super::page::Feed;
 use super::visit::{Request, Visit, stored};
-use crate::cursor::Leg;
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{Last, LastSeen, PageLimits, Step, Walk};
-use crate::request::{AccessChoice, PageOptions};
+use crate::request::PageOptions;
 use crate::turns::at_length;
 
 /// So few intervals of terms are asked about before other tasks have their turn.
 const SPANS_AT_ONCE: usize = 8;
-/// So many candidates may be fetched to bring them into the order of creation; a scan does it for more.
-const SORTED_CANDIDATES_MAX: usize = 128;
 
-/// How a visit ended: what to do next, and the last item that was fed.
+/// How a visit ended: what to do next, the last item that was fed, and how many were looked at when the page was full.
 pub(super) struct End {
     pub step: Step,
     pub last: Option<Last>,
+    pub ahead: usize,
 }
 
 /// Feeds the items of the extent to the program until it has enough.
 pub(super) fn feed(visit: &mut Visit<'_>, walk: &Walk, run: &mut dyn Feed) -> Result<End> {
-    let mut keeper = Keeper::new(visit.request);
+    let mut keeper = Keeper::new(visit.request, visit.ahead);
     // The item whose rows did not fit comes first, also if no index names it any more: the program has to know which
     // item it is that some rows are out of.
     if let Some((key, item)) = visit.resumed.take()
@@ -41,12 +40,10 @@ pub(super) fn feed(visit: &mut Visit<'_>, walk: &Walk, run: &mut dyn Feed) -> Re
     let reader = visit.reader();
     let many_conditions = visit.note.access.as_ref().is_some_and(|access| !has_few_spans(&access.filter));
     let chosen = at_length(many_conditions, || choose(visit, &reader))?;
-    let is_short = match &chosen {
-        Some(chosen) => chosen.candidates.is_within(visit.items_at_once),
-        None => visit.extent.items <= visit.items_at_once as u64,
-    };
+    let names_few = |chosen: &Chosen| chosen.is_sure && chosen.candidates.is_within(visit.items_at_once);
+    let is_short = visit.extent.items <= visit.items_at_once as u64 || chosen.as_ref().is_some_and(names_few);
     at_length(!is_short, || match visit.extent.leg.clone() {
-        Some(leg) => feed_leg(visit, run, &mut keeper, &leg, &reader, chosen),
+        Some(leg) => leg::feed(visit, run, &mut keeper, &leg, &reader, chosen),
         None => match open(visit, &reader, chosen)? {
             Some(cursor) => feed_places(visit, run, &mut keeper, cursor),
             None => scan(visit, run, &mut keeper),
@@ -54,63 +51,6 @@ pub(super) fn feed(visit: &mut Visit<'_>, walk: &Walk, run: &mut dyn Feed) -> Re
     })?;
     visit.count_entries(&reader);
     keeper.end(walk)
-}
-
-/// Feeds what is left of a leg in the order of creation.
-fn feed_leg<'r>(
-    visit: &mut Visit<'_>,
-    run: &mut dyn Feed,
-    keeper: &mut Keeper,
-    leg: &Leg,
-    reader: &'r IndexReader<'r>,
-    chosen: Option<Chosen>,
-) -> Result<()> {
-    let is_asked_for = visit.request.page.access == AccessChoice::IndexAlways;
-    let chosen = chosen.filter(|chosen| is_asked_for || chosen.candidates.is_within(SORTED_CANDIDATES_MAX));
-    let held = visit.extent.size.bytes.min(CREATION_SORTED_BYTES) as usize;
-    visit.request.steward.hold(held).map_err(ErrorKind::Query)?;
-    let mut after = leg.seen;
-    while let Some(Chosen { candidates, collect_max }) = &chosen {
-        let again = Chosen { candidates: Candidates::clone(candidates), collect_max: *collect_max };
-        let Some(cursor) = open(visit, reader, Some(again))? else { break };
-        let (items, is_cut) = oldest(visit, cursor, after)?.into_sorted();
-        for item in items {
-            after = Some(item.header.rid);
-            if keeper.take_or_pass(visit, run, &[], &item) == Scan::Stop {
-                visit.request.steward.release(held);
-                return Ok(());
-            }
-        }
-        if !is_cut {
-            visit.request.steward.release(held);
-            return Ok(());
-        }
-    }
-    open(visit, reader, None)?;
-    let started = visit.request.steward.world().monotonic();
-    let (view, epk, size) = (visit.view, visit.extent.epk.clone(), visit.extent.size);
-    let is_blocking = visit.request.program.is_blocking();
-    let wanted = (!is_blocking).then_some(visit.request.page.items_max.saturating_add(1));
-    let scanned =
-        view.scan_created(&epk, after, size, wanted, |item| keeper.take_or_pass(visit, run, &[], &item));
-    scanned.map_err(stored)?;
-    visit.tally.scanned(visit.request.steward.world().since(started));
-    visit.request.steward.release(held);
-    Ok(())
-}
-
-/// The candidates that were created first, of those that come after an item.
-fn oldest(visit: &mut Visit<'_>, mut cursor: PlaceCursor<'_>, after: Option<u64>) -> Result<Oldest> {
-    let mut oldest = Oldest::new(after);
-    let mut loader = visit.view.loader();
-    if let PlaceCursor::Collected(list) = &cursor {
-        loader.expect(list.len(), visit.extent.items);
-    }
-    while let Some(place) = cursor.current() {
-        oldest.take(visit.tally.loading(|| loader.load(place)).map_err(stored)?);
-        cursor.advance().map_err(stored)?;
-    }
-    Ok(oldest)
 }
 
 /// Whether asking the index about the conditions is a matter of a few searches.
@@ -137,22 +77,18 @@ fn choose(visit: &mut Visit<'_>, reader: &IndexReader<'_>) -> Result<Option<Chos
 }
 
 /// The places of the candidates, unless they turn out to be too many.
-fn open<'r>(
+pub(super) fn open<'r>(
     visit: &mut Visit<'_>,
     reader: &'r IndexReader<'r>,
     chosen: Option<Chosen>,
 ) -> Result<Option<PlaceCursor<'r>>> {
-    let cursor = match chosen {
-        Some(Chosen { candidates, collect_max }) => {
-            visit.tally.looking_up(|| reader.places(candidates, collect_max)).map_err(stored)?
-        }
-        None => None,
-    };
-    let collected = cursor.as_ref().map_or(0, PlaceCursor::memory_bytes);
-    visit.request.steward.hold(collected).map_err(ErrorKind::Query)?;
-    visit.note.method = if cursor.is_some() { Method::Index } else { Method::Scan };
-    if cursor.is_none() {
-        visit.note.leaves.iter_mut().for_each(|leaf| leaf.used = false);
+    visit.note.method = Method::Scan;
+    let Some(Chosen { candidates, leaves, collect_max: Some(most), .. }) = chosen else { return Ok(None) };
+    let cursor = visit.tally.looking_up(|| reader.places(candidates, most)).map_err(stored)?;
+    if let Some(cursor) = &cursor {
+        visit.request.steward.hold(cursor.memory_bytes()).map_err(ErrorKind::Query)?;
+        visit.note.method = Method::Index;
+        leaves.into_iter().for_each(|leaf| visit.note.leaves[leaf].used = true);
     }
     Ok(cursor)
 }
@@ -193,8 +129,8 @@ fn scan(visit: &mut Visit<'_>, run: &mut dyn Feed, keeper: &mut Keeper) -> Resul
 /// A page that is full may be the last one, and clients take it for that only if no continuation comes with it. So the
 /// next items are looked at until one has a row; that row is the next page's. It is a look at a few items only: if none
 /// of them has a row, there is a continuation, and perhaps an empty page. Nothing of it is done twice, because the next
-/// page goes on behind them.
-struct Keeper {
+/// page goes on behind them. Where the partition ends meanwhile, the look goes on in others (`beyond`).
+pub(super) struct Keeper {
     limits: PageLimits,
     blocking: bool,
     /// Every item has a row, so that it need not be asked.
@@ -207,7 +143,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(request: Request<'_>) -> Keeper {
+    fn new(request: Request<'_>, ahead: usize) -> Keeper {
         let (page, blocking) = (request.page, request.program.is_blocking());
         // A blocking program has to see everything before it can answer, so it gets more time, but not any.
         let time_max = if blocking { BLOCKING_QUERY_TIME_MAX } else { page.time_max };
@@ -215,7 +151,7 @@ impl Keeper {
             limits: PageLimits::within(page, time_max, request.steward.world()),
             blocking,
             all_have_rows: request.program.answers_every_item(),
-            ahead: 0,
+            ahead,
             step: Step::Continue,
             last: LastSeen::default(),
             failure: None,
@@ -223,7 +159,13 @@ impl Keeper {
     }
 
     /// Takes an item, unless it is expired. To pass one is work as well: it is charged for, and the page may end there.
-    fn take_or_pass(&mut self, visit: &mut Visit<'_>, run: &mut dyn Feed, place: &[u8], item: &Item) -> Scan {
+    pub fn take_or_pass(
+        &mut self,
+        visit: &mut Visit<'_>,
+        run: &mut dyn Feed,
+        place: &[u8],
+        item: &Item,
+    ) -> Scan {
         if !visit.view.is_over(item) {
             return self.take(visit, run, place, item);
         }
@@ -279,6 +221,6 @@ impl Keeper {
         }
         let stops = matches!(self.step, Step::StopAfter | Step::StopBefore | Step::StopAhead);
         let last = if stops { self.last.place(walk).map_err(stored)? } else { None };
-        Ok(End { step: self.step, last })
+        Ok(End { step: self.step, last, ahead: self.ahead })
     }
 }

@@ -127,6 +127,11 @@ impl Db {
             let end = key_order::feed(&mut visit, walk, run)?;
             walk.move_on(&range, end.step, end.last);
             self.settle(request, &range, lsn, visit.into_work(), merged);
+            if run.is_full(request.page) {
+                let beyond = self.look_beyond(request, walk, run, end.ahead)?;
+                self.settle_beyond(request, beyond, merged);
+                break;
+            }
             if end.step != Step::Continue {
                 break;
             }
@@ -334,5 +339,9 @@ impl Feed for Messenger<'_> {
 
     fn is_full(&self, _: &PageOptions) -> bool {
         false
+    }
+
+    fn rows(&self) -> usize {
+        0
     }
 }

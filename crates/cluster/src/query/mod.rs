@@ -1,6 +1,6 @@
 //! Running a query over items, one page at a time.
 //!
-//! A page never spans two partitions. On its partition the program is given items in one of two orders:
+//! A page never spans two partitions; one that is full looks for another row in those behind ([`beyond`]). On its partition the program is given items in one of two orders:
 //!
 //! - *Key order*, by a scan or by an index ([`key_order`]); where the items are few, a streaming program is given them in
 //!   the order of their creation (a *leg*, see `feed`). It goes on from the item where it
@@ -30,9 +30,11 @@
 //! What a page costs is bounded three times: by its items and bytes, by its time ([`page`]), and by the memory that its
 //! [`steward`] grants before the program holds anything.
 
+mod beyond;
 mod choose;
 mod groups;
 mod key_order;
+mod leg;
 mod merge;
 mod merged_order;
 mod note;
@@ -59,7 +61,7 @@ use crate::db::Db;
 use crate::error::{ErrorKind, Result};
 use crate::feed::Walk;
 use crate::range::Range;
-use crate::receipt::Served;
+use crate::receipt::{Charge, Served};
 use crate::request::{PageOptions, QueryPage, Scope};
 use crate::ru;
 use crate::turns::Party;
@@ -69,6 +71,7 @@ pub use offered::OfferedIndexes;
 
 pub use steward::QuerySteward;
 
+use beyond::Beyond;
 use page::PageRun;
 use visit::{Moment, Request, Visit, Work, stored};
 
@@ -116,7 +119,7 @@ impl Db {
         let Some(range) = walk.range(container).cloned() else {
             return Ok(QueryPage::default());
         };
-        if program.is_blocking() && !walk.ends_within(&range) {
+        if program.is_blocking() && program.needs_items() && !walk.ends_within(&range) {
             return Err(ErrorKind::NeedsQueryPlan.into());
         }
         let lsn = self.admit(container, &range, page)?;
@@ -129,10 +132,13 @@ impl Db {
         let mut visit = Visit::new(request, &range, &moment, &walk)?;
         visit.resumed = resumed;
         visit.in_order_of_creation(&range, &mut walk);
-        let (rows, carry): (S, _) = run_visit(&mut visit, &mut walk, &range)?;
+        let mut visited: Visited<'_, S> = run_visit(&mut visit, &mut walk, &range)?;
+        let beyond = self.look_beyond(request, &mut walk, &mut visited.run, visited.ahead)?;
+        let (rows, carry) = visited.finish()?;
         visit.tally.meter.bytes_returned = rows.byte_len() as u64;
         let mut page = QueryPage { rows, ..QueryPage::default() };
         self.settle(request, &range, lsn, visit.into_work(), &mut page);
+        self.settle_beyond(request, beyond, &mut page);
         self.pass_empty(container, &mut walk)?;
         page.continuation = cursor(program, &walk, carry);
         Ok(page)
@@ -147,16 +153,35 @@ impl Db {
         work: Work,
         page: &mut QueryPage<S>,
     ) {
+        let Request { container, scope, program, page: options, .. } = request;
+        let charge = ru::query(&work.tally.meter, options.consistency);
+        self.record_query(container, range, scope, program, options, page.rows.len());
+        page.receipt.served = Some(Served { range_id: range.id, lsn, item_lsn: None });
+        self.book(request, range, work, charge, page);
+    }
+
+    /// The same for what a full page looked at in other partitions. They did not serve it.
+    fn settle_beyond<S: Sink>(&self, request: Request<'_>, done: Vec<Beyond>, page: &mut QueryPage<S>) {
+        for (range, work) in done {
+            let charge = ru::look_ahead(&work.tally.meter, request.page.consistency);
+            self.book(request, &range, work, charge, page);
+        }
+    }
+
+    fn book<S: Sink>(
+        &self,
+        request: Request<'_>,
+        range: &Range,
+        work: Work,
+        charge: Charge,
+        page: &mut QueryPage<S>,
+    ) {
         let Work { tally, note } = work;
-        let charge = ru::query(&tally.meter, request.page.consistency);
         self.pay(request.container, range, &charge);
         range.insight.scoped(request.container, request.scope, charge.total());
-        let Request { container, scope, program, page: options, .. } = request;
-        self.record_query(container, range, scope, program, options, page.rows.len());
         page.meter.add(&tally.meter);
         page.plan.add(note, &tally.meter, tally.times());
         page.receipt.charge.lines.extend(charge.lines);
-        page.receipt.served = Some(Served { range_id: range.id, lsn, item_lsn: None });
     }
 
     /// The item that the page before did not finish. If it is gone, so is what is known about its rows.
@@ -226,44 +251,70 @@ fn parts(cursor: Option<&Cursor>) -> (Option<&CursorPlace>, Option<Carry>) {
 }
 
 /// Where the next page of a program begins. A blocking program starts over on every page, so its place is always the
-/// beginning.
+/// beginning; one that needs no items has no place at all.
 fn cursor(program: &Program, walk: &Walk, state: Option<Carry>) -> Option<Cursor> {
     let place = if program.is_blocking() { None } else { walk.place() };
-    let goes_on = place.is_some() || program.is_blocking() && state.is_some();
+    let has_state_alone = program.is_blocking() || !program.needs_items();
+    let goes_on = place.is_some() || has_state_alone && state.is_some();
     goes_on.then_some(Cursor { place, state })
 }
 
+/// What a visit has found.
+struct Visited<'p, S> {
+    run: PageRun<'p, S>,
+    /// The page, where it did not come from the run.
+    answer: Option<(S, Option<Carry>)>,
+    /// Items that were looked at when the page was full.
+    ahead: usize,
+}
+
+impl<S: Sink + Default> Visited<'_, S> {
+    /// The rows, and where the program goes on.
+    fn finish(self) -> Result<(S, Option<Carry>)> {
+        self.answer.map_or_else(|| self.run.finish(), Ok)
+    }
+}
+
 /// Fills one page and moves the walk on.
-fn run_visit<S: Sink + Default>(
-    visit: &mut Visit<'_>,
+fn run_visit<'p, S: Sink + Default>(
+    visit: &mut Visit<'p>,
     walk: &mut Walk,
     range: &Range,
-) -> Result<(S, Option<Carry>)> {
-    let mut run: PageRun<'_, S> = visit.request.start()?;
-    if !visit.request.program.needs_items() {
-        run.feed_nothing()?;
+) -> Result<Visited<'p, S>> {
+    let mut run: PageRun<'p, S> = visit.request.start()?;
+    let is_fed = feeds_without_items(visit, &mut run)?;
+    let answer = if is_fed { None } else { answer_by_index(visit, &mut run)? };
+    if is_fed || answer.is_some() {
         walk.finish();
-        return run.finish();
-    }
-    if shortcut::feed(visit, &mut run)? {
-        walk.finish();
-        return run.finish();
-    }
-    if let Some(answer) = groups::answer(visit)? {
-        walk.finish();
-        return Ok(answer);
-    }
-    if visit.has_groups_as_created() {
-        run.order_groups_by_creation();
-    }
-    if let Some(answer) = term_order::answer(visit)? {
-        walk.finish();
-        return Ok(answer);
+        return Ok(Visited { run, answer, ahead: 0 });
     }
     if visit.request.program.lists_items() {
         visit.begin_leg(range, walk);
     }
     let end = key_order::feed(visit, walk, &mut run)?;
     walk.move_on(range, end.step, end.last);
-    run.finish()
+    Ok(Visited { run, answer, ahead: end.ahead })
+}
+
+/// Gives the program all that it needs, if that is less than items.
+fn feeds_without_items<S: Sink + Default>(visit: &mut Visit<'_>, run: &mut PageRun<'_, S>) -> Result<bool> {
+    if !visit.request.program.needs_items() {
+        run.feed_nothing()?;
+        return Ok(true);
+    }
+    shortcut::feed(visit, run)
+}
+
+/// The page, if an index knows its groups or delivers its order.
+fn answer_by_index<S: Sink + Default>(
+    visit: &mut Visit<'_>,
+    run: &mut PageRun<'_, S>,
+) -> Result<Option<(S, Option<Carry>)>> {
+    if let Some(answer) = groups::answer(visit)? {
+        return Ok(Some(answer));
+    }
+    if visit.has_groups_as_created() {
+        run.order_groups_by_creation();
+    }
+    term_order::answer(visit)
 }

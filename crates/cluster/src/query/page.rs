@@ -29,6 +29,9 @@ pub(super) trait Feed {
 
     /// Whether the page has no room for another row.
     fn is_full(&self, page: &PageOptions) -> bool;
+
+    /// How many rows the page has so far.
+    fn rows(&self) -> usize;
 }
 
 /// A run with the rows it has produced.
@@ -39,6 +42,8 @@ pub(super) struct PageRun<'p, S = Rows> {
     context: Context<'p>,
     run: Run<'p>,
     rows: S,
+    /// There are no items left of which a streaming program could make rows.
+    is_whole: bool,
 }
 
 impl<'p, S: Sink + Default> PageRun<'p, S> {
@@ -47,7 +52,7 @@ impl<'p, S: Sink + Default> PageRun<'p, S> {
         let context = context_now(&request);
         let room = Room { rows: page.items_max, bytes: page.bytes_max };
         let run = Run::start(program, &context, room, carry).map_err(ErrorKind::Query)?;
-        Ok(PageRun { container, page, program, context, run, rows: S::default() })
+        Ok(PageRun { container, page, program, context, run, rows: S::default(), is_whole: false })
     }
 
     /// Groups come in the order in which their first items were created.
@@ -56,7 +61,8 @@ impl<'p, S: Sink + Default> PageRun<'p, S> {
     }
 
     pub fn feed_nothing(&mut self) -> Result<()> {
-        self.run.feed_nothing(&mut self.rows).map_err(ErrorKind::Query)?;
+        let flow = self.run.feed_nothing(&mut self.rows).map_err(ErrorKind::Query)?;
+        self.is_whole = flow != Flow::Full && !self.program.is_blocking();
         Ok(())
     }
 
@@ -64,6 +70,7 @@ impl<'p, S: Sink + Default> PageRun<'p, S> {
         let end = self.run.finish(&mut self.rows).map_err(ErrorKind::Query)?;
         let carry = match end {
             PageEnd::Done => None,
+            PageEnd::Continue(_) if self.is_whole => None,
             PageEnd::Continue(carry) => Some(carry),
         };
         Ok((self.rows, carry))
@@ -105,6 +112,10 @@ impl<S: Sink> Feed for PageRun<'_, S> {
 
     fn is_full(&self, page: &PageOptions) -> bool {
         self.rows.len() >= page.items_max || self.rows.byte_len() >= page.bytes_max
+    }
+
+    fn rows(&self) -> usize {
+        self.rows.len()
     }
 }
 

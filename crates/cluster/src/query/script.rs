@@ -75,7 +75,7 @@ impl ScriptQuery<'_> {
                 let mut visit = Visit::new(request, self.range, &moment, &walk)?;
                 visit.resumed = resumed;
                 visit.in_order_of_creation(self.range, &mut walk);
-                let (rows, carry) = run_visit(&mut visit, &mut walk, self.range)?;
+                let (rows, carry) = run_visit(&mut visit, &mut walk, self.range)?.finish()?;
                 (rows, carry, visit.into_work().tally.meter)
             }
             false => {

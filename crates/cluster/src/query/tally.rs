@@ -33,8 +33,9 @@ pub(super) struct Tally {
     world: World,
     pub meter: Meter,
     index_lookup: Duration,
-    /// Time of loads that was taken as a whole.
+    /// Time of loads that was taken as a whole, and what of the evaluation was part of it.
     scanning: Duration,
+    evaluated_meanwhile: Duration,
     loads: Sampled,
     evaluations: Sampled,
 }
@@ -53,6 +54,7 @@ impl Tally {
             meter: Meter::default(),
             index_lookup: Duration::ZERO,
             scanning: Duration::ZERO,
+            evaluated_meanwhile: Duration::ZERO,
             loads: Sampled::default(),
             evaluations: Sampled::default(),
         }
@@ -73,7 +75,9 @@ impl Tally {
 
     /// Adds the time of a scan, of which some was spent on evaluation.
     pub fn scanned(&mut self, time: Duration) {
-        self.scanning += time.saturating_sub(self.evaluations.total());
+        let evaluated = self.evaluations.total();
+        self.scanning += time.saturating_sub(evaluated.saturating_sub(self.evaluated_meanwhile));
+        self.evaluated_meanwhile = evaluated;
     }
 
     /// Fetches one item and takes its time, now and then.

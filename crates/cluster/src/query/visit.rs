@@ -70,6 +70,8 @@ pub(super) struct Visit<'a> {
     pub extent: Extent,
     /// The item that the page before did not finish.
     pub resumed: Option<(ItemKey, Item)>,
+    /// Items that were looked at in other partitions when the page was full.
+    pub ahead: usize,
     /// Items of the whole partition.
     pub partition_items: u64,
     /// So many items are fetched before other tasks have their turn.
@@ -132,6 +134,7 @@ impl<'a> Visit<'a> {
             active: &moment.index,
             extent,
             resumed: None,
+            ahead: 0,
             partition_items,
             items_at_once: items_at_once(&state),
             may_hold_expired: view.may_hold_expired().map_err(stored)?,

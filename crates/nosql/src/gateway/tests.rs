@@ -20,6 +20,7 @@ mod access;
 mod children;
 mod exchanges;
 mod forms;
+mod index_kinds;
 mod item_ids;
 mod refused;
 mod shared_places;

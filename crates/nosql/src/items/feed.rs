@@ -6,6 +6,7 @@ use orrery_cluster::{Container, PageOptions};
 
 use crate::call::Call;
 use crate::errors::Refusal;
+use crate::items::query::crosses;
 use crate::items::render::Renderer;
 use crate::items::{changes, continuation, options, scope};
 use crate::respond::Reply;
@@ -26,8 +27,12 @@ pub(crate) async fn read(call: &Call<'_>, container: &Arc<Container>) -> Result<
         true => renderer.binary_feed(&page.items),
         false => renderer.feed(&page.items),
     };
-    Ok(Reply::ok(body)
-        .page(page.items.len(), page.continuation.as_ref().map(continuation::write))
-        .receipt(page.receipt)
-        .in_container(container))
+    let token = page.continuation.as_ref().map(|cursor| {
+        let token = continuation::write(cursor);
+        match crosses(container, &scope) {
+            true => continuation::wrap(token, cursor.place.as_ref(), container, None),
+            false => token,
+        }
+    });
+    Ok(Reply::ok(body).page(page.items.len(), token).receipt(page.receipt).in_container(container))
 }

@@ -14,11 +14,15 @@ use crate::headers::RequestHeaders;
 /// The first API version whose clients name the partition that items without a key are in.
 const FIRST_VERSION_WITH_KEYS: &str = "2018-12-31";
 
+/// Whether the client is from before containers without a key of their own could have items with one.
+pub(crate) fn is_from_before_keys(headers: &RequestHeaders<'_>) -> bool {
+    headers.version.is_some_and(|version| version.trim() < FIRST_VERSION_WITH_KEYS)
+}
+
 /// The header that names the key.
 pub(crate) fn named<'a>(definition: &ContainerDefinition, headers: &RequestHeaders<'a>) -> Option<&'a str> {
-    let is_old = || headers.version.is_some_and(|version| version.trim() < FIRST_VERSION_WITH_KEYS);
     match headers.partition_key {
-        None if is_old() && definition.has_system_key() => Some("[]"),
+        None if is_from_before_keys(headers) && definition.has_system_key() => Some("[]"),
         named => named,
     }
 }

@@ -114,6 +114,10 @@ fn reply<F: Form>(call: &Call<'_>, answered: &mut Answered<'_, F>) -> Reply {
 /// The plan of a query: how to rewrite it, where to send it, and how to merge what comes back.
 pub(crate) async fn plan(call: &Call<'_>, container: &Arc<Container>, body: &[u8]) -> Result<Reply, Refusal> {
     let spec = QuerySpec::parse(body)?;
+    if let Some(filter) = &spec.resume {
+        // A plan does not depend on it, but nothing that is malformed is passed over.
+        filter.point(container.resource.rid)?;
+    }
     let features = call.headers.supported_query_features.map_or_else(Features::all, Features::from_header);
     let plan = at_length(call, container, body, || describe(container, &spec, &features)).await??;
     Ok(Reply::ok(plan.to_json()).charge("query plan", PLAN_CHARGE).in_container(container))
@@ -231,6 +235,11 @@ fn spans_one(container: &Container, scope: &Scope) -> bool {
     container.ranges().iter().filter(|range| range.range.overlaps(&covered)).count() <= 1
 }
 
+/// Whether the pages of a scope lead from partition to partition, so that clients look into their continuations.
+pub(super) fn crosses(container: &Container, scope: &Scope) -> bool {
+    matches!(scope, Scope::Container | Scope::Key(_)) && !spans_one(container, scope)
+}
+
 /// The refusal carries the plan, which saves clients that look for it a request.
 fn needs_plan_refusal(container: &Container, spec: &QuerySpec) -> Refusal {
     match describe(container, spec, &Features::all()) {
@@ -249,8 +258,7 @@ fn token<S>(
     page: &QueryPage<S>,
 ) -> Result<Option<String>, Refusal> {
     let limit_kb = call.headers.continuation_limit_kb;
-    let crosses = matches!(scope, Scope::Container | Scope::Key(_)) && !spans_one(container, scope);
-    if !crosses || call.headers.merge_here {
+    if !crosses(container, scope) || call.headers.merge_here {
         return bound_token(page.continuation.as_ref(), limit_kb, 0);
     }
     let answered = page.receipt.served.map(|served| served.range_id);

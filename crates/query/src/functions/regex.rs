@@ -3,8 +3,8 @@
 //! A pattern runs as an automaton whose states are made as the text needs them, which is linear in the
 //! text. A hostile pattern needs ever new states; such an automaton gives up, and a slower engine takes
 //! over whose cost is states times text. Where that product is too large the query is refused instead,
-//! so no pattern can hold up the server. What no automaton can do (look-around, back-references) is refused
-//! by its name.
+//! so no pattern can hold up the server. What no automaton can do (look-around, back-references), and what ours cannot
+//! read (comments), is refused by its name.
 
 use regex_automata::Input;
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -49,10 +49,13 @@ fn beyond_automata(pattern: &str) -> Option<&'static str> {
         let rest = &bytes[at..];
         match byte {
             b'\\' if matches!(rest.get(1), Some(b'1'..=b'9' | b'k')) => return Some("back-references"),
+            b'\\' if rest.get(1) == Some(&b'G') => return Some("the anchor \\G"),
             b'\\' => at += 1,
             b'(' if rest.starts_with(b"(?=") || rest.starts_with(b"(?!") => return Some("look-ahead"),
             b'(' if rest.starts_with(b"(?<=") || rest.starts_with(b"(?<!") => return Some("look-behind"),
             b'(' if rest.starts_with(b"(?>") => return Some("atomic groups"),
+            b'(' if rest.starts_with(b"(?(") => return Some("conditional groups"),
+            b'(' if rest.starts_with(b"(?#") => return Some("comments in groups"),
             _ => {}
         }
         at += 1;

@@ -107,6 +107,11 @@ impl Places {
         spans.dedup_by(|a, b| slice(bytes, *a) == slice(bytes, *b));
     }
 
+    /// Whether a place is among them. They must be sorted.
+    pub fn contains(&self, place: &[u8]) -> bool {
+        self.get(self.lower_bound(0, place)) == Some(place)
+    }
+
     /// The number of the first place, from `from` on, that is not below `place`. They must be sorted.
     pub(super) fn lower_bound(&self, from: usize, place: &[u8]) -> usize {
         from + self.spans[from..].partition_point(|&span| slice(&self.bytes, span) < place)

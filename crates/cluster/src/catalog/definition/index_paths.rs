@@ -8,11 +8,14 @@ use serde_json::{Value, json};
 
 use super::computed::computed_values;
 use super::{Object, Result, child_object, list, spatial, wrong_type};
+use crate::catalog::record::{to_doc, to_json};
 use crate::error::Error;
 
 /// Every version of an item has another etag, so nobody looks one up by it.
 const ETAG_PATH: &str = "/\"_etag\"/?";
 const ROOT_PATH: &str = "/*";
+/// What kinds of index a path has, which lost its meaning long ago.
+const KINDS: &str = "indexes";
 
 /// Fills in the defaults and checks the shape; which paths are well formed is checked when they are compiled.
 pub(super) fn complete(object: &mut Object) -> Result<()> {
@@ -47,6 +50,17 @@ pub(super) fn complete(object: &mut Object) -> Result<()> {
     }));
     *policy = out;
     Ok(())
+}
+
+/// A stored definition without the kinds of index of its included paths.
+pub(super) fn without_kinds(body: &Doc) -> Doc {
+    const STORED: &str = "a stored definition is JSON of bounded depth";
+    let mut json = to_json(body).expect(STORED);
+    let included = json["indexingPolicy"]["includedPaths"].as_array_mut();
+    for entry in included.into_iter().flatten().filter_map(Value::as_object_mut) {
+        entry.shift_remove(KINDS);
+    }
+    to_doc(&json).expect(STORED)
 }
 
 /// What of a definition decides which entries items have in the index.
@@ -122,12 +136,12 @@ fn entries(policy: &Object, name: &str, keeps_kinds: bool) -> Result<Vec<Value>>
     let entry = |given: &Value| {
         let mut entry = given.as_object().cloned().ok_or_else(|| wrong_type(name, "a list of objects"))?;
         let path = path_of(&entry, name)?;
-        // The old spelling of the root, and index kinds that lost their meaning long ago.
+        // The old spelling of the root.
         let path = if path == "/" { ROOT_PATH.to_owned() } else { path };
         entry.insert(String::from("path"), Value::from(path));
-        list(&entry, "indexes")?;
+        list(&entry, KINDS)?;
         if !keeps_kinds {
-            entry.shift_remove("indexes");
+            entry.shift_remove(KINDS);
         }
         Ok(Value::Object(entry))
     };

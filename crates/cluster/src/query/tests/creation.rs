@@ -255,3 +255,71 @@ async fn an_api_may_ask_for_the_order_of_keys() {
     assert!(fed.iter().eq(&by_id), "{fed:?}");
     assert!(queried.iter().eq(&by_id), "{queried:?}");
 }
+
+/// What all pages of a query cost together, and what the first one does.
+async fn costs(
+    world: &World,
+    text: &str,
+    size: usize,
+    access: AccessChoice,
+    order: ItemOrder,
+) -> (Vec<String>, f64, f64) {
+    let program = compile(text, &Parameters::default()).expect(text);
+    let (mut rows, mut first, mut sum, mut continuation) = (Vec::new(), None, 0.0, None);
+    loop {
+        let page = PageOptions { items_max: size, continuation, access, order, ..page_options() };
+        let page = world.db.query(&world.container, &Scope::Container, &program, &page).await.expect(text);
+        rows.extend(page.rows.iter().map(|row| String::from_utf8_lossy(row).into_owned()));
+        let cost = page.receipt.charge.total();
+        first.get_or_insert(cost);
+        sum += cost;
+        continuation = page.continuation;
+        if continuation.is_none() {
+            return (rows, first.expect("a page"), sum);
+        }
+    }
+}
+
+/// Rows of one state may lie anywhere in the order of creation: spread over it, or together at either end of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_order_of_creation_costs_hardly_more_than_that_of_keys() {
+    const ITEMS: u64 = 4_900;
+    let world = World::new(EVERYTHING, 400).await;
+    for number in 0..ITEMS {
+        let rest = format!(
+            r#","n":{number},"spread":{},"old":{},"new":{},"most":{},"text":"{:0>200}""#,
+            number % 25,
+            number >= 200,
+            number < ITEMS - 1_500,
+            number % 50 != 7,
+            number
+        );
+        world.put(&format!("p{}", number % 40), &scrambled(number), &rest, true).await;
+    }
+    type Chosen = fn(&u64) -> bool;
+    let cases: [(&str, Chosen); 8] = [
+        ("c.spread = 3", |n| n % 25 == 3),
+        ("c.old = false", |n| *n < 200),
+        ("c.new = false", |n| *n >= ITEMS - 1_500),
+        ("c.n >= 4700", |n| *n >= 4_700),
+        ("c.n < 130", |n| *n < 130),
+        ("c.spread IN (1, 2)", |n| n % 25 == 1 || n % 25 == 2),
+        ("c.spread = 3 AND c.new = false", |n| n % 25 == 3 && *n >= ITEMS - 1_500),
+        ("c.most = true", |n| n % 50 != 7),
+    ];
+    for (filter, passes) in cases {
+        let text = format!("SELECT VALUE c.id FROM c WHERE {filter}");
+        for size in [1, 10, 100, 1_000] {
+            let (auto, keys) = (AccessChoice::Auto, AccessChoice::IndexAlways);
+            let (rows, first, sum) = costs(&world, &text, size, auto, ItemOrder::Creation).await;
+            assert!(rows == rows_of((0..ITEMS).filter(passes)), "{filter}, pages of {size}");
+            let (_, first_by_key, sum_by_key) = costs(&world, &text, size, keys, ItemOrder::Keys).await;
+            let case = format!("{filter} by {size}: {first} of {first_by_key}, {sum} of {sum_by_key}");
+            // Each page reads the list of the index anew; where it has one row, that is much beside it.
+            let most = if size == 1 { 1.5 } else { 1.3 };
+            assert!(sum <= most * sum_by_key, "{case}");
+            let entries = 0.001 * rows.len() as f64;
+            assert!(size == 1 || first <= 1.3 * first_by_key + entries, "{case}");
+        }
+    }
+}

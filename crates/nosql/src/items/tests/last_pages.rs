@@ -75,6 +75,104 @@ async fn empty_partitions_behind_a_full_page_need_no_page_of_their_own() {
     assert_eq!(pages(&world, &Method::GET, &[(COUNT, "2")], "").await, [2, 2]);
 }
 
+/// A container of four partitions, and keys that lie in the first of them and elsewhere.
+async fn with_keys_by_partition() -> (World, Vec<String>, Vec<String>) {
+    let world = filled(24_000, 24, 1).await;
+    let first = world.send(Method::GET, None, &[(RANGE, "0"), (COUNT, "100")], "").await;
+    let is_in_first = |key: &usize| first.body.contains(&format!("\"pk\":{key},"));
+    let (near, far): (Vec<_>, Vec<_>) = (0..24).partition(is_in_first);
+    let headers = |keys: Vec<usize>| keys.iter().map(|key| format!("[{key}]")).collect::<Vec<_>>();
+    assert!(near.len() > 1 && far.len() > 4, "{near:?} {far:?}");
+    (world, headers(near), headers(far))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_page_is_the_last_if_no_other_partition_has_a_row_for_it() {
+    let (world, near, far) = with_keys_by_partition().await;
+    let put = |key: String, n: usize, x: u8| {
+        let world = &world;
+        async move {
+            let body = format!("{{\"id\":\"x{n}\",\"pk\":{},\"x\":{x}}}", key.trim_matches(['[', ']']));
+            assert_eq!(world.create(&key, &body).await.status, 201);
+        }
+    };
+    for n in 0..4 {
+        put(near[n % 2].clone(), n, 1).await;
+    }
+    for (n, key) in far.iter().enumerate() {
+        put(key.clone(), n, 2).await;
+    }
+    let all = async |filter: &str, count: &'static str, access: &'static str, merge: &'static str| {
+        let body = format!("{{\"query\":\"SELECT * FROM c WHERE {filter}\"}}");
+        let headers = [
+            (QUERY, "True"),
+            (CROSS, "True"),
+            (COUNT, count),
+            ("x-orrery-query-access", access),
+            ("x-orrery-query-merge", merge),
+        ];
+        pages(&world, &Method::POST, &headers, &body).await
+    };
+    for access in ["auto", "scan", "index"] {
+        for merge in ["False", "True"] {
+            for filter in ["c.x = 1", "c.x % 2 = 1"] {
+                assert_eq!(all(filter, "4", access, merge).await, [4], "{filter} {access} {merge}");
+                assert_eq!(all(filter, "2", access, merge).await, [2, 2], "{filter} {access} {merge}");
+            }
+        }
+    }
+    // One more row, in the last partition: the page is not the last one.
+    let last = world.send(Method::GET, None, &[(RANGE, "3"), (COUNT, "100")], "").await;
+    let key = far.iter().find(|key| last.body.contains(&format!("\"pk\":{},", key.trim_matches(['[', ']']))));
+    put(key.expect("a key of the last partition").clone(), 100, 1).await;
+    for access in ["auto", "scan", "index"] {
+        let counts = all("c.x = 1", "4", access, "False").await;
+        assert_eq!((counts[0], counts.iter().sum::<usize>()), (4, 5), "{access}: {counts:?}");
+        assert_eq!(all("c.x = 1", "4", access, "True").await, [4, 1], "{access}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_into_other_partitions_costs_what_it_looks_at_and_no_visit() {
+    let (world, near, far) = with_keys_by_partition().await;
+    let charge = async || {
+        let cross = [(QUERY, "True"), (CROSS, "True"), (COUNT, "1"), ("x-orrery-query-access", "scan")];
+        let body = r#"{"query":"SELECT VALUE c.x FROM c WHERE c.x = 1"}"#;
+        let page = world.send(Method::POST, None, &cross, body).await;
+        assert_eq!((page.count, page.continuation), (Some(1), None));
+        page.charge
+    };
+    let body = format!("{{\"id\":\"x\",\"pk\":{},\"x\":1}}", near[0].trim_matches(['[', ']']));
+    assert_eq!(world.create(&near[0], &body).await.status, 201);
+    let before = charge().await;
+    assert!(before < 2.0 * 2.2, "the least of one partition alone: {before}");
+    for (n, key) in far.iter().enumerate() {
+        let body = format!("{{\"id\":\"y{n}\",\"pk\":{}}}", key.trim_matches(['[', ']']));
+        assert_eq!(world.create(key, &body).await.status, 201);
+    }
+    assert!(charge().await > before, "more was looked at");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn feeds_over_several_partitions_say_where_they_go_on_as_queries_do() {
+    let world = filled(40_000, 12, 2).await;
+    let query = [(QUERY, "True"), (CROSS, "True"), (COUNT, "5")];
+    let queried = world.send(Method::POST, None, &query, r#"{"query":"SELECT * FROM c"}"#).await;
+    let read = world.send(Method::GET, None, &[(COUNT, "5")], "").await;
+    assert!(read.continuation.as_deref().expect("more").starts_with("{\"token\":\"+RID:"), "{read:?}");
+    let range = |answer: &Answer| {
+        answer.continuation.as_deref().and_then(|token| Some(token.split_once("\"range\"")?.1.to_owned()))
+    };
+    assert_eq!(range(&read), range(&queried));
+    assert!(range(&read).is_some());
+    let counts = pages(&world, &Method::GET, &[(COUNT, "5")], "").await;
+    assert_eq!(counts.iter().sum::<usize>(), 24, "{counts:?}");
+    for one in [(RANGE, "0"), (KEY, "[1]")] {
+        let read = world.send(Method::GET, None, &[one, (COUNT, "1")], "").await;
+        assert!(read.continuation.expect("more").starts_with("+RID:"), "one partition answers all of it");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_look_ahead_is_not_paid_for_where_a_key_tells() {
     let world = filled(400, 1, 8).await;

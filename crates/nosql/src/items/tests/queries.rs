@@ -227,3 +227,41 @@ async fn continuations_over_several_partitions_name_the_range_they_go_on_in() {
     let inside = world.send(Method::POST, None, &inside, body).await;
     assert!(inside.continuation.expect("more").starts_with("+RID:~"), "one partition needs no wrapping");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_over_a_list_of_its_own_is_answered_once() {
+    let world = World::new(r#""partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}"#, 40_000).await;
+    let list = (0..25).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let ask = async |text: &str, count: &'static str| {
+        let body = format!("{{\"query\":\"{text}\"}}");
+        let (mut rows, mut token) = (Vec::new(), None::<String>);
+        for _ in 0..100 {
+            let mut headers = vec![(QUERY, "True"), (COUNT, count)];
+            headers.extend(token.as_deref().map(|token| (CONTINUATION, token)));
+            let page = world.send(Method::POST, None, &headers, &body).await;
+            assert_eq!(page.status, 200, "{}", page.body);
+            rows.push((page.count, page.body));
+            token = page.continuation;
+            if token.is_none() {
+                break;
+            }
+        }
+        rows
+    };
+    for items in 0..3 {
+        for count in ["1", "7", "25", "100"] {
+            let pages = ask(&format!("SELECT VALUE x FROM x IN [{list}]"), count).await;
+            let rows: Vec<String> = pages
+                .iter()
+                .filter_map(|(_, body)| body.split_once("\"Documents\":[")?.1.split_once(']'))
+                .map(|(rows, _)| rows.to_owned())
+                .collect();
+            assert_eq!(rows.join(","), list, "pages of {count} beside {items} items");
+            assert!(pages.iter().all(|(count, _)| *count != Some(0)), "no empty page");
+        }
+        let sum = ask(&format!("SELECT VALUE SUM(x) FROM x IN [{list}]"), "10").await;
+        assert!(sum.len() == 1 && sum[0].1.contains("\"Documents\":[300]"), "{sum:?}");
+        let body = format!("{{\"id\":\"{items}\",\"pk\":{items}}}");
+        assert_eq!(world.create(&format!("[{items}]"), &body).await.status, 201);
+    }
+}

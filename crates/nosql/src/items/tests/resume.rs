@@ -249,3 +249,26 @@ async fn what_a_query_body_says_is_never_passed_over() {
         assert!(feed.body.contains(name), "{}", feed.body);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_of_a_query_with_a_malformed_resume_filter_is_refused() {
+    let world = with_values("", &["1"]).await;
+    let plan = async |filter: Value| {
+        let headers = [(QUERY, "True"), ("x-ms-cosmos-is-query-plan-request", "True")];
+        let body = json!({"query": "SELECT * FROM c ORDER BY c.v", "resumeFilter": filter}).to_string();
+        world.send(Method::POST, None, &headers, &body).await.status
+    };
+    for wrong in [
+        json!(1),
+        json!({"value": 1}),
+        json!({"value": [1], "exclude": 1}),
+        json!({"value": [1], "rid": 1}),
+        json!({"value": [1], "rid": "AAAA"}),
+        json!({"value": [1], "more": true}),
+    ] {
+        assert_eq!(plan(wrong.clone()).await, 400, "{wrong}");
+    }
+    for right in [Value::Null, json!({"value": [1], "exclude": true})] {
+        assert_eq!(plan(right.clone()).await, 200, "{right}");
+    }
+}

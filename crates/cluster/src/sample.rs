@@ -313,6 +313,7 @@ mod tests {
                 action: Action::Create(doc(&json!({"id": format!("{n}"), "group": group}))),
                 precondition: Precondition::None,
                 indexed: true,
+                unlinked: false,
             };
             let ops = (0..items).map(op).collect();
             db.write(&container, &key, ops, &WriteOptions::default()).await.expect("new items");

@@ -342,7 +342,7 @@ fn a_customer_who_is_asked_for_most_of_the_time_is_hot_however_few_items_there_a
     for (key, kind) in [("/customerId", "read"), ("/id", "query")] {
         let mut shop = Shop::with(&[key], 8, json!({}), (0..800).map(order));
         assert_eq!(shop.ask("workload", &json!({"action": "start"})).0, 200);
-        for n in 0..300 {
+        for n in 0..300u32 {
             let customer = if n.is_multiple_of(5) { n % 100 } else { 7 };
             match kind {
                 "read" => shop.read(customer + n % 8 * 100, &format!("c{customer}")),

@@ -38,6 +38,11 @@ impl Batch {
         self.push(keyspace, key.into(), None);
     }
 
+    /// Makes room for so many writes more, and no others.
+    pub fn reserve(&mut self, writes: usize) {
+        self.writes.reserve_exact(writes);
+    }
+
     /// Says whether the batch is there to make room, now or soon: it may then use what is kept free for that.
     pub fn set_frees(&mut self, frees: bool) {
         self.frees = frees;
@@ -84,6 +89,11 @@ impl Batch {
     /// Bytes of all keys and values, as they are stored.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// About what it takes in memory.
+    pub fn held_bytes(&self) -> usize {
+        self.bytes + self.writes.len() * size_of::<Write>()
     }
 
     /// Whether some write cannot be stored. It is remembered here and refused by `commit`, so that

@@ -1,6 +1,7 @@
 //! A set of writes that happens at once.
 
 use bytes::Bytes;
+use lsm_tree::InternalValue;
 
 use super::journal::{decode_writes, encode_writes};
 use super::{Keyspace, packing};
@@ -94,6 +95,11 @@ impl Batch {
     /// About what it takes in memory.
     pub fn held_bytes(&self) -> usize {
         self.bytes + self.writes.len() * size_of::<Write>()
+    }
+
+    /// What write buffers will count for it.
+    pub(super) fn buffered_bytes(&self) -> u64 {
+        (self.bytes + self.writes.len() * size_of::<InternalValue>()) as u64
     }
 
     /// Whether some write cannot be stored. It is remembered here and refused by `commit`, so that

@@ -291,8 +291,9 @@ impl Shared {
         self.wants_flush.store(true, Ordering::Relaxed);
     }
 
-    /// How far flushes and merges are behind. Refused where there is no hope of their catching up.
-    pub fn backlog(&self) -> Result<Backlog, EngineError> {
+    /// How far flushes and merges are behind, when so many bytes are to come into write buffers. Refused where there is no
+    /// hope of their catching up.
+    pub fn backlog(&self, coming: u64) -> Result<Backlog, EngineError> {
         let writer = self.writer.lock();
         writer.check()?;
         let buffered = self.existing_trees().map(|(keyspace, tree)| {
@@ -310,6 +311,11 @@ impl Shared {
             } else if active >= 2 * unit && backlog == Backlog::None {
                 backlog = Backlog::Large;
             }
+        }
+        if total > 0 && total + coming > self.buffered_max {
+            // None of the buffers may be full. What is larger than all of them finds them empty.
+            self.want_flush();
+            backlog = Backlog::TooLarge;
         }
         let lack_room = [&self.flushes_lack_room, &self.merges_lack_room];
         if backlog == Backlog::TooLarge && lack_room.iter().any(|lack| lack.load(Ordering::Relaxed)) {

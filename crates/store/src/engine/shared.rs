@@ -619,6 +619,28 @@ mod tests {
         }
     }
 
+    /// The process was killed between a flush and the note of it, and the table has the name of an older one.
+    #[test]
+    fn a_table_that_is_another_is_seen_where_the_tree_is_ahead_of_the_manifest() {
+        let (folder, copy) = with_older_copy();
+        let shared = Shared::open(&DiskOptions::new(folder.path()), Access::Own).unwrap();
+        commit(&shared, "seventh");
+        shared.put_in_tables(Keyspace::Item).unwrap();
+        drop(shared);
+        let newest = |folder: &Path| {
+            let tables = std::fs::read_dir(folder.join("item/tables")).unwrap();
+            let id = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().parse::<u64>().unwrap();
+            tables.map(|table| table.unwrap().path()).max_by_key(id).unwrap()
+        };
+        let table = newest(folder.path());
+        let content = std::fs::read(&table).unwrap();
+        std::fs::copy(newest(copy.path()), &table).unwrap();
+        let text = open_again(folder.path()).to_string();
+        assert!(text.contains("item/tables") && text.contains("own list"), "{text}");
+        std::fs::write(&table, content).unwrap();
+        Shared::open(&DiskOptions::new(folder.path()), Access::Own).unwrap();
+    }
+
     #[test]
     fn a_directory_that_had_a_manifest_is_refused_without_it() {
         let folder = flushed();

@@ -7,6 +7,7 @@ mod client;
 mod crowd;
 pub mod golden;
 pub mod levels;
+mod machine;
 mod patience;
 mod random;
 pub mod sample;
@@ -17,6 +18,7 @@ mod verify;
 
 pub use client::{Client, Reply};
 pub use crowd::{Crowd, Field, Model};
+pub use machine::left_out;
 pub use patience::{PATIENCE, eventually, eventually_async, has_reached, wait_for, wait_for_async};
 pub use random::Random;
 pub use server::Server;

@@ -90,10 +90,11 @@ impl Db {
         };
         let snapshot = engine.snapshot();
         let partition = Partition::open(catalog_spec(), &snapshot)?;
-        let mut loaded = Loaded::read(&partition, &snapshot, &options, &world)?;
+        let memory = Memory::in_world(options.memory, world.clone());
+        let mut loaded = Loaded::read(&partition, &snapshot, &options, &memory)?;
         recover(&engine, &partition, &loaded.catalog)?;
         drop(snapshot);
-        let catalog_range = catalog_range(partition, &options, &world);
+        let catalog_range = catalog_range(partition, &options, &memory);
         upgrade(&engine, &catalog_range, &mut loaded, &options)?;
         let committer = Arc::new(Committer::start(Arc::new(engine), options.durability, world.clone()));
         let inner = Inner {
@@ -104,7 +105,7 @@ impl Db {
             look_ups: Semaphore::new(LOOK_UPS_MAX),
             scripts: Scripts::new(&options.memory),
             programs: ProgramCache::default(),
-            memory: Memory::in_world(options.memory, world.clone()),
+            memory,
             insight: Insight::default(),
             index_builds: Semaphore::new(INDEX_BUILDS_MAX),
             balance: Arc::default(),
@@ -444,7 +445,7 @@ fn processors() -> usize {
 }
 
 /// The catalog's own partition: no budget, no index, one logical partition.
-pub(crate) fn catalog_range(partition: Partition, options: &DbOptions, world: &World) -> Range {
+pub(crate) fn catalog_range(partition: Partition, options: &DbOptions, memory: &Memory) -> Range {
     let key =
         PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![] };
     let mut limits = options.limits;
@@ -452,6 +453,6 @@ pub(crate) fn catalog_range(partition: Partition, options: &DbOptions, world: &W
     let schema = Schema::new(key, 0, IndexingPolicy::none());
     let totals = Totals::of([&partition]);
     let parts =
-        RangeParts { id: 0, parents: vec![], schema, rate: 0.0, limits, totals, world: world.clone() };
+        RangeParts { id: 0, parents: vec![], schema, rate: 0.0, limits, totals, memory: memory.clone() };
     Range::new(partition, parts)
 }

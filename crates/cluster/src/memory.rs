@@ -19,6 +19,7 @@
 //! To take and to give back costs an atomic operation each while nobody waits.
 //! Shares, their sizes and what was rejected: `docs/decisions/0013-one-memory-budget.md`.
 
+mod fund;
 mod purse;
 mod shares;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::world::World;
+pub(crate) use fund::Fund;
 use purse::{Asks, Purse};
 pub use shares::MemoryShares;
 pub(crate) use threads::give_back_of_this_thread;
@@ -43,7 +45,7 @@ pub enum Consumer {
     Cache,
     /// Bodies of requests, until they are answered.
     Bodies,
-    /// What is made of large bodies on their way to the disk.
+    /// What is made of large bodies on their way to the disk, and all that transactions load and make.
     Writes,
     /// Answers, until they are sent.
     Answers,

@@ -4,6 +4,7 @@
 //! group after group and ends when nothing waits. One group is on its way to the disk at a time: load makes groups
 //! bigger.
 
+mod held;
 mod leader;
 mod totals;
 
@@ -26,9 +27,11 @@ use tokio::sync::{Notify, oneshot};
 use crate::committer::{CommitError, Committer, Fuse};
 use crate::error::ErrorKind;
 use crate::insight::RangeInsight;
+use crate::memory::Memory;
 use crate::throttle::Budget;
 use crate::world::World;
 
+pub(crate) use held::Held;
 pub(crate) use totals::Totals;
 
 /// The leader is told of every so many that wait. Telling it of each would cost more than it gains.
@@ -47,6 +50,7 @@ pub struct Range {
     pub(crate) totals: Arc<Totals>,
     pub(crate) limits: PartitionLimits,
     world: World,
+    memory: Memory,
     queue: Mutex<Queue>,
     /// Tells the leader that something waits.
     arrivals: Notify,
@@ -112,13 +116,27 @@ struct Pending {
     work: Work,
     /// It makes room, so that it is let through when the disk is full.
     frees: bool,
-    answer: oneshot::Sender<Answer>,
+    /// What is held for it besides its documents, until it is answered.
+    held: Held,
+    answer: oneshot::Sender<Told>,
+}
+
+/// What the leader says of work.
+enum Told {
+    Answer(Answer),
+    /// It needs more memory than was to be had; so much it had when there was no more.
+    Short(Work, u64),
 }
 
 impl Pending {
     fn answer(self, answer: Answer) {
         // A client that went away does not undo its write.
-        let _ = self.answer.send(answer);
+        let _ = self.answer.send(Told::Answer(answer));
+    }
+
+    /// Gives the work back, to be handed in again with more memory.
+    fn give_back(self, bytes: u64) {
+        let _ = self.answer.send(Told::Short(self.work, bytes));
     }
 
     /// Gives the work to the range that its key belongs to now. What belongs to the whole range has lost its purpose.
@@ -220,23 +238,25 @@ pub struct RangeParts {
     pub rate: f64,
     pub limits: PartitionLimits,
     pub totals: Arc<Totals>,
-    pub world: World,
+    pub memory: Memory,
 }
 
 impl Range {
     pub fn new(partition: Partition, parts: RangeParts) -> Range {
-        let insight = RangeInsight::new(&parts.schema.key, &partition.spec.range, parts.world.clone());
+        let world = parts.memory.world().clone();
+        let insight = RangeInsight::new(&parts.schema.key, &partition.spec.range, world.clone());
         Range {
             id: parts.id,
             parents: parts.parents,
             partition,
-            budget: Budget::new(parts.rate, parts.world.monotonic()),
+            budget: Budget::new(parts.rate, world.monotonic()),
             schema: ArcSwap::from_pointee(parts.schema),
             counters: RangeCounters::default(),
             insight: Arc::new(insight),
             totals: parts.totals,
             limits: parts.limits,
-            world: parts.world,
+            world,
+            memory: parts.memory,
             queue: Mutex::default(),
             arrivals: Notify::new(),
             rest: Notify::new(),
@@ -317,12 +337,19 @@ impl Range {
 
     /// The same for one that makes room though it does not only delete: it notes what is to be erased.
     pub async fn write_to_free(self: &Arc<Self>, committer: &Arc<Committer>, txn: Txn) -> Answer {
-        self.enqueue_as(committer, Work::Write(txn), true).await
+        self.enqueue_as(committer, Work::Write(txn), true, Held::all_it_needs()).await
     }
 
     /// The same for a transaction that was worked out ahead; it is refused if its logical partition has changed since.
-    pub async fn write_ahead(self: &Arc<Self>, committer: &Arc<Committer>, ahead: Ahead) -> Answer {
-        self.enqueue(committer, Work::Ahead(ahead)).await
+    pub async fn write_ahead(
+        self: &Arc<Self>,
+        committer: &Arc<Committer>,
+        ahead: Ahead,
+        held: Held,
+    ) -> Answer {
+        let work = Work::Ahead(ahead);
+        let frees = work.frees();
+        self.enqueue_as(committer, work, frees, held).await
     }
 
     /// Takes the index that is being built a step further, among the writes.
@@ -356,13 +383,28 @@ impl Range {
 
     async fn enqueue(self: &Arc<Self>, committer: &Arc<Committer>, work: Work) -> Answer {
         let frees = work.frees();
-        self.enqueue_as(committer, work, frees).await
+        self.enqueue_as(committer, work, frees, Held::default()).await
     }
 
-    async fn enqueue_as(self: &Arc<Self>, committer: &Arc<Committer>, work: Work, frees: bool) -> Answer {
-        let (answer, answered) = oneshot::channel();
-        self.push(Pending { work, frees, answer }, committer);
-        answered.await.unwrap_or(Err(WriteError::Unwritten(ErrorKind::Stopping)))
+    async fn enqueue_as(
+        self: &Arc<Self>,
+        committer: &Arc<Committer>,
+        mut work: Work,
+        frees: bool,
+        mut held: Held,
+    ) -> Answer {
+        loop {
+            let (answer, answered) = oneshot::channel();
+            self.push(Pending { work, frees, held, answer }, committer);
+            match answered.await {
+                Ok(Told::Answer(answer)) => return answer,
+                Ok(Told::Short(again, had)) => {
+                    held = self.more_memory(&again, had).await.map_err(WriteError::Unwritten)?;
+                    work = again;
+                }
+                Err(_) => return Err(WriteError::Unwritten(ErrorKind::Stopping)),
+            }
+        }
     }
 
     /// Queues work here, or where it belongs by now.
@@ -485,6 +527,7 @@ mod tests {
         };
         Pending {
             frees: false,
+            held: Held::default(),
             work: Work::Write(Txn { scope: Epk::MIN, key: None, ops: vec![op], now: 0 }),
             answer: oneshot::channel().0,
         }

@@ -6,9 +6,9 @@ use orrery_store::{Partition, Verification};
 use crate::catalog::{Loaded, catalog_spec};
 use crate::db::{Db, catalog_range};
 use crate::error::{ErrorKind, Result};
+use crate::memory::Memory;
 use crate::options::{DbOptions, OpenError, disk_options};
 use crate::range::Range;
-use crate::world::World;
 
 /// What the catalog's own partition is called.
 const CATALOG: &str = "(catalog)";
@@ -70,14 +70,15 @@ pub fn verify_directory(options: &DbOptions) -> std::result::Result<DirectoryVer
     };
     let snapshot = opened?.snapshot();
     let partition = Partition::open(catalog_spec(), &snapshot)?;
-    let loaded = match Loaded::read(&partition, &snapshot, options, &World::Real) {
+    let memory = Memory::new(options.memory);
+    let loaded = match Loaded::read(&partition, &snapshot, options, &memory) {
         Ok(loaded) => loaded,
         Err(error) => {
             found.findings.push(error.to_string());
             return Ok(found);
         }
     };
-    found.add(&catalog_range(partition, options, &World::Real), ("", CATALOG), &snapshot);
+    found.add(&catalog_range(partition, options, &memory), ("", CATALOG), &snapshot);
     for container in loaded.catalog.containers() {
         for range in &container.ranges {
             found.add(range, (&container.database_id, &container.resource.id), &snapshot);

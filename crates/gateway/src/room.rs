@@ -24,7 +24,7 @@ use bytes::Bytes;
 use orrery_cluster::limits::{
     ANSWER_BYTES_PER_SECOND_MIN, ANSWER_PATIENCE, ANSWER_UNCOUNTED_BYTES, BODY_BYTES_PER_SECOND_MIN,
     BODY_LARGE_BYTES, BODY_PATIENCE, BODY_UNCOUNTED_BYTES, HELD_GRACE, ITEM_ANSWER_BYTES_MAX, PAGE_BYTES_MAX,
-    STREAM_UNCOUNTED_BYTES,
+    STREAM_UNCOUNTED_BYTES, WRITE_COPIES,
 };
 use orrery_cluster::{Consumer, Error, ErrorKind, Hold, Memory};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -36,8 +36,6 @@ pub const OVERLOADED_RETRY_MS: u32 = 500;
 
 /// Places for large bodies are counted in these.
 const PLACE_BYTES: u64 = 1024;
-/// What is made of a body while it is carried out: the document, its stored form, and the one that it replaces.
-const WRITE_COPIES: u64 = 3;
 /// What a page takes while it is made: its items, and their text.
 const PAGE_COPIES: u64 = 2;
 /// A page takes one part in so many of what is free, so that something is always left for the next.

@@ -294,6 +294,16 @@ pub(crate) fn op_wire(error: &OpError) -> Wire {
             3402,
             "The items that the batch reads are too large for one answer.",
         ),
+        OpError::NoMemory { .. } => overloaded(),
+        OpError::TooMuchMemory { bytes, most } => partition(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            0,
+            format!(
+                "The request needs more than {bytes} bytes of the server's memory for the items that it changes and their \
+                 index entries, and one request may have {most}. Send fewer operations at once, exclude paths from the \
+                 index, or give the server more memory."
+            ),
+        ),
         OpError::LogicalPartitionFull => partition(
             StatusCode::FORBIDDEN,
             1014,

@@ -131,6 +131,8 @@ pub const SCRIPT_ATTEMPTS_MAX: usize = 12;
 /// Writes of one script, and bytes of their items; further ones are not accepted.
 pub const SCRIPT_WRITES_MAX: usize = 5_000;
 pub const SCRIPT_WRITE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Of what one transaction may hold in memory a script may fill one part in so many before that; the last write needs some too.
+pub const SCRIPT_WRITES_PART: u64 = 2;
 /// Items of a page of a query in a script, by default and at most.
 pub const SCRIPT_PAGE_ITEMS_DEFAULT: usize = 100;
 pub const SCRIPT_PAGE_ITEMS_MAX: usize = 1_000;
@@ -222,10 +224,21 @@ pub const PARTITION_QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const GROUP_TXNS_MAX: usize = 256;
 /// Bytes of items that the reads of one transaction may answer; they all go into one page.
 pub const TXN_READ_BYTES_MAX: usize = PAGE_BYTES_MAX;
+/// What the writes of one commit take in memory when no further partition's join it.
 pub const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Bytes of items after which a partition's group takes no further transaction: what a group holds in memory, terms of
-/// its index included, is many times this.
-pub const GROUP_ITEM_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// What a partition's group holds in memory, terms of its index included, when it takes no further transaction.
+pub const GROUP_HELD_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// What a group may hold that nobody has taken from the budget, and in what steps it takes more.
+pub const GROUP_UNCOUNTED_BYTES: u64 = 32 * 1024;
+pub const WRITES_STEP_BYTES: u64 = 256 * 1024;
+/// What is made of a document that was sent while it is carried out: the document, its stored form, and the one that it replaces.
+pub const WRITE_COPIES: u64 = 3;
+/// Terms of documents beyond this size are counted before they are made.
+pub const TERMS_COUNTED_BYTES: usize = 16 * 1024;
+/// What a step of deleting expired items holds when it ends.
+pub const EXPIRED_BYTES_PER_STEP: u64 = 1024 * 1024;
+/// How long a transaction waits for memory that it turned out to need.
+pub const WRITES_PATIENCE: Duration = Duration::from_secs(8);
 /// Logical partitions whose size a physical partition remembers; the rest is read back when needed.
 pub const SIZES_CACHED_MAX: usize = 256;
 

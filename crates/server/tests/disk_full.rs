@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use orrery_testkit::{Client, Random, Reply, Server, eventually, wait_for};
+use orrery_testkit::{Client, Random, Reply, Server, eventually, left_out, wait_for};
 use serde_json::{Value, json};
 
 const WRITERS: usize = 4;
@@ -33,8 +33,7 @@ fn the_limit_on_disk_use_is_refused_cleanly_and_can_be_raised() {
 #[test]
 fn a_small_file_system_fills_up_and_grows_without_loss() {
     let Some(disk) = SmallDisk::mount() else {
-        println!("not run: this machine does not let the test mount a file system of its own");
-        return;
+        return left_out("mount a file system of its own");
     };
     let data = disk.directory.path().join("data");
     let stored = Stored::fill(&data, &[]);
@@ -46,8 +45,7 @@ fn a_small_file_system_fills_up_and_grows_without_loss() {
 #[test]
 fn a_server_that_was_full_works_again_as_soon_as_there_is_room() {
     let Some(disk) = SmallDisk::mount() else {
-        println!("not run: this machine does not let the test mount a file system of its own");
-        return;
+        return left_out("mount a file system of its own");
     };
     let data = disk.directory.path().join("data");
     let server = start(&data, &[]);
@@ -65,8 +63,7 @@ fn a_server_that_was_full_works_again_as_soon_as_there_is_room() {
 #[test]
 fn a_disk_that_others_fill_to_the_last_byte_costs_nothing_that_was_stored() {
     let Some(disk) = SmallDisk::mount() else {
-        println!("not run: this machine does not let the test mount a file system of its own");
-        return;
+        return left_out("mount a file system of its own");
     };
     let data = disk.directory.path().join("data");
     let server = start(&data, &[]);
@@ -93,8 +90,7 @@ fn a_disk_that_others_fill_to_the_last_byte_costs_nothing_that_was_stored() {
 #[test]
 fn a_small_volume_takes_writes_and_is_emptied_by_deletes() {
     let Some(disk) = SmallDisk::mount() else {
-        println!("not run: this machine does not let the test mount a file system of its own");
-        return;
+        return left_out("mount a file system of its own");
     };
     let (data, log) = (disk.directory.path().join("data"), tempfile::NamedTempFile::new().expect("a file"));
     let options =
@@ -127,8 +123,7 @@ fn a_small_volume_takes_writes_and_is_emptied_by_deletes() {
 #[test]
 fn a_dropped_container_and_a_dropped_database_make_room_on_a_full_volume() {
     let Some(disk) = SmallDisk::mount() else {
-        println!("not run: this machine does not let the test mount a file system of its own");
-        return;
+        return left_out("mount a file system of its own");
     };
     let data = disk.directory.path().join("data");
     let server = start(&data, &[]);

@@ -329,6 +329,71 @@ fn large_items_that_are_written_at_once_keep_to_the_budget() {
     assert!(answers.iter().filter(|status| **status != 429).count() > 20, "{answers:?}");
 }
 
+/// An item with so many terms.
+fn numbers(id: &str, first: usize, count: usize) -> String {
+    let all: Vec<String> = (first..first + count).map(|number| number.to_string()).collect();
+    format!(r#"{{"id":"{id}","key":"k","all":[{}]}}"#, all.join(","))
+}
+
+/// A term of the index takes many times what it has in the text.
+#[test]
+fn items_of_many_terms_keep_to_the_budget() {
+    let server = world(&[]);
+    let mut client = Client::new(server.port());
+    let container = r#"{"id":"numbers","partitionKey":{"paths":["/key"],"kind":"Hash","version":2}}"#;
+    create(&mut client, "/dbs/db/colls", container);
+    let gauge = Gauge::start(&server);
+    let headers = [("x-ms-documentdb-partitionkey", r#"["k"]"#), ("x-ms-documentdb-is-upsert", "true")];
+    let answers = beside_many(&server, 6, |client, number, round| {
+        // What has a term for each of its numbers, and one that has too many.
+        let count = if (number + round) % 3 == 0 { 150_000 } else { 12_000 };
+        let item = numbers(&format!("{number}-{}", round % 3), round * 1_000, count);
+        let reply = client.send("POST", "/dbs/db/colls/numbers/docs", &headers, item.as_bytes());
+        reply.map_or(0, |reply| reply.status)
+    });
+    println!("{} MiB were used", gauge.highest() / MIB);
+    assert!(gauge.highest() < BUDGET * 11 / 10, "{} MiB were used", gauge.highest() / MIB);
+    assert!(answers.iter().all(|status| [200, 201, 413, 429].contains(status)), "{answers:?}");
+    for status in [201, 413] {
+        assert!(answers.contains(&status), "{status} is not among {answers:?}");
+    }
+}
+
+/// A few bytes for each of many large items.
+#[test]
+fn batches_that_load_large_items_keep_to_the_budget() {
+    let server = world(&[]);
+    let mut client = Client::new(server.port());
+    for number in 0..60 {
+        assert_eq!(put_item(&mut client, &format!("large-{number}"), 1_900_000), 201);
+    }
+    let gauge = Gauge::start(&server);
+    let headers = [
+        ("x-ms-documentdb-partitionkey", r#"["k"]"#),
+        ("x-ms-cosmos-is-batch-request", "true"),
+        ("x-ms-cosmos-batch-atomic", "true"),
+    ];
+    let operations = |count: usize, operation: &str| {
+        let one = |number: usize| operation.replace('#', &number.to_string());
+        format!("[{}]", (0..count).map(one).collect::<Vec<_>>().join(","))
+    };
+    let patch = r##"{"operationType":"Patch","id":"large-#","resourceBody":{"operations":[{"op":"set","path":"/n","value":1}]}}"##;
+    let answers = beside_many(&server, 6, |client, number, round| {
+        let body = match (number + round) % 3 {
+            0 => operations(60, patch),
+            1 => operations(60, r##"{"operationType":"Delete","id":"large-#"}"##),
+            _ => operations(1, patch),
+        };
+        let reply = client.send("POST", ITEMS, &headers, body.as_bytes());
+        reply.map_or(0, |reply| reply.status)
+    });
+    println!("{} MiB were used", gauge.highest() / MIB);
+    assert!(gauge.highest() < BUDGET * 11 / 10, "{} MiB were used", gauge.highest() / MIB);
+    // The operation at which there was too much has its own status inside.
+    assert!(answers.iter().all(|status| [200, 207, 413, 429].contains(status)), "{answers:?}");
+    assert!(answers.contains(&200), "one item after the other can be changed: {answers:?}");
+}
+
 /// Sends as much of this as each connection takes, and reads nothing.
 fn push_frames(connections: &mut [(Connection, usize)], bytes: &[u8]) {
     for (connection, sent) in connections {

@@ -15,11 +15,11 @@ use std::sync::Arc;
 use orrery_doc::Epk;
 
 use crate::engine::Snapshot;
-use crate::group::Progress;
+use crate::group::{Ledger, Progress};
 use crate::limits::PartitionLimits;
 use crate::{
-    Action, Etag, Group, Item, ItemId, ItemKey, Lifetimes, Lsn, Op, OpError, Outcome, Partition, Schema,
-    TICKS_PER_SECOND, Target, Txn, TxnError, WholeKey,
+    Action, Etag, Group, Item, ItemId, ItemKey, Lender, Lifetimes, Lsn, Op, OpError, Outcome, Partition,
+    Schema, TICKS_PER_SECOND, Target, Txn, TxnError, WholeKey,
 };
 
 /// A transaction that was worked out, and what it depends on.
@@ -54,6 +54,7 @@ pub struct Workbench {
     progress: Option<Progress>,
     ops: Vec<Op>,
     stamps: Vec<Stamp>,
+    lender: Option<Arc<dyn Lender>>,
 }
 
 impl Workbench {
@@ -76,6 +77,7 @@ impl Workbench {
             created: Default::default(),
             sizes: [(scope.clone(), size)].into(),
             entries: Default::default(),
+            ledger: Ledger::with(0),
         };
         Ok(Workbench {
             snapshot,
@@ -89,7 +91,21 @@ impl Workbench {
             progress: Some(progress),
             ops: Vec::new(),
             stamps: Vec::new(),
+            lender: None,
         })
+    }
+
+    /// The same for a transaction that holds no more than it is lent, besides so many bytes that are held for it already.
+    pub fn lent_by(mut self, lender: Arc<dyn Lender>, own: u64) -> Workbench {
+        if let Some(progress) = &mut self.progress {
+            progress.ledger = Ledger::with(own);
+        }
+        Workbench { lender: Some(lender), ..self }
+    }
+
+    /// About how many bytes of memory it holds.
+    pub fn held_bytes(&self) -> u64 {
+        self.progress.as_ref().map_or(0, |progress| progress.ledger.held())
     }
 
     /// The same for a transaction under one key, when the place may hold items of others too.
@@ -105,8 +121,8 @@ impl Workbench {
         let mut txn = Txn { scope, key, ops: vec![op], now: self.now };
         let progress = self.progress.take().expect("a bench has its progress between two operations");
         let group = Group::new(partition, &self.snapshot, &self.schema, self.limits);
-        let mut group = group.resume(progress);
-        let result = group.run_stamped(&txn, &[stamp]);
+        let mut group = group.resume(progress, self.lender.as_deref());
+        let result = group.run_stamped(&txn, &[stamp], 0);
         self.progress = Some(group.pause());
         let outcome = result?.outcomes.pop().expect("one operation has one outcome");
         let op = txn.ops.pop().expect("it is the one that was run");

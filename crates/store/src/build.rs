@@ -36,6 +36,12 @@ pub(crate) struct BuildStep {
     pub reached: Reached,
 }
 
+impl BuildStep {
+    fn up_to(self, place: Vec<u8>) -> BuildStep {
+        BuildStep { reached: Reached::Place(place), ..self }
+    }
+}
+
 impl Build {
     pub fn start(generation: u32) -> Build {
         Build { generation, items: 0, reached: Reached::Nothing }
@@ -91,13 +97,13 @@ impl Reached {
         }
     }
 
-    /// Reads the items that come next, a limited number of them.
+    /// Reads the items that come next: so many of them, so many bytes, and what is admitted, but one at least.
     pub(crate) fn step(
         &self,
         spec: &PartitionSpec,
         snapshot: &Snapshot,
-        items_max: usize,
-        bytes_max: usize,
+        (items_max, bytes_max): (usize, usize),
+        admit: &mut dyn FnMut(&ItemKey, &Item) -> Result<(), OpError>,
     ) -> Result<BuildStep, OpError> {
         let damaged = |text: String| OpError::Damaged(text);
         let mut step = BuildStep { items: Vec::new(), reached: Reached::Everything };
@@ -108,17 +114,21 @@ impl Reached {
             Reached::Everything => return Ok(step),
         };
         let lower = after.as_deref().map_or(Bound::Included(first.as_slice()), Bound::Excluded);
-        let mut bytes = 0;
+        let (mut bytes, mut last) = (0, Vec::new());
         for entry in snapshot.range(Keyspace::Item, lower, Bound::Excluded(&upper), false) {
             let (key, value) = entry.map_err(|error| damaged(error.to_string()))?;
             let (_, item_key) = keys::parse_item(&key).ok_or_else(|| damaged("an item key".into()))?;
             let item = Item::decode(&value).map_err(|error| damaged(error.to_string()))?;
+            let place = key[4..].to_vec();
+            if let Err(refused) = admit(&item_key, &item) {
+                return if step.items.is_empty() { Err(refused) } else { Ok(step.up_to(last)) };
+            }
             bytes += value.len();
             step.items.push((item_key, item));
             if step.items.len() >= items_max || bytes >= bytes_max {
-                step.reached = Reached::Place(key[4..].to_vec());
-                break;
+                return Ok(step.up_to(place));
             }
+            last = place;
         }
         Ok(step)
     }

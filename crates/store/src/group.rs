@@ -27,6 +27,7 @@
 //! **LSNs count transactions that wrote.** One that only read, or was refused, has the LSN of the state that it saw.
 
 mod claims;
+mod funds;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -39,10 +40,10 @@ use crate::engine::{Batch, Keyspace, Snapshot};
 use crate::history::{HistoryBounds, HistoryMove};
 use crate::indexing::IndexingMode;
 use crate::item::TICKS_PER_SECOND;
-use crate::limits::{ITEM_BYTES_MAX, PartitionLimits, TXN_READ_BYTES_MAX};
+use crate::limits::{ITEM_BYTES_MAX, PartitionLimits, TERMS_COUNTED_BYTES, TXN_READ_BYTES_MAX, WRITE_COPIES};
 use crate::net_effect::{BuildMove, Change, NetEffect, Version};
 use crate::path_counts::PathCountChange;
-use crate::terms::Terms;
+use crate::terms::{Terms, TermsSize};
 use crate::ttl::own_ttl;
 use crate::unique::{EntryTable, Holders, encode_holders};
 use crate::view::{damaged, find_rid, read_item};
@@ -50,6 +51,10 @@ use crate::{
     Action, Edited, Effect, Etag, Item, ItemHeader, ItemId, ItemKey, LogicalSize, Lsn, Meter, Op, OpError,
     Outcome, Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys,
 };
+
+use self::funds::Account;
+pub use self::funds::Lender;
+pub(crate) use self::funds::{Funds, Ledger};
 
 pub struct Group<'a> {
     partition: &'a Partition,
@@ -65,6 +70,7 @@ pub struct Group<'a> {
     /// Present while an index is being built.
     build: Option<BuildMove>,
     history: HistoryMove,
+    funds: Funds<'a>,
 }
 
 /// A group ready for the engine, and the state that holds once the engine has it.
@@ -87,6 +93,7 @@ pub(crate) struct Progress {
     pub created: HashMap<u64, ItemKey>,
     pub sizes: HashMap<Epk, LogicalSize>,
     pub entries: EntryTable,
+    pub ledger: Ledger,
 }
 
 /// A transaction that took effect in its group.
@@ -110,6 +117,8 @@ struct Draft {
     items: i64,
     /// The rid of an item that is being renamed.
     moving: Option<u64>,
+    /// What it holds in memory.
+    account: Account,
 }
 
 /// Writes of a transaction that are looked through one by one; scripts may have thousands.
@@ -195,7 +204,18 @@ impl<'a> Group<'a> {
             entries: EntryTable::default(),
             build,
             history: HistoryMove::new(partition.history()),
+            funds: Funds::none(),
         }
+    }
+
+    /// The same for a group that holds no more than it is lent.
+    pub fn lent_by(self, lender: &'a dyn Lender) -> Group<'a> {
+        Group { funds: Funds::of_many(lender), ..self }
+    }
+
+    /// About how many bytes of memory the group holds.
+    pub fn held_bytes(&self) -> u64 {
+        self.funds.held()
     }
 
     /// Erases entries of the history that are older than the container keeps them, or all when it keeps none.
@@ -211,7 +231,16 @@ impl<'a> Group<'a> {
             build.to.reached = Reached::Everything;
             return Ok(());
         }
-        let step = build.to.reached.step(&self.partition.spec, self.snapshot, items_max, bytes_max)?;
+        let (funds, policy) = (&mut self.funds, &index.policy);
+        // The first may be as large as it is, or the build would never come past it.
+        let mut next = Account::endless(0);
+        let mut admit = |key: &ItemKey, item: &Item| {
+            let mut account = std::mem::take(&mut next);
+            let bytes = item.doc.bytes().len() as u64 + funds::of_index(key, item, policy);
+            funds.hold(&mut account, bytes).map(|()| funds.keep(&account))
+        };
+        let limits = (items_max, bytes_max);
+        let step = build.to.reached.step(&self.partition.spec, self.snapshot, limits, &mut admit)?;
         build.to.items += step.items.len() as u64;
         build.to.reached = step.reached;
         build.items.extend(step.items);
@@ -220,21 +249,34 @@ impl<'a> Group<'a> {
 
     /// Runs a transaction: all of its operations take effect in this group, or none.
     pub fn run(&mut self, txn: &Txn) -> Result<Done, Box<TxnError>> {
-        self.run_stamped(txn, &[])
+        self.run_with(txn, 0)
+    }
+
+    /// The same for one for which so many bytes of memory are held already, besides those for the documents that it brings.
+    pub fn run_with(&mut self, txn: &Txn, own: u64) -> Result<Done, Box<TxnError>> {
+        self.run_stamped(txn, &[], own + txn.text_bytes() * WRITE_COPIES)
     }
 
     /// Runs a transaction that was worked out ahead, unless its logical partition has changed since.
-    pub fn run_ahead(&mut self, ahead: &Ahead) -> Result<Done, Box<TxnError>> {
+    pub fn run_ahead(&mut self, ahead: &Ahead, own: u64) -> Result<Done, Box<TxnError>> {
         let refused = |error| Box::new(TxnError::untried(error));
         let current = self.load_size(&ahead.txn.scope).map_err(refused)?.version();
         if ahead.base.is_some_and(|base| base != current) {
             return Err(refused(OpError::Overtaken));
         }
-        self.run_stamped(&ahead.txn, &ahead.stamps)
+        self.run_stamped(&ahead.txn, &ahead.stamps, own)
     }
 
-    pub(crate) fn run_stamped(&mut self, txn: &Txn, stamps: &[Stamp]) -> Result<Done, Box<TxnError>> {
-        let mut draft = Draft::default();
+    pub(crate) fn run_stamped(
+        &mut self,
+        txn: &Txn,
+        stamps: &[Stamp],
+        own: u64,
+    ) -> Result<Done, Box<TxnError>> {
+        // What takes one item away must never be too large for that.
+        let is_endless = matches!(txn.ops.as_slice(), [Op { action: Action::Delete, .. }]);
+        let account = if is_endless { Account::endless(own) } else { Account::with(own) };
+        let mut draft = Draft { account, ..Draft::default() };
         let mut outcomes = Vec::with_capacity(txn.ops.len());
         let mut answer_bytes = 0;
         let lsn = Lsn(self.state.lsn.0 + 1);
@@ -258,6 +300,7 @@ impl<'a> Group<'a> {
                 }
             }
         }
+        self.funds.keep(&draft.account);
         if draft.writes.is_empty() {
             return Ok(Done { lsn: self.state.lsn, outcomes, logical_bytes: (0, 0) });
         }
@@ -386,20 +429,27 @@ impl<'a> Group<'a> {
         };
         let Some(key) = key.filter(|key| key.epk == *scope) else { return Ok(None) };
         // The id may belong to a newer item by now, which then has another rid.
-        let current = self.lookup(&key, draft)?;
-        Ok(current.filter(|version| version.item().header.rid == rid).map(|_| key))
+        let rid_of = |version: &Option<Version>| version.as_ref().map(|version| version.item().header.rid);
+        let current = match self.known(&key, draft) {
+            Some(version) => rid_of(version),
+            None => read_item(self.partition, self.snapshot, &key)?.map(|item| item.header.rid),
+        };
+        Ok((current == Some(rid)).then_some(key))
+    }
+
+    /// The version that this transaction, or one before it in the group, has left of an item.
+    fn known<'d>(&'d self, key: &ItemKey, draft: &'d Draft) -> Option<&'d Option<Version>> {
+        let drafted = draft.last(key).map(|write| &write.after);
+        drafted.or_else(|| self.changes.get(key).map(|change| &change.after))
     }
 
     /// The version of an item that this transaction sees.
-    fn lookup(&self, key: &ItemKey, draft: &Draft) -> Result<Option<Version>, OpError> {
-        if let Some(write) = draft.last(key) {
-            return Ok(write.after.clone());
-        }
-        if let Some(change) = self.changes.get(key) {
-            return Ok(change.after.clone());
+    fn lookup(&mut self, key: &ItemKey, draft: &mut Draft) -> Result<Option<Version>, OpError> {
+        if let Some(version) = self.known(key, draft) {
+            return Ok(version.clone());
         }
         let stored = read_item(self.partition, self.snapshot, key)?;
-        Ok(stored.map(|item| self.version(item)))
+        stored.map(|item| self.version(item, draft)).transpose()
     }
 
     /// The version that an operation is about, if it is there for it: not expired, and of the transaction's own key.
@@ -424,8 +474,39 @@ impl<'a> Group<'a> {
         }
     }
 
-    fn version(&self, item: Item) -> Version {
-        Version::new(item, &self.schema.index.policy)
+    /// Terms may be many times what they are made of, so those of a large item are counted before.
+    fn version(&mut self, item: Item, draft: &mut Draft) -> Result<Version, OpError> {
+        let policy = &self.schema.index.policy;
+        let is_large = item.doc.bytes().len() > TERMS_COUNTED_BYTES;
+        let expected = if is_large { TermsSize::of(&item, policy) } else { TermsSize::default() };
+        let expected = funds::of_version(&item, expected);
+        self.funds.hold(&mut draft.account, expected)?;
+        let version = Version::new(item, policy);
+        let found = funds::of_version(version.item(), version.terms().size());
+        self.funds.hold(&mut draft.account, found.saturating_sub(expected))?;
+        Ok(version)
+    }
+
+    /// Accounts for what a change of an item becomes in the batch.
+    fn hold_change(
+        &mut self,
+        key: &ItemKey,
+        (before, after): (Option<&Version>, Option<&Version>),
+        changed: TermsSize,
+        draft: &mut Draft,
+    ) -> Result<(), OpError> {
+        let bytes = |version: Option<&Version>| version.map_or(0, |v| v.item().doc.bytes().len() as u64);
+        let mut held = bytes(after) + funds::of_changes(key, changed);
+        if self.schema.keeps_history {
+            let is_told = after.is_none() || self.schema.keeps_replaced;
+            held += bytes(after) + if is_told { bytes(before) } else { 0 };
+        }
+        if let Some(building) = &self.schema.building {
+            let versions = before.into_iter().chain(after);
+            held +=
+                versions.map(|version| funds::of_index(key, version.item(), &building.policy)).sum::<u64>();
+        }
+        self.funds.hold(&mut draft.account, held)
     }
 
     /// Two keys with one place and one id would be one item to us: say so instead of mixing them.
@@ -474,8 +555,9 @@ impl<'a> Group<'a> {
             json_bytes: json_bytes as u32,
             origin: None,
         };
-        let after = self.version(Item { header, doc });
-        count_write(before.as_ref(), Some(&after), meter);
+        let after = self.version(Item { header, doc }, draft)?;
+        let changed = count_write(before.as_ref(), Some(&after), meter);
+        self.hold_change(&key, (before.as_ref(), Some(&after)), changed, draft)?;
         draft.bytes += growth;
         draft.items += i64::from(before.is_none());
         let effect = if before.is_none() { Effect::Created } else { Effect::Replaced };
@@ -518,7 +600,8 @@ impl<'a> Group<'a> {
     ) -> Result<Outcome, OpError> {
         self.load_size(&key.epk)?;
         self.claim(&key, Some(&before.item().doc), None, 0, draft)?;
-        count_write(Some(&before), None, meter);
+        let changed = count_write(Some(&before), None, meter);
+        self.hold_change(&key, (Some(&before), None), changed, draft)?;
         draft.bytes -= i64::from(before.item().header.json_bytes);
         draft.items -= 1;
         let item = before.item().clone();
@@ -546,14 +629,14 @@ impl<'a> Group<'a> {
 
     /// What the transactions so far have come to, without what they were read from.
     pub(crate) fn pause(self) -> Progress {
-        let Group { state, changes, created, sizes, entries, .. } = self;
-        Progress { state, changes, created, sizes, entries }
+        let Group { state, changes, created, sizes, entries, funds, .. } = self;
+        Progress { state, changes, created, sizes, entries, ledger: funds.ledger }
     }
 
     /// Goes on where a group of the same partition and snapshot was paused.
-    pub(crate) fn resume(self, progress: Progress) -> Group<'a> {
-        let Progress { state, changes, created, sizes, entries } = progress;
-        Group { state, changes, created, sizes, entries, ..self }
+    pub(crate) fn resume(self, progress: Progress, lender: Option<&'a dyn Lender>) -> Group<'a> {
+        let Progress { state, changes, created, sizes, entries, ledger } = progress;
+        Group { state, changes, created, sizes, entries, funds: Funds::of_one(lender, ledger), ..self }
     }
 
     /// Turns the net effect of the group into one batch. The same group gives the same bytes, whatever the order in which
@@ -602,7 +685,8 @@ fn sorted<K: Ord, V>(table: &HashMap<K, V>) -> Vec<(&K, &V)> {
     entries
 }
 
-fn count_write(before: Option<&Version>, after: Option<&Version>, meter: &mut Meter) {
+/// Charges a write; answers which entries of the index come or go.
+fn count_write(before: Option<&Version>, after: Option<&Version>, meter: &mut Meter) -> TermsSize {
     if let Some(version) = before {
         meter.items_removed += 1;
         meter.bytes_removed += u64::from(version.item().header.json_bytes);
@@ -613,10 +697,13 @@ fn count_write(before: Option<&Version>, after: Option<&Version>, meter: &mut Me
     }
     let none = Terms::default();
     let (before, after) = (before.map_or(&none, Version::terms), after.map_or(&none, Version::terms));
+    let mut changed = TermsSize::default();
     Terms::diff(before, after, |difference| {
+        changed.add(difference.term);
         let terms = if difference.added { &mut meter.terms_added } else { &mut meter.terms_removed };
         *terms += u32::from(difference.mark.charged);
     });
+    changed
 }
 
 /// A document that can never be stored is refused whatever is stored now.

@@ -47,7 +47,7 @@ pub use creation::{Members, PartSize};
 pub use edit::{Edit, EditRefusal, Edited};
 pub use etag::Etag;
 pub use feed::FeedCursor;
-pub use group::{Done, Group, Prepared};
+pub use group::{Done, Group, Lender, Prepared};
 pub use history::{ChangeKind, HistoryBounds, HistoryEntry, Replaced};
 pub use item::{
     DamagedItem, FLAG_ORIGIN, FLAG_UNINDEXED, FLAG_UNLINKED, Item, ItemHeader, Origin, TICKS_PER_SECOND,

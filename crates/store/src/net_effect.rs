@@ -17,6 +17,9 @@ use crate::schema::IndexGeneration;
 use crate::terms::Terms;
 use crate::{Item, ItemKey, PartitionSpec, Schema, keys};
 
+/// Places for more entries than this are counted before they are filled, so that no more are made than are needed.
+const ENTRIES_RESERVED: u64 = 1_024;
+
 /// What a group does to one item: from the snapshot's version to the last one.
 pub(crate) struct Change {
     pub before: Option<Version>,
@@ -70,6 +73,11 @@ impl IndexWriter {
     }
 
     fn change(&mut self, place: &[u8], before: &Terms, after: &Terms, batch: &mut Batch) {
+        if before.size().entries + after.size().entries > ENTRIES_RESERVED {
+            let mut changed = 0;
+            Terms::diff(before, after, |_| changed += 1);
+            batch.reserve(changed);
+        }
         Terms::diff(before, after, |difference| {
             let key = keys::index_at(self.generation, difference.path_hash, difference.term, place);
             if difference.mark.counted {

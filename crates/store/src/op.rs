@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use orrery_doc::{Doc, Epk};
+use orrery_doc::{Doc, Epk, json};
 
 use crate::edit::{Edit, EditRefusal};
 use crate::item::{FLAG_UNINDEXED, FLAG_UNLINKED, Item, ItemHeader};
+use crate::limits::TERMS_COUNTED_BYTES;
 use crate::whole_key::WholeKey;
 use crate::{Etag, ItemId};
 
@@ -75,6 +76,11 @@ impl Txn {
     pub fn doc_bytes(&self) -> usize {
         self.ops.iter().map(|op| op.action.doc_bytes()).sum()
     }
+
+    /// Bytes of the texts that they came as, or about that.
+    pub fn text_bytes(&self) -> u64 {
+        self.ops.iter().map(|op| op.action.text_bytes()).sum()
+    }
 }
 
 impl Action {
@@ -89,6 +95,19 @@ impl Action {
             | Action::Read
             | Action::Wrong { .. } => false,
         }
+    }
+
+    /// Bytes of the text that its document came as, or about that: one of many small values is larger than its text.
+    pub fn text_bytes(&self) -> u64 {
+        let bytes = self.doc_bytes();
+        let text = match self {
+            _ if bytes <= TERMS_COUNTED_BYTES => bytes,
+            Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => {
+                json::size(doc.root()).min(bytes)
+            }
+            Action::Edit(_) | Action::Delete | Action::Read | Action::Wrong { .. } => bytes,
+        };
+        text as u64
     }
 
     fn doc_bytes(&self) -> usize {
@@ -180,6 +199,12 @@ pub enum OpError {
     TooLarge { bytes: usize },
     #[error("the items that the transaction reads are too large for one answer")]
     AnswerTooLarge,
+    /// Others have the memory that it needs. So much it held when there was no more.
+    #[error("there is no memory for what the transaction holds")]
+    NoMemory { bytes: u64 },
+    /// It would hold more than one transaction may, whatever others do.
+    #[error("the transaction would hold {bytes} bytes of memory, and one may hold {most}")]
+    TooMuchMemory { bytes: u64, most: u64 },
     #[error("the logical partition is full")]
     LogicalPartitionFull,
     /// The logical partition was written to since the transaction was worked out; work it out again.

@@ -24,6 +24,34 @@ struct Entry {
     mark: TermMark,
 }
 
+/// How many terms there are, and how many bytes they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TermsSize {
+    pub entries: u64,
+    pub bytes: u64,
+}
+
+impl TermsSize {
+    /// Of the terms of an item's values, which are the most of those that it has, before they are made.
+    pub fn of(item: &Item, policy: &IndexingPolicy) -> TermsSize {
+        let mut size = TermsSize::default();
+        if item.header.flags & FLAG_UNINDEXED == 0 {
+            for_each_term(policy, item.root(), &mut |_, term: &[u8], _| size.add(term));
+        }
+        size
+    }
+
+    pub fn add(&mut self, term: &[u8]) {
+        self.entries += 1;
+        self.bytes += term.len() as u64;
+    }
+
+    /// What they take in memory.
+    pub fn held_bytes(self) -> u64 {
+        self.entries * size_of::<Entry>() as u64 + self.bytes
+    }
+}
+
 /// A term that only one of two versions has.
 #[derive(Clone, Copy, Debug)]
 pub struct Difference<'a> {
@@ -36,6 +64,9 @@ pub struct Difference<'a> {
 /// Of values that are in the index without being asked for, and of entries that are no value of a path.
 const FREE: TermMark = TermMark { charged: false, counted: true };
 const MADE: TermMark = TermMark { charged: true, counted: false };
+
+/// More terms than this are not left in more memory than they need.
+const ENTRIES_FITTED: usize = 1_024;
 
 impl Terms {
     pub fn of(item: &Item, policy: &IndexingPolicy) -> Terms {
@@ -74,7 +105,15 @@ impl Terms {
             terms.push(path_hash, term, MADE);
         });
         terms.sort();
+        if terms.entries.len() > ENTRIES_FITTED {
+            terms.entries.shrink_to_fit();
+            terms.bytes.shrink_to_fit();
+        }
         terms
+    }
+
+    pub(crate) fn size(&self) -> TermsSize {
+        TermsSize { entries: self.entries.len() as u64, bytes: self.bytes.len() as u64 }
     }
 
     fn push(&mut self, path_hash: u64, term: &[u8], mark: TermMark) {

@@ -225,6 +225,15 @@ fn op_wire(error: &OpError) -> Wire {
             "EntityTooLarge",
             "The entity is larger than the maximum allowed size (2MB).",
         ),
+        OpError::NoMemory { .. } => kind_wire(&ErrorKind::Overloaded),
+        OpError::TooMuchMemory { bytes, most } => wire(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestBodyTooLarge",
+            format!(
+                "The request needs more than {bytes} bytes of the server's memory, and one request may have {most}. Send \
+                 fewer operations at once."
+            ),
+        ),
         OpError::LogicalPartitionFull => wire(
             StatusCode::FORBIDDEN,
             "Forbidden",

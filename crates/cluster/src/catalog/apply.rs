@@ -204,7 +204,9 @@ impl Catalog {
     fn provision(&mut self, record: &OfferRecord, builder: &Builder<'_>) {
         let Some(database) = self.databases.get_mut(&record.target) else { return };
         match &database.budget {
-            Some(budget) => budget.set_rate(builder.rate(record.throughput), builder.world.monotonic()),
+            Some(budget) => {
+                budget.set_rate(builder.rate(record.throughput), builder.memory.world().monotonic())
+            }
             None => Arc::make_mut(database).budget = Some(builder.budget(record.throughput)),
         }
     }
@@ -286,7 +288,7 @@ impl Catalog {
     fn settle_budgets(&mut self, rid: Rid, builder: &Builder<'_>) {
         let Some(current) = self.containers.get(&rid).cloned() else { return };
         let units = self.offer_of(rid).map(|offer| offer.throughput.ceiling());
-        current.set_budgets(units, builder.options, builder.world.monotonic());
+        current.set_budgets(units, builder.options, builder.memory.world().monotonic());
         let shared = self.databases.get(&current.database).and_then(|database| database.budget.clone());
         let shared_budget = shared.filter(|_| units.is_none());
         if shared_budget.is_some() != current.shared_budget.is_some() {

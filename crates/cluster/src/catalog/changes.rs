@@ -267,7 +267,7 @@ impl Db {
         let builder = Builder {
             options: &self.inner.options,
             snapshot: &snapshot,
-            world: self.world(),
+            memory: &self.inner.memory,
             opened: RefCell::new(opened),
         };
         let before = self.catalog();

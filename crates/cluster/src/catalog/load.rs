@@ -16,6 +16,7 @@ use super::record::{
     IndexRecord, OfferRecord, RangesRecord, Record, RetiredRecord, to_doc,
 };
 use super::{Catalog, Container, ContainerDefinition, Database, Usage};
+use crate::memory::Memory;
 use crate::offer::Offer;
 use crate::options::{DbOptions, OpenError};
 use crate::range::{Range, RangeParts, Totals};
@@ -23,7 +24,6 @@ use crate::resource::{Resource, ResourceKind};
 use crate::rid::Rid;
 use crate::throttle::Budget;
 use crate::throughput::Hours;
-use crate::world::World;
 
 /// The catalog as it was when the server stopped.
 pub struct Loaded {
@@ -61,7 +61,7 @@ impl Loaded {
         partition: &Partition,
         snapshot: &Snapshot,
         options: &DbOptions,
-        world: &World,
+        memory: &Memory,
     ) -> Result<Loaded, OpenError> {
         let records = Records::read(partition, snapshot)?;
         let counters = records.counters.clone().unwrap_or_else(Counters::first);
@@ -73,7 +73,7 @@ impl Loaded {
         let account =
             records.account.clone().map_or_else(|| AccountRecord::first(region), |old| old.named(region));
         let is_account_stored = records.account.as_ref() == Some(&account);
-        let builder = Builder { options, snapshot, world, opened: RefCell::default() };
+        let builder = Builder { options, snapshot, memory, opened: RefCell::default() };
         let mut catalog = Catalog::empty(account);
         let number = records.read;
         catalog.apply(Change { put: records.shown, gone: vec![] }, &builder)?;
@@ -120,7 +120,7 @@ impl Records {
 pub(super) struct Builder<'a> {
     pub options: &'a DbOptions,
     pub snapshot: &'a Snapshot,
-    pub world: &'a World,
+    pub memory: &'a Memory,
     /// Partitions that were opened before their records were stored, so that opening them cannot fail afterwards.
     pub opened: RefCell<Vec<Partition>>,
 }
@@ -132,7 +132,7 @@ impl Builder<'_> {
     }
 
     pub fn budget(&self, throughput: u32) -> Arc<Budget> {
-        Arc::new(Budget::new(self.rate(throughput), self.world.monotonic()))
+        Arc::new(Budget::new(self.rate(throughput), self.memory.world().monotonic()))
     }
 
     fn open(&self, spec: PartitionSpec) -> Result<Partition, OpenError> {
@@ -237,7 +237,7 @@ impl Builder<'_> {
                 rate,
                 limits: self.options.limits,
                 totals: totals.clone(),
-                world: self.world.clone(),
+                memory: self.memory.clone(),
             };
             ranges.push(Arc::new(Range::new(partition, parts)));
         }

@@ -40,7 +40,7 @@ impl CommitGroup {
     }
 
     pub fn has_room(&self) -> bool {
-        self.growing.batch.bytes() + self.freeing.batch.bytes() < GROUP_BYTES_MAX
+        self.growing.batch.held_bytes() + self.freeing.batch.held_bytes() < GROUP_BYTES_MAX
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use orrery_doc::{Doc, Epk, PartitionKey, epk};
 use orrery_store::engine::Snapshot;
+use orrery_store::limits::WRITE_COPIES;
 use orrery_store::{
     Action, ChangeKind, FLAG_UNINDEXED, HistoryEntry, Item, ItemId, ItemKey, Op, OpError, Precondition,
     Target, Txn, View,
@@ -17,12 +18,15 @@ use super::source::refuse;
 use crate::catalog::Container;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::Consumer;
 use crate::range::WriteError;
 
 /// Operations of one transaction, which lie in one logical partition.
 const OPS_PER_TXN: usize = 50;
 /// Before a write is tried again that found the disk or a queue full.
 const PAUSE_REFUSED: Duration = Duration::from_millis(100);
+/// How long a write waits for its memory before it looks at the deadline.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The two containers of a job, as they are during one step.
 #[derive(Clone)]
@@ -326,6 +330,16 @@ impl Pair {
         let mut target = self.target.clone();
         loop {
             let txn = Txn { scope: scope.clone(), key: None, ops: ops.clone(), now: self.db.world().now() };
+            let memory = self.db.memory();
+            let bytes = (txn.text_bytes() * WRITE_COPIES).min(memory.shares().writes);
+            // As a gateway has it for a body.
+            let Some(_held) = memory.take(Consumer::Writes, bytes, MEMORY_PATIENCE).await else {
+                if self.is_late() {
+                    return Err(ErrorKind::Overloaded.into());
+                }
+                self.db.world().sleep(PAUSE_REFUSED).await;
+                continue;
+            };
             match target.range_of(scope).write(&self.db.inner.committer, txn).await {
                 Ok(_) => return Ok(()),
                 Err(WriteError::Refused(refusal)) => {

@@ -9,15 +9,17 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use orrery_store::limits::{
-    GROUP_ITEM_BYTES_MAX, GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES, INDEX_BUILD_ITEMS,
+    EXPIRED_BYTES_PER_STEP, GROUP_HELD_BYTES_MAX, GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES,
+    INDEX_BUILD_ITEMS,
 };
-use orrery_store::{Applied, Done, Group, OpError, Outcome, Prepared, Schema, TxnError};
+use orrery_store::{Applied, Done, Group, OpError, Prepared, Schema, TxnError};
 use tokio::task::yield_now;
 
 use super::{Answer, Pending, Range, Work, WriteError, wants_history};
 use crate::catalog::Usage;
 use crate::committer::{CommitError, Committer, Syncing};
 use crate::error::ErrorKind;
+use crate::memory::{Fund, Hold};
 
 /// Evaluations between two points where the leader lets other tasks run.
 const EVALUATIONS_PER_TURN: usize = 16;
@@ -26,8 +28,10 @@ const EVALUATIONS_PER_TURN: usize = 16;
 #[derive(Default)]
 struct Members {
     answers: Vec<(Pending, Answer)>,
-    /// Bytes of the items in the answers.
-    bytes: usize,
+    /// The next that waits found no memory beside them.
+    are_all: bool,
+    /// What they hold, until they are answered.
+    hold: Option<Hold>,
 }
 
 /// A group that was worked out.
@@ -60,14 +64,16 @@ impl Range {
     /// Works out what waits and, as long as the group before is not durable, what comes. None when there was nothing.
     async fn gather(&self, committer: &Committer, before: Option<UnderWay>) -> Option<Worked> {
         let (snapshot, schema) = (committer.applied(), self.schema.load_full());
-        let mut group = Group::new(&self.partition, &snapshot, &schema, self.limits);
+        let fund = Fund::new(&self.memory);
+        let mut group = Group::new(&self.partition, &snapshot, &schema, self.limits).lent_by(&fund);
         committer.note_clock(self.partition.state().time, self.world.now());
         let mut members = Members::default();
         let mut is_complete = before.is_none();
         let mut completing = pin!(self.complete(before));
         loop {
             let is_full = committer.engine().is_full();
-            let more = self.work_out(&mut group, &schema, &mut members, is_full);
+            // What is worked out while nothing is under way has all the memory that this partition can have.
+            let more = self.work_out(&mut group, &schema, &mut members, (is_full, is_complete));
             tokio::select! {
                 biased;
                 () = &mut completing, if !is_complete => is_complete = true,
@@ -76,7 +82,12 @@ impl Range {
                 else => break,
             }
         }
-        (!members.answers.is_empty()).then(|| Worked { prepared: group.finish(), members })
+        if members.answers.is_empty() {
+            return None;
+        }
+        let prepared = group.finish();
+        members.hold = Some(fund.take());
+        Some(Worked { prepared, members })
     }
 
     /// Works out a turn of what waits; false when the group has no room for more, or nothing waits for it.
@@ -85,25 +96,35 @@ impl Range {
         group: &mut Group<'_>,
         schema: &Arc<Schema>,
         members: &mut Members,
-        is_full: bool,
+        (is_full, is_alone): (bool, bool),
     ) -> bool {
         for _ in 0..EVALUATIONS_PER_TURN {
-            let Some(pending) = self.next_for(schema, members) else { return false };
+            let Some(pending) = self.next_for(schema, group, members) else { return false };
             // Refused before it is worked out, so that what makes room is not refused with it.
             if is_full && !pending.frees {
                 pending.answer(Err(WriteError::Unwritten(ErrorKind::DiskFull)));
                 continue;
             }
-            let answer = self.evaluate(group, schema, &pending.work);
-            members.bytes += item_bytes(&answer);
+            let answer = self.evaluate(group, schema, &pending);
+            if let Some(bytes) = short_of(&answer) {
+                if is_alone && members.answers.is_empty() {
+                    pending.give_back(bytes);
+                    continue;
+                }
+                // It may find some when these, and those before them, are written.
+                members.are_all = true;
+                self.queue.lock().push_front(pending);
+                return false;
+            }
             members.answers.push((pending, answer));
         }
         true
     }
 
     /// The next that waits, if it may join a group which is worked out under this schema.
-    fn next_for(&self, schema: &Arc<Schema>, members: &Members) -> Option<Pending> {
-        if members.answers.len() >= GROUP_TXNS_MAX || members.bytes > GROUP_ITEM_BYTES_MAX {
+    fn next_for(&self, schema: &Arc<Schema>, group: &Group<'_>, members: &Members) -> Option<Pending> {
+        let is_large = group.held_bytes() >= GROUP_HELD_BYTES_MAX;
+        if members.are_all || is_large || members.answers.len() >= GROUP_TXNS_MAX {
             return None;
         }
         let mut queue = self.queue.lock();
@@ -189,10 +210,11 @@ impl Range {
         members.answer(durable);
     }
 
-    fn evaluate(&self, group: &mut Group<'_>, schema: &Schema, work: &Work) -> Answer {
-        match work {
-            Work::Write(txn) => group.run(txn).map_err(WriteError::Refused),
-            Work::Ahead(ahead) => group.run_ahead(ahead).map_err(WriteError::Refused),
+    fn evaluate(&self, group: &mut Group<'_>, schema: &Schema, pending: &Pending) -> Answer {
+        let own = pending.held.bytes();
+        match &pending.work {
+            Work::Write(txn) => group.run_with(txn, own).map_err(WriteError::Refused),
+            Work::Ahead(ahead) => group.run_ahead(ahead, own).map_err(WriteError::Refused),
             Work::BuildIndex => self.step(group.build(INDEX_BUILD_ITEMS, INDEX_BUILD_BYTES)),
             // The task that asked for it may have looked before the history was wanted.
             Work::EraseHistory { keep_since } if wants_history(schema, *keep_since) => {
@@ -201,7 +223,7 @@ impl Range {
             Work::EraseHistory { keep_since } => {
                 self.step(group.erase_history(*keep_since, HISTORY_ERASED_PER_STEP))
             }
-            Work::Purge { items, now } => match group.purge(items, *now) {
+            Work::Purge { items, now } => match group.purge(items, *now, EXPIRED_BYTES_PER_STEP) {
                 Ok(outcomes) => Ok(Done { outcomes, ..self.nothing_written() }),
                 Err(error) => self.step(Err(error)),
             },
@@ -234,8 +256,13 @@ impl Members {
     }
 }
 
-/// Bytes of the items that an answer holds.
-fn item_bytes(answer: &Answer) -> usize {
-    let bytes = |outcome: &Outcome| outcome.item.doc.bytes().len();
-    answer.as_ref().map_or(0, |done| done.outcomes.iter().map(bytes).sum())
+/// What a transaction held when it found no more memory, if it did not.
+fn short_of(answer: &Answer) -> Option<u64> {
+    match answer {
+        Err(WriteError::Refused(refusal)) => match refusal.error {
+            OpError::NoMemory { bytes } => Some(bytes),
+            _ => None,
+        },
+        _ => None,
+    }
 }

@@ -8,10 +8,10 @@ use orrery_query::{Parameters, UserFunctions, compile};
 use orrery_script::{Answer, Collection, Feed, Host, Refusal, Reply, Write, WriteKind, WriteOptions};
 use orrery_store::limits::{
     PAGE_BYTES_MAX, SCRIPT_PAGE_ITEMS_DEFAULT, SCRIPT_PAGE_ITEMS_MAX, SCRIPT_WRITE_BYTES_MAX,
-    SCRIPT_WRITES_MAX,
+    SCRIPT_WRITES_MAX, SCRIPT_WRITES_PART,
 };
 use orrery_store::{
-    Action, Effect, Etag, Item, ItemId, Op, OpError, Outcome, Precondition, Target, Workbench,
+    Action, Effect, Etag, Item, ItemId, Lender, Op, OpError, Outcome, Precondition, Target, Workbench,
 };
 
 use super::{Forms, Link, Outside};
@@ -19,6 +19,7 @@ use crate::catalog::Container;
 use crate::cursor::Cursor;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind};
+use crate::memory::Fund;
 use crate::query::script::{ScriptPage, ScriptQuery};
 use crate::range::Range;
 use crate::receipt::Charge;
@@ -34,6 +35,11 @@ pub(super) struct ScriptHost {
     pub range: Arc<Range>,
     pub key: PartitionKey,
     pub bench: Workbench,
+    /// What the bench holds, and what of that is held for it elsewhere.
+    pub fund: Arc<Fund>,
+    pub held_elsewhere: u64,
+    /// Whether there was no memory for something; then nothing of the script is committed.
+    pub is_short: bool,
     pub forms: Arc<dyn Forms>,
     /// What was done so far, and what may be done.
     pub charge: Charge,
@@ -53,6 +59,7 @@ impl ScriptHost {
                 Ok(outcome)
             }
             Err(refusal) => {
+                self.is_short |= matches!(refusal.error, OpError::NoMemory { .. });
                 refusal.meters.iter().for_each(|meter| self.charge.merge(ru::write(meter)));
                 Err(refusal.error)
             }
@@ -272,8 +279,10 @@ impl Host for ScriptHost {
     }
 
     fn write(&mut self, write: Write<'_>) -> Answer {
-        let is_full =
-            self.bench.writes() >= SCRIPT_WRITES_MAX || self.written_bytes >= SCRIPT_WRITE_BYTES_MAX as u64;
+        // Where there is little memory a script has written all that it may sooner.
+        let is_full = self.bench.writes() >= SCRIPT_WRITES_MAX
+            || self.written_bytes >= SCRIPT_WRITE_BYTES_MAX as u64
+            || self.bench.held_bytes() >= self.fund.most() / SCRIPT_WRITES_PART;
         if is_full || self.is_spent() {
             return Answer::NotAccepted;
         }

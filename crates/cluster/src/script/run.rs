@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use orrery_doc::{Epk, PartitionKey, epk};
 use orrery_script::{Limits, ScriptError};
-use orrery_store::limits::{SCRIPT_ANSWER_TIME_MAX, SCRIPT_ATTEMPTS_MAX};
+use orrery_store::limits::{SCRIPT_ANSWER_TIME_MAX, SCRIPT_ATTEMPTS_MAX, WRITE_COPIES};
 use orrery_store::{Lsn, OpError, Outcome, WholeKey, Workbench};
 use tokio::sync::oneshot;
 
@@ -15,7 +15,8 @@ use super::host::ScriptHost;
 use crate::catalog::Container;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
-use crate::range::{Range, WriteError};
+use crate::memory::Fund;
+use crate::range::{Held, Range, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
 use crate::throttle::Who;
 use crate::throughput::KeyMark;
@@ -27,6 +28,11 @@ const SECONDS_AHEAD: f64 = 5.0;
 
 /// Something to be done in one transaction, as often as it takes. It runs on a thread where it may block.
 pub(super) trait Job: Send + Sync {
+    /// Bytes of what its request has brought to be written, for which its gateway holds memory.
+    fn brought_bytes(&self) -> u64 {
+        0
+    }
+
     fn run(&self, host: ScriptHost, limits: &Limits, logging: bool) -> Ended;
 }
 
@@ -96,7 +102,7 @@ impl Db {
             let limits = self.limits_until(deadline)?;
             // The partition may have been split while the script waited.
             place.range = place.range.current(&place.epk);
-            let host = match self.host(&place, options, &limits) {
+            let host = match self.host(&place, options, &limits, job.brought_bytes()) {
                 Err(error) if is_succeeded(&error, &place) => continue,
                 host => host?,
             };
@@ -125,8 +131,12 @@ impl Db {
     /// Commits what a run has made; nothing if it was overtaken and must run again.
     async fn conclude(&self, place: &Place, ended: Ended) -> Result<Option<Transacted>> {
         let Ended { host, log, result } = ended;
-        let ScriptHost { bench, charge, .. } = host;
+        let ScriptHost { bench, fund, held_elsewhere, charge, is_short, .. } = host;
         let mut lsn = bench.lsn();
+        if is_short {
+            // Whatever the script has made of the refusal.
+            return Err(self.settle_script(place, ErrorKind::Overloaded, charge, lsn));
+        }
         let produced = match result {
             Ok(produced) => produced,
             Err(kind) => return Err(self.settle_script(place, kind, charge, lsn)),
@@ -138,7 +148,8 @@ impl Db {
             if self.inner.scripts.conflicts_ignored.load(Ordering::Relaxed) {
                 ahead.base = None;
             }
-            match place.range.write_ahead(&self.inner.committer, ahead).await {
+            let held = Held::new(fund.take(), held_elsewhere);
+            match place.range.write_ahead(&self.inner.committer, ahead, held).await {
                 Ok(done) => lsn = done.lsn,
                 Err(WriteError::Refused(refusal)) if was_overtaken(&refusal.error) => return Ok(None),
                 Err(WriteError::Refused(refusal)) => {
@@ -157,7 +168,13 @@ impl Db {
         Ok(Some(Transacted { produced, log, receipt: Receipt { charge, served } }))
     }
 
-    fn host(&self, place: &Place, options: &ScriptOptions, limits: &Limits) -> Result<ScriptHost> {
+    fn host(
+        &self,
+        place: &Place,
+        options: &ScriptOptions,
+        limits: &Limits,
+        brought_bytes: u64,
+    ) -> Result<ScriptHost> {
         let (_, snapshot, schema) = place.range.schema_point(&self.inner.committer)?;
         let bench = Workbench::new(
             &place.range.partition,
@@ -168,12 +185,17 @@ impl Db {
             self.world().now(),
         );
         let whole_key = WholeKey::of(&place.container.definition.key, &place.key);
+        let (fund, held_elsewhere) = (Arc::new(Fund::new(&self.inner.memory)), brought_bytes * WRITE_COPIES);
+        let bench = bench.map_err(ErrorKind::from)?.only(whole_key).lent_by(fund.clone(), held_elsewhere);
         Ok(ScriptHost {
             db: self.clone(),
             container: place.container.clone(),
             range: place.range.clone(),
             key: place.key.clone(),
-            bench: bench.map_err(ErrorKind::from)?.only(whole_key),
+            bench,
+            fund,
+            held_elsewhere,
+            is_short: false,
             forms: options.forms.clone(),
             charge: Charge::flat("script started", START_UNITS),
             units_max: units_max(place, self.world().monotonic()),

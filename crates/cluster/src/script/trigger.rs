@@ -133,6 +133,10 @@ struct Stage<'a> {
 type Failed = (ScriptHost, String, ErrorKind);
 
 impl Job for TriggeredWrite {
+    fn brought_bytes(&self) -> u64 {
+        self.op.action.text_bytes()
+    }
+
     fn run(&self, host: ScriptHost, limits: &Limits, logging: bool) -> Ended {
         let stage = Stage { host, log: String::new(), limits, logging };
         match self.steps(stage) {

@@ -537,3 +537,24 @@ async fn a_page_may_end_among_expired_items_and_is_charged_for_them() {
         assert_eq!((rows, pages), (1, 4), "{access:?}");
     }
 }
+
+#[tokio::test]
+async fn large_items_that_expire_together_are_deleted_a_few_at_a_time() {
+    let world = World::new(json!({"defaultTtl": 1}), 400).await;
+    for number in 0..30 {
+        let id = number.to_string();
+        let body = json!({"id": id, "pk": "a", "text": "x".repeat(300_000)});
+        world.create("a", &id, body).await.expect("a new item");
+    }
+    let writes = || world.db.memory().usage()[crate::memory::Consumer::Writes as usize];
+    let before = writes().highest_bytes;
+    world.hand.advance(A_LIFE);
+    world.purge().await;
+    let left: u64 = world.container.ranges.iter().map(|range| range.partition.state().items).sum();
+    assert_eq!(left, 0, "one round has many steps");
+    let most = writes().highest_bytes;
+    assert!(
+        before < 1 << 20 && (1 << 20..4 << 20).contains(&most),
+        "{before} bytes before, {most} in the end"
+    );
+}

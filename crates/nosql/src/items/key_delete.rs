@@ -24,10 +24,11 @@ pub(crate) async fn delete_key(call: &Call<'_>, address: &ContainerAddress) -> R
     let options = options::write(call.headers, account)?;
     let mut total = Receipt::default();
     let mut continuation: Option<Cursor> = None;
+    let mut items_max = BATCH_OPS_MAX;
     loop {
         let from = continuation;
         let page = PageOptions {
-            items_max: BATCH_OPS_MAX,
+            items_max,
             continuation: from.clone(),
             ..options::page(call.headers, account, call.page_bytes)?
         };
@@ -37,6 +38,14 @@ pub(crate) async fn delete_key(call: &Call<'_>, address: &ContainerAddress) -> R
         if !ops.is_empty() {
             match call.db.write(container, &key, ops, &options).await {
                 Ok(reply) => add(&mut total, reply.receipt),
+                // Together they would hold too much; one alone never does.
+                Err(Error { kind: ErrorKind::Op { error: OpError::TooMuchMemory { .. }, .. }, .. })
+                    if page.items.len() > 1 =>
+                {
+                    items_max = page.items.len() / 2;
+                    continuation = from;
+                    continue;
+                }
                 // Another client deleted an item meanwhile: look at the same page again.
                 Err(Error { kind: ErrorKind::Op { error: OpError::NotFound, .. }, .. }) => {
                     continuation = from;

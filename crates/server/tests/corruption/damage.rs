@@ -2,12 +2,15 @@
 
 use std::fmt;
 use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
 use orrery_testkit::{Random, Server};
 
 use crate::answers::{Answers, Difference};
-use crate::world::{Base, copy_all, files};
+use crate::support::{SOCKET_PATIENCE, http};
+use crate::world::{self, Base, copy_all, files};
 use crate::{OPTIONS, binary};
 
 /// What is done to a file.
@@ -19,6 +22,8 @@ pub enum Damage {
     Remove,
     /// The same file at an earlier time.
     Older(PathBuf),
+    /// The folder of the directory that the file is in, with all that it has.
+    RemoveFolder,
 }
 
 pub struct Case<'a> {
@@ -96,7 +101,9 @@ impl<'a> Case<'a> {
             let content = fs::read(&path).ok()?;
             (fs::read(base.directory.join(&file)).ok()? != content).then_some(path)
         };
+        let is_in_folder = file.components().count() > 1;
         let (damage, is_read) = match random.below(10) {
+            0 if is_in_folder && random.one_in(3) => (Damage::RemoveFolder, is_read),
             0 => (Damage::Remove, is_read),
             1 if length > 0 => (Damage::Truncate(random.below(length as usize) as u64), is_read),
             2 | 3 => {
@@ -129,15 +136,12 @@ impl<'a> Case<'a> {
                 }
             }
             Ok(server) => {
-                let answers = Answers::gather(server.port(), &self.base.ids);
-                drop(server);
+                let fate = self.use_it(server, place, &log);
                 let said = fs::read_to_string(&log).unwrap_or_default();
-                match answers.compare(&self.base.expected) {
-                    Difference::Wrong(text) => Err(text),
-                    _ if said.contains("panicked") => Err(said),
-                    Difference::Refused => Ok(Fate::RefusedAtRead),
-                    Difference::None if said.contains("WARN") => Ok(Fate::Healed),
-                    Difference::None => Ok(Fate::NoEffect),
+                match fate {
+                    Ok(_) if said.contains("panicked") => Err(said),
+                    Ok(Fate::NoEffect) if self.is_told_in(&said) => Ok(Fate::Healed),
+                    fate => fate,
                 }
             }
         };
@@ -146,14 +150,75 @@ impl<'a> Case<'a> {
         fate
     }
 
+    /// What was accepted at the start answers as before, takes a write, and does both after another start.
+    fn use_it(&self, server: Server, place: &Path, log: &Path) -> Result<Fate, String> {
+        let compare = |server: &Server, what: &str| {
+            let answers = Answers::gather(server.port(), &self.base.ids);
+            match answers.compare(&self.base.expected) {
+                Difference::Wrong(text) => Err(format!("{what}: {text}")),
+                Difference::Refused => Ok(Fate::RefusedAtRead),
+                Difference::None => Ok(Fate::NoEffect),
+            }
+        };
+        if compare(&server, "after the start")? == Fate::RefusedAtRead {
+            return Ok(Fate::RefusedAtRead);
+        }
+        if self.check_trust(server.port(), log)? == Fate::RefusedAtRead {
+            return Ok(Fate::RefusedAtRead);
+        }
+        let Some(lsn) = world::write_and_delete(server.port())? else { return Ok(Fate::RefusedAtRead) };
+        if lsn <= self.base.acknowledged {
+            return Err(format!("LSN {lsn} is given again: {} was acknowledged", self.base.acknowledged));
+        }
+        server.stop();
+        match Server::try_start_logged(binary(), place, &OPTIONS, log) {
+            Ok(server) => compare(&server, "after the second start"),
+            // What was not read before may be read now.
+            Err(_) => Ok(Fate::RefusedAtRead),
+        }
+    }
+
+    /// Those who trust the authority that was there trust the server, unless nothing is left of it. Where it is damaged the
+    /// server does without HTTPS and says so.
+    fn check_trust(&self, port: u16, log: &Path) -> Result<Fate, String> {
+        if self.file.starts_with("tls") && matches!(self.damage, Damage::RemoveFolder) {
+            return Ok(Fate::NoEffect);
+        }
+        let answered = TcpStream::connect(("127.0.0.1", port)).and_then(|stream| {
+            stream.set_read_timeout(Some(SOCKET_PATIENCE))?;
+            let mut stream = http::tls(stream, "localhost", &self.base.authority)?;
+            http::exchange(&mut stream, &http::request("/ready"))
+        });
+        let said = fs::read_to_string(log).unwrap_or_default();
+        match answered {
+            Ok(answer) if answer.status == 200 => Ok(Fate::NoEffect),
+            Ok(answer) => Err(format!("over HTTPS: {}", answer.status)),
+            Err(error) if error.kind() != ErrorKind::InvalidData && said.contains("ca.pem or ca.key") => {
+                Ok(Fate::RefusedAtRead)
+            }
+            Err(error) => Err(format!("clients no longer trust the server: {error}")),
+        }
+    }
+
+    /// Whether a warning names the file.
+    fn is_told_in(&self, said: &str) -> bool {
+        let file = self.file.display().to_string();
+        said.lines().any(|line| line.contains("WARN") && line.contains(&file))
+    }
+
     fn carry_out(&self, path: &Path) {
+        if let Damage::RemoveFolder = self.damage {
+            let below = self.file.components().count() - 1;
+            let folder = path.ancestors().nth(below).expect("the file is in a folder");
+            return fs::remove_dir_all(folder).expect("our own folder");
+        }
         let mut content = fs::read(path).expect("the file is there");
         // Tables are links to those of others.
         fs::remove_file(path).expect("the file is there");
         match &self.damage {
             Damage::Flip(at, bit) => content[*at as usize] ^= 1 << bit,
             Damage::Truncate(length) => content.truncate(*length as usize),
-            Damage::Remove => return,
+            Damage::Remove | Damage::RemoveFolder => return,
             Damage::Older(older) => content = fs::read(older).expect("the copy is there"),
         }
         fs::write(path, content).expect("a temporary folder");

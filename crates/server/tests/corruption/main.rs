@@ -6,6 +6,8 @@ mod damage;
 mod formats;
 mod looking;
 mod reads;
+#[path = "../support/mod.rs"]
+mod support;
 mod world;
 
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use orrery_testkit::{Client, Random, Server, eventually};
+use orrery_testkit::{Client, Random, Reply, Server, eventually};
 use serde_json::{Value, json};
 
 use crate::answers::Answers;
@@ -27,6 +27,10 @@ pub struct Base {
     pub older: Vec<PathBuf>,
     pub ids: Vec<(String, String)>,
     pub expected: Answers,
+    /// The highest LSN that a client was told.
+    pub acknowledged: u64,
+    /// Whom its clients trust.
+    pub authority: Vec<u8>,
     /// What a start and the comparison read.
     pub reads: Reads,
 }
@@ -40,6 +44,7 @@ struct Builder {
     model: Model,
     random: Random,
     version: u64,
+    acknowledged: u64,
 }
 
 /// Lets a server live, stop, live and be killed.
@@ -51,6 +56,7 @@ pub fn build(folder: &Path, seed: u64) -> Vec<Base> {
         model: Model::new(),
         random: Random::new(seed),
         version: 0,
+        acknowledged: 0,
     };
     let server = builder.start();
     create(server.port());
@@ -87,6 +93,29 @@ fn create(port: u16) {
     }
 }
 
+/// Creates an item and deletes it again; tells the LSN of its creation, or nothing where the server refused.
+pub fn write_and_delete(port: u16) -> Result<Option<u64>, String> {
+    let mut client = Client::new(port);
+    let key = (KEY_HEADER, r#"["key-1"]"#);
+    let docs = format!("{COLLECTION}/docs");
+    let mut send = |verb: &str, path: &str, body: &[u8]| {
+        client.send(verb, path, &[key], body).map_err(|error| error.to_string())
+    };
+    let created = send("POST", &docs, br#"{"id":"new","pk":"key-1"}"#)?;
+    let deleted = send("DELETE", &format!("{docs}/new"), b"")?;
+    match (created.status, deleted.status) {
+        (201, 204) => Ok(Some(lsn_of(&created))),
+        (500.., _) | (201, 500..) => Ok(None),
+        other => Err(format!("a new item and its deletion were answered with {other:?}")),
+    }
+}
+
+fn lsn_of(reply: &Reply) -> u64 {
+    let token = reply.header("x-ms-session-token").expect("every write has a session token");
+    let lsn = token.rsplit('#').next().and_then(|lsn| lsn.parse().ok());
+    lsn.unwrap_or_else(|| panic!("{token} has no LSN"))
+}
+
 impl Builder {
     fn start(&self) -> Server {
         Server::start_on(binary(), &self.data, &OPTIONS)
@@ -120,6 +149,7 @@ impl Builder {
         let reply =
             client.send("POST", &path, &headers, body.to_string().as_bytes()).expect("the server is up");
         assert!(matches!(reply.status, 200 | 201), "{}", String::from_utf8_lossy(&reply.body));
+        self.acknowledged = self.acknowledged.max(lsn_of(&reply));
         self.model.insert(id.to_owned(), (key, self.version));
     }
 
@@ -127,7 +157,9 @@ impl Builder {
         let (key, _) = self.model.remove(id).expect("it was looked up");
         let key = json!([key]).to_string();
         let reply = client.send("DELETE", &format!("{COLLECTION}/docs/{id}"), &[(KEY_HEADER, &key)], b"");
-        assert_eq!(reply.expect("the server is up").status, 204);
+        let reply = reply.expect("the server is up");
+        assert_eq!(reply.status, 204);
+        self.acknowledged = self.acknowledged.max(lsn_of(&reply));
     }
 
     /// Waits until write buffers are in tables and merges have come to an end.
@@ -164,7 +196,9 @@ impl Builder {
         for part in ["scan", "index", "feed"] {
             assert_eq!(self.found(expected.documents(part)), self.model, "{name}: {part}");
         }
-        Base { name, directory, older, ids, expected, reads }
+        let acknowledged = self.acknowledged;
+        let authority = fs::read(directory.join("tls/ca.pem")).expect("every directory has an authority");
+        Base { name, directory, older, ids, expected, acknowledged, authority, reads }
     }
 
     fn found(&self, documents: &[Value]) -> Model {

@@ -1,6 +1,7 @@
 //! A set of writes that happens at once.
 
 use bytes::Bytes;
+use lsm_tree::InternalValue;
 
 use super::journal::{decode_writes, encode_writes};
 use super::{Keyspace, packing};
@@ -36,6 +37,11 @@ impl Batch {
 
     pub fn delete(&mut self, keyspace: Keyspace, key: impl Into<Bytes>) {
         self.push(keyspace, key.into(), None);
+    }
+
+    /// Makes room for so many writes more, and no others.
+    pub fn reserve(&mut self, writes: usize) {
+        self.writes.reserve_exact(writes);
     }
 
     /// Says whether the batch is there to make room, now or soon: it may then use what is kept free for that.
@@ -84,6 +90,16 @@ impl Batch {
     /// Bytes of all keys and values, as they are stored.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// About what it takes in memory.
+    pub fn held_bytes(&self) -> usize {
+        self.bytes + self.writes.len() * size_of::<Write>()
+    }
+
+    /// What write buffers will count for it.
+    pub(super) fn buffered_bytes(&self) -> u64 {
+        (self.bytes + self.writes.len() * size_of::<InternalValue>()) as u64
     }
 
     /// Whether some write cannot be stored. It is remembered here and refused by `commit`, so that

@@ -18,6 +18,9 @@ pub(super) const JOURNAL_FOLDER: &str = "journal";
 /// Tells how far the journal is durable.
 pub(super) const MARK_FILE: &str = "mark";
 const LOCK_FILE: &str = "lock";
+/// Where a tree is ahead of the manifest, so many bytes of its newest tables are read. An id that a killed process had given
+/// to a table nobody lists is given again, so that an older table may have the name of a newer.
+const AHEAD_CHECKED_BYTES: u64 = 256 << 20;
 /// Tables that an error names.
 const WRONG_TOLD_MAX: usize = 4;
 /// What directories have that were written before the engine got its present form.
@@ -155,9 +158,17 @@ impl FoundTree {
                 "it names version {} of the tree, and the manifest is at version {}: one of them is of another time",
                 list.version, noted.version
             ),
-            Some(_) => return Ok(()),
+            Some(0) => return Ok(()),
+            // The fingerprint is of other tables, so that the newest are compared with what the tree's own list says.
+            Some(_) => match list.check_newest(AHEAD_CHECKED_BYTES).as_slice() {
+                [] => return Ok(()),
+                wrong => {
+                    format!("tables are not those that the tree's own list names. {}", wrong.join("; "))
+                }
+            },
         };
-        let file = if ahead == Some(0) { folder.join(TABLES_FOLDER) } else { folder.join(CURRENT_FILE) };
+        let is_list_wrong = ahead.is_none_or(|ahead| ahead > ahead_max);
+        let file = if !is_list_wrong { folder.join(TABLES_FOLDER) } else { folder.join(CURRENT_FILE) };
         Err(damage(&file, None, &what))
     }
 }

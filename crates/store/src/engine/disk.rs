@@ -168,7 +168,7 @@ impl Disk {
         let (journal, buffered) = shared.held_bytes();
         let admitted = shared.space.admit(batch.bytes() as u64, journal + buffered, batch.frees());
         admitted.inspect_err(|_| self.make_room())?;
-        self.slow_down()?;
+        self.slow_down(batch.buffered_bytes())?;
         shared.found().map_err(|error| shared.space.translate(error))?;
         for keyspace in Keyspace::ALL {
             if batch.writes.iter().any(|write| write.keyspace == keyspace) {
@@ -194,7 +194,7 @@ impl Disk {
 
     /// Lets background work catch up, in steps too small for a client to notice. Only where it is far
     /// behind are there no more commits until it has caught up.
-    fn slow_down(&self) -> Result<(), EngineError> {
+    fn slow_down(&self, coming: u64) -> Result<(), EngineError> {
         let began = Instant::now();
         let runs = self.shared.existing_trees().map(|(_, tree)| tree.runs()).max().unwrap_or(0);
         let steps = runs.saturating_sub(RUNS_FREE) as u32;
@@ -203,7 +203,7 @@ impl Disk {
         }
         let mut waited = false;
         loop {
-            let is_behind = match self.shared.backlog()? {
+            let is_behind = match self.shared.backlog(coming)? {
                 Backlog::None => false,
                 Backlog::Large => began.elapsed() < FLUSH_WAIT_MAX,
                 Backlog::TooLarge => true,

@@ -291,8 +291,9 @@ impl Shared {
         self.wants_flush.store(true, Ordering::Relaxed);
     }
 
-    /// How far flushes and merges are behind. Refused where there is no hope of their catching up.
-    pub fn backlog(&self) -> Result<Backlog, EngineError> {
+    /// How far flushes and merges are behind, when so many bytes are to come into write buffers. Refused where there is no
+    /// hope of their catching up.
+    pub fn backlog(&self, coming: u64) -> Result<Backlog, EngineError> {
         let writer = self.writer.lock();
         writer.check()?;
         let buffered = self.existing_trees().map(|(keyspace, tree)| {
@@ -310,6 +311,11 @@ impl Shared {
             } else if active >= 2 * unit && backlog == Backlog::None {
                 backlog = Backlog::Large;
             }
+        }
+        if total > 0 && total + coming > self.buffered_max {
+            // None of the buffers may be full. What is larger than all of them finds them empty.
+            self.want_flush();
+            backlog = Backlog::TooLarge;
         }
         let lack_room = [&self.flushes_lack_room, &self.merges_lack_room];
         if backlog == Backlog::TooLarge && lack_room.iter().any(|lack| lack.load(Ordering::Relaxed)) {
@@ -611,6 +617,28 @@ mod tests {
             let text = open_again(folder.path()).to_string();
             assert!(text.contains("item/tables"), "{text}");
         }
+    }
+
+    /// The process was killed between a flush and the note of it, and the table has the name of an older one.
+    #[test]
+    fn a_table_that_is_another_is_seen_where_the_tree_is_ahead_of_the_manifest() {
+        let (folder, copy) = with_older_copy();
+        let shared = Shared::open(&DiskOptions::new(folder.path()), Access::Own).unwrap();
+        commit(&shared, "seventh");
+        shared.put_in_tables(Keyspace::Item).unwrap();
+        drop(shared);
+        let newest = |folder: &Path| {
+            let tables = std::fs::read_dir(folder.join("item/tables")).unwrap();
+            let id = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().parse::<u64>().unwrap();
+            tables.map(|table| table.unwrap().path()).max_by_key(id).unwrap()
+        };
+        let table = newest(folder.path());
+        let content = std::fs::read(&table).unwrap();
+        std::fs::copy(newest(copy.path()), &table).unwrap();
+        let text = open_again(folder.path()).to_string();
+        assert!(text.contains("item/tables") && text.contains("own list"), "{text}");
+        std::fs::write(&table, content).unwrap();
+        Shared::open(&DiskOptions::new(folder.path()), Access::Own).unwrap();
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! manifest keeps of a tree. Blocks have checksums of their own and are checked when they are read. Looking at whole tables
 //! is what `orrery verify` does.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -88,15 +89,28 @@ impl TableList {
 
     /// Compares whole files with the checksums in the list, and says what is wrong with which.
     pub fn check_whole(&self) -> Vec<String> {
-        let check = |table: &Listed| {
-            let path = self.path(table);
-            match whole_checksum(&path) {
-                Ok(checksum) if checksum == table.checksum => None,
-                Ok(_) => Some(format!("{}: the table is not as it was written", path.display())),
-                Err(error) => Some(format!("{}: {error}", path.display())),
-            }
-        };
-        self.tables.iter().filter_map(check).collect()
+        self.tables.iter().filter_map(|table| self.check(table)).collect()
+    }
+
+    /// The same for the newest tables, up to so many bytes of them.
+    pub fn check_newest(&self, bytes_max: u64) -> Vec<String> {
+        let mut tables: Vec<&Listed> = self.tables.iter().collect();
+        tables.sort_unstable_by_key(|table| Reverse(table.id));
+        let mut bytes = 0;
+        let newest = tables.into_iter().take_while(|table| {
+            bytes += std::fs::metadata(self.path(table)).map_or(0, |file| file.len());
+            bytes <= bytes_max
+        });
+        newest.filter_map(|table| self.check(table)).collect()
+    }
+
+    fn check(&self, table: &Listed) -> Option<String> {
+        let path = self.path(table);
+        match whole_checksum(&path) {
+            Ok(checksum) if checksum == table.checksum => None,
+            Ok(_) => Some(format!("{}: the table is not as it was written", path.display())),
+            Err(error) => Some(format!("{}: {error}", path.display())),
+        }
     }
 
     /// Tells a tree from another, or from itself at another time.

@@ -735,3 +735,20 @@ fn write_buffers_keep_to_their_memory() {
     let keys = engine.snapshot().keys(Keyspace::Index, Bound::Unbounded, Bound::Unbounded, false);
     assert_eq!(keys.count(), 400 * 334);
 }
+
+#[test]
+fn a_commit_of_many_writes_finds_room_in_write_buffers() {
+    let dir = tempfile::tempdir().unwrap();
+    let buffer_bytes = 6 << 20;
+    let engine = Engine::open(DiskOptions { buffer_bytes, ..options(dir.path()) }).unwrap();
+    for number in 0..6_u32 {
+        let mut batch = Batch::new();
+        for entry in 0..30_000_u32 {
+            batch.put(Keyspace::Index, [number.to_be_bytes(), entry.to_be_bytes()].concat(), vec![7; 20]);
+        }
+        engine.commit(batch).unwrap();
+        // Each counts for more than three megabytes, and beside what is left of another there is no room for one.
+        let counted = engine.stats().memtable_bytes;
+        assert!(counted <= buffer_bytes / 3 * 2, "{counted} bytes were in write buffers");
+    }
+}

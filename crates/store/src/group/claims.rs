@@ -6,6 +6,7 @@
 
 use orrery_doc::Doc;
 
+use super::funds::Account;
 use super::{Draft, Group, Removal};
 use crate::engine::Keyspace;
 use crate::net_effect::Version;
@@ -14,21 +15,37 @@ use crate::view::damaged;
 use crate::{Item, ItemId, ItemKey, Lsn, Meter, OpError, Outcome, keys};
 
 impl Group<'_> {
-    /// Deletes those of the items that are expired at this moment; others were written again or are gone.
-    pub fn purge(&mut self, items: &[ItemKey], now: u64) -> Result<Vec<Outcome>, OpError> {
+    /// Deletes those of the items that are expired at this moment; others were written again or are gone. It ends where
+    /// it would hold more than so many bytes, and may be asked again.
+    pub fn purge(&mut self, items: &[ItemKey], now: u64, bytes_max: u64) -> Result<Vec<Outcome>, OpError> {
         let mut outcomes = Vec::with_capacity(items.len());
+        let begun = self.held_bytes();
         for key in items {
-            let mut draft = Draft::default();
-            let version = self.lookup(key, &draft)?;
-            let Some(version) = version.filter(|version| self.is_over(version.item(), now)) else { continue };
-            let mut meter = Meter::default();
-            let outcome = self.remove(key.clone(), version, Removal::Expiry, &mut draft, &mut meter)?;
-            outcomes.push(Outcome { meter, ..outcome });
-            let lsn = Lsn(self.state.lsn.0 + 1);
-            let time = self.state.next_time(now);
-            self.apply(&key.epk, draft, lsn, time);
+            match self.purge_one(key, now) {
+                Ok(outcome) => outcomes.extend(outcome),
+                Err(OpError::NoMemory { .. }) if !outcomes.is_empty() => break,
+                Err(error) => return Err(error),
+            }
+            if self.held_bytes() - begun >= bytes_max {
+                break;
+            }
         }
         Ok(outcomes)
+    }
+
+    fn purge_one(&mut self, key: &ItemKey, now: u64) -> Result<Option<Outcome>, OpError> {
+        let mut draft = Draft { account: Account::endless(0), ..Draft::default() };
+        let version = self.lookup(key, &mut draft)?;
+        let Some(version) = version.filter(|version| self.is_over(version.item(), now)) else {
+            return Ok(None);
+        };
+        let mut meter = Meter::default();
+        let outcome = self.remove(key.clone(), version, Removal::Expiry, &mut draft, &mut meter)?;
+        self.funds.keep(&draft.account);
+        let lsn = Lsn(self.state.lsn.0 + 1);
+        let time = self.state.next_time(now);
+        self.apply(&key.epk, draft, lsn, time);
+        Ok(Some(Outcome { meter, ..outcome }))
     }
 
     pub(super) fn is_over(&self, item: &Item, now: u64) -> bool {

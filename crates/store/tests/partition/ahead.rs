@@ -55,7 +55,7 @@ impl World {
     }
 
     fn ahead(&self, ahead: &Ahead) -> Result<Done, OpError> {
-        self.commit(|group| group.run_ahead(ahead).map_err(|refusal| refusal.error))
+        self.commit(|group| group.run_ahead(ahead, 0).map_err(|refusal| refusal.error))
     }
 
     fn write(&self, number: u8, ops: Vec<Op>) -> Result<Done, OpError> {

@@ -222,7 +222,7 @@ fn an_edit_beside_the_write_path_commits_what_was_shown() {
     }
     let snapshot = world.engine.snapshot();
     let mut group = Group::new(&world.partition, &snapshot, &world.schema, limits);
-    group.run_ahead(&bench.finish()).expect("nobody wrote meanwhile");
+    group.run_ahead(&bench.finish(), 0).expect("nobody wrote meanwhile");
     ground::commit(&world.engine, &world.partition, group);
     let read = world.run(at(1), vec![op("1", Action::Read)]).expect("it is there").remove(0).item;
     assert_eq!(read.doc.root().get("n").as_i64(), Some(3));

@@ -143,7 +143,7 @@ impl World {
     }
 
     fn purge_items(&self, now: u64, items: &[ItemKey]) -> usize {
-        self.commit(|group| group.purge(items, now)).expect("stored items decode").len()
+        self.commit(|group| group.purge(items, now, u64::MAX)).expect("stored items decode").len()
     }
 
     fn stored(&self) -> u64 {
@@ -342,7 +342,7 @@ fn an_item_that_was_written_again_survives_the_purge_that_found_it() {
     let purged = world.commit(|group| {
         let ops = vec![op("1", Action::Upsert(doc(r#"{"id":"1","pk":"a"}"#)))];
         group.run(&Txn { scope: scope("a"), key: None, ops, now: late(10) }).expect("an upsert succeeds");
-        group.purge(&overdue.items, late(10)).expect("stored items decode").len()
+        group.purge(&overdue.items, late(10), u64::MAX).expect("stored items decode").len()
     });
     assert_eq!(purged, 1);
     assert_eq!(world.ids(late(11)), ["1"]);

@@ -168,7 +168,7 @@ fn a_child_finds_what_is_expired_behind_what_lives_on() {
         let found = (0..20).map(|_| search()).find(|found| !found.items.is_empty() || !found.more);
         let found = found.expect("the search comes to an end").items;
         assert_eq!(found.len(), 1);
-        world.commit(child, |group| group.purge(&found, at(200))).expect(READABLE);
+        world.commit(child, |group| group.purge(&found, at(200), u64::MAX)).expect(READABLE);
         assert!(!search().more, "what lives on is known to");
         assert!(!world.view(child, at(200), |view| view.may_hold_expired().expect(READABLE)));
     }

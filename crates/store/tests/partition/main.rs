@@ -9,6 +9,7 @@ mod ids;
 mod index;
 mod lifetimes;
 mod lineage;
+mod memory;
 mod replay;
 mod shared_places;
 mod transactions;

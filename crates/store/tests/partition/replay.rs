@@ -59,7 +59,7 @@ fn work_out(engine: &Engine, partition: &Partition, schema: &Schema, step: &Step
             let lifetimes = Lifetimes::at(schema.ttl, *now);
             let view = View::new(partition, &snapshot, partition.lsn(), lifetimes);
             let overdue = view.overdue(6, 100).expect("stored items decode");
-            group.purge(&overdue.items, *now).expect("stored items decode");
+            group.purge(&overdue.items, *now, u64::MAX).expect("stored items decode");
         }
     }
     group.finish()

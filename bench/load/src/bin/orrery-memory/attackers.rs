@@ -28,6 +28,10 @@ pub enum Attack {
     Imports,
     Uploads,
     Readers,
+    Numbers,
+    Batches,
+    Expiry,
+    Fillers,
 }
 
 /// How the attackers were answered: by kind and status.
@@ -35,7 +39,7 @@ pub enum Attack {
 pub struct Answers(Mutex<BTreeMap<(Attack, u16), u64>>);
 
 impl Answers {
-    fn add(&self, kind: Attack, status: u16) {
+    pub fn add(&self, kind: Attack, status: u16) {
         *self.0.lock().expect("nobody panics here").entry((kind, status)).or_default() += 1;
     }
 
@@ -139,7 +143,7 @@ pub fn import(port: u16, number: usize, stop: &AtomicBool, answers: &Answers) {
 }
 
 /// Throttled clients come again at once, but not without end in a moment.
-fn rest(status: u16) {
+pub fn rest(status: u16) {
     match status {
         200..300 => {}
         _ => thread::sleep(Duration::from_millis(20)),

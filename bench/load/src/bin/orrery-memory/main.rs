@@ -15,6 +15,7 @@ mod healthy;
 mod hour;
 mod site;
 mod worst;
+mod writers;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,7 +38,7 @@ struct Arguments {
 enum What {
     /// Updates and reads over live data that stays the same: resident memory must become flat.
     Hour(Hour),
-    /// Queries, scripts, uploads and unread answers beside a healthy client, in control groups of several sizes.
+    /// Queries, scripts, writers, uploads and unread answers beside a healthy client, in control groups of several sizes.
     Worst(Worst),
 }
 

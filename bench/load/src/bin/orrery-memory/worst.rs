@@ -13,11 +13,13 @@ use crate::gauge::{Figures, MIB, used};
 use crate::group::Group;
 use crate::healthy::{self, Report};
 use crate::site;
+use crate::writers;
 
 /// Clients of each kind.
 const QUERIERS: usize = QUERIES.len() * 4;
 const SCRIPTERS: usize = 6;
 const IMPORTERS: usize = 8;
+const WRITERS: usize = 4;
 const HOLDERS: usize = 200;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -90,6 +92,11 @@ fn attack(worst: &Worst, server: &mut Server, stop: &AtomicBool, answers: &Answe
         for number in 0..part(Attack::Imports, IMPORTERS) {
             scope.spawn(move || attackers::import(port, number, stop, answers));
         }
+        for kind in writers::KINDS {
+            for number in 0..part(kind, WRITERS) {
+                scope.spawn(move || writers::write(kind, port, number, stop, answers));
+            }
+        }
         for kind in [Attack::Uploads, Attack::Readers] {
             let count = part(kind, HOLDERS);
             scope.spawn(move || attackers::hold(port, count, kind == Attack::Uploads, stop));
@@ -134,6 +141,7 @@ fn furnish(port: u16) -> anyhow::Result<()> {
     for (name, throughput) in [("wide", 10_000), ("imports", 10_000), ("healthy", 10_000)] {
         site::container(&mut client, name, throughput)?;
     }
+    writers::furnish(&mut client)?;
     let function = json!({"id": "wide", "body": "function (c) { let all = []; for (let i = 0; i < 200; i++) { \
         all.push(c.text + i); } return all.join(' ').length; }"});
     site::create(&mut client, "/dbs/db/colls/wide/udfs", &[], &function)?;

@@ -102,7 +102,7 @@ async fn compare(db: &Db, after: &str) {
     let shown = db.catalog();
     let snapshot = db.inner.committer.snapshot_owned();
     let partition = &db.inner.catalog_range.partition;
-    let made = Loaded::read(partition, &snapshot, db.options(), db.world());
+    let made = Loaded::read(partition, &snapshot, db.options(), db.memory());
     let made = made.unwrap_or_else(|error| panic!("after {after}: {error}"));
     let (shown, made) = (told(&shown), told(&made.catalog));
     for (shown, made) in shown.iter().zip(&made) {

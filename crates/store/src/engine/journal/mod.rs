@@ -44,7 +44,7 @@ use self::head::{Format, Head};
 use self::mark::{FoundMark, Mark, Point};
 use self::open::Remarks;
 pub(super) use self::open::check_unused;
-use self::record::{END_BYTES, RECORD_HEAD, RECORDS_AT, Tags};
+use self::record::{END_BYTES, PIECE_BYTES, RECORD_HEAD, RECORDS_AT, Tags};
 pub(super) use self::record::{decode_writes, encode_writes};
 use super::batch::Write;
 use super::{Access, EngineError, Keyspace, TornTail};
@@ -142,6 +142,19 @@ impl Segment {
         Point { generation: self.generation, offset: self.end, sequence: self.last }
     }
 
+    /// Writes a record of about so many bytes behind the last one; returns its length.
+    fn write(&self, buffer: &mut Vec<u8>, bytes: u64, sequence: u64, writes: &[Write]) -> io::Result<u64> {
+        let (keys, place) = ((self.seed, &self.tags), (self.end, self.synced));
+        let file = &self.spare.file;
+        if bytes > PIECE_BYTES as u64 {
+            let mut put = |at: u64, piece: &[u8]| file.write_all_at(piece, self.end + at);
+            return record::encode_in_pieces(buffer, keys, place, sequence, writes, &mut put);
+        }
+        record::encode(buffer, keys, place, sequence, writes).ok_or(io::ErrorKind::FileTooLarge)?;
+        file.write_all_at(buffer, self.end)?;
+        Ok((buffer.len() - END_BYTES) as u64)
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         if self.is_dirty {
             self.spare.file.sync_data()?;
@@ -196,12 +209,8 @@ impl Journal {
         }
         let Some(segment) = &mut self.active else { return Err(io::ErrorKind::NotFound.into()) };
         self.buffer.clear();
-        let (keys, place) = ((segment.seed, &segment.tags), (segment.end, segment.synced));
-        let encoded = record::encode(&mut self.buffer, keys, place, sequence, writes);
-        encoded.ok_or(io::ErrorKind::FileTooLarge)?;
         segment.is_dirty = true;
-        segment.spare.file.write_all_at(&self.buffer, segment.end)?;
-        segment.end += (self.buffer.len() - END_BYTES) as u64;
+        segment.end += segment.write(&mut self.buffer, bytes, sequence, writes)?;
         segment.last = sequence;
         self.last = sequence;
         self.buffer.shrink_to(BUFFER_BYTES);

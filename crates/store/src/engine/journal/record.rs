@@ -20,9 +20,11 @@
 //! records behind it are found by their tag, and their heads, which have a check of their own, say whether what is gone
 //! had ever been durable.
 
+use std::io;
+
 use bytes::Bytes;
 use memchr::memmem;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 use super::super::Keyspace;
 use super::super::batch::Write;
@@ -32,6 +34,8 @@ pub const RECORD_HEAD: usize = 8 + 4 + 4 + 8 + 8 + 8;
 pub const RECORDS_AT: u64 = 4096;
 /// Bytes of the mark behind the last record.
 pub const END_BYTES: usize = 8;
+/// A record that is longer than this is written in pieces of about this size.
+pub const PIECE_BYTES: usize = 1 << 20;
 /// Set in the byte that names the keyspace where the write deletes.
 const DELETES: u8 = 0x80;
 
@@ -64,38 +68,84 @@ pub struct RecordHead {
 pub fn encode(
     buffer: &mut Vec<u8>,
     (seed, tags): (u64, &Tags),
-    (at, durable): (u64, u64),
+    place: (u64, u64),
     sequence: u64,
     writes: &[Write],
 ) -> Option<()> {
     buffer.resize(RECORD_HEAD, 0);
     encode_writes(writes, buffer)?;
-    let (head, content) = buffer.split_at_mut(RECORD_HEAD);
-    let length = u32::try_from(content.len()).ok()?;
-    let checksum = content_checksum(seed, sequence, content);
+    let content = &buffer[RECORD_HEAD..];
+    let sums = (u32::try_from(content.len()).ok()?, content_checksum(seed, sequence, content));
+    let head = head(seed, tags, place, sequence, sums);
+    buffer[..RECORD_HEAD].copy_from_slice(&head);
+    buffer.extend_from_slice(&tags.end);
+    Some(())
+}
+
+/// Hands out the same, each piece with its place in the record, so that a long one is never held whole. The head comes last:
+/// until then the end mark of the record before stands in its place. Returns the length without the new end mark.
+pub fn encode_in_pieces(
+    buffer: &mut Vec<u8>,
+    (seed, tags): (u64, &Tags),
+    place: (u64, u64),
+    sequence: u64,
+    writes: &[Write],
+    put: &mut dyn FnMut(u64, &[u8]) -> io::Result<()>,
+) -> io::Result<u64> {
+    let too_long = || io::Error::from(io::ErrorKind::FileTooLarge);
+    let mut hasher = Xxh3::with_seed(content_seed(seed, sequence));
+    let mut at = RECORD_HEAD as u64;
+    buffer.clear();
+    for write in writes {
+        encode_write(write, buffer).ok_or_else(too_long)?;
+        if buffer.len() >= PIECE_BYTES {
+            hasher.update(buffer);
+            put(at, buffer)?;
+            at += buffer.len() as u64;
+            buffer.clear();
+        }
+    }
+    hasher.update(buffer);
+    let end = at + buffer.len() as u64;
+    buffer.extend_from_slice(&tags.end);
+    put(at, buffer)?;
+    let length = u32::try_from(end - RECORD_HEAD as u64).map_err(|_| too_long())?;
+    put(0, &head(seed, tags, place, sequence, (length, hasher.digest())))?;
+    Ok(end)
+}
+
+fn head(
+    seed: u64,
+    tags: &Tags,
+    (at, durable): (u64, u64),
+    sequence: u64,
+    (length, checksum): (u32, u64),
+) -> [u8; RECORD_HEAD] {
+    let mut head = [0; RECORD_HEAD];
     head[..8].copy_from_slice(&tags.record);
     head[8..12].copy_from_slice(&length.to_le_bytes());
     head[16..24].copy_from_slice(&sequence.to_le_bytes());
     head[24..32].copy_from_slice(&durable.to_le_bytes());
     head[32..40].copy_from_slice(&checksum.to_le_bytes());
-    let check = head_check(seed, at, head);
+    let check = head_check(seed, at, &head);
     head[12..16].copy_from_slice(&check.to_le_bytes());
-    buffer.extend_from_slice(&tags.end);
-    Some(())
+    head
 }
 
 /// Writes one after another, each a byte for what it does and where, the lengths of key and value, key and value. `None`
 /// when one is too long for its length to be told.
 pub fn encode_writes(writes: &[Write], buffer: &mut Vec<u8>) -> Option<()> {
-    for write in writes {
-        let deletes = if write.value.is_none() { DELETES } else { 0 };
-        let value = write.value.as_deref().unwrap_or_default();
-        buffer.push(write.keyspace as u8 | deletes);
-        buffer.extend_from_slice(&u16::try_from(write.key.len()).ok()?.to_le_bytes());
-        buffer.extend_from_slice(&u32::try_from(value.len()).ok()?.to_le_bytes());
-        buffer.extend_from_slice(&write.key);
-        buffer.extend_from_slice(value);
-    }
+    writes.iter().try_for_each(|write| encode_write(write, buffer))
+}
+
+fn encode_write(write: &Write, buffer: &mut Vec<u8>) -> Option<()> {
+    let deletes = if write.value.is_none() { DELETES } else { 0 };
+    let value = write.value.as_deref().unwrap_or_default();
+    buffer.push(write.keyspace as u8 | deletes);
+    buffer.extend_from_slice(&u16::try_from(write.key.len()).ok()?.to_le_bytes());
+    buffer.extend_from_slice(&u32::try_from(value.len()).ok()?.to_le_bytes());
+    buffer.extend_from_slice(&write.key);
+    buffer.extend_from_slice(value);
     Some(())
 }
 
@@ -168,7 +218,11 @@ impl Record {
 }
 
 pub fn content_checksum(seed: u64, sequence: u64, content: &[u8]) -> u64 {
-    xxh3_64_with_seed(content, seed ^ sequence.rotate_left(32))
+    xxh3_64_with_seed(content, content_seed(seed, sequence))
+}
+
+fn content_seed(seed: u64, sequence: u64) -> u64 {
+    seed ^ sequence.rotate_left(32)
 }
 
 /// Of a record's head without its tag and the check itself.

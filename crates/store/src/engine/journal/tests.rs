@@ -388,6 +388,35 @@ fn a_journal_of_the_first_format_is_read_and_gone_on_with() {
     }
 }
 
+#[test]
+fn a_record_in_pieces_has_the_bytes_of_the_whole() {
+    let (seed, sequence, place) = (77, 5, (8192, 4096));
+    let keys = (seed, &Tags::of(seed));
+    let large = vec![7; 2_500_000];
+    let many: Vec<Write> =
+        (0..60_000_u32).map(|number| write(&format!("key {number}"), Some(&number.to_le_bytes()))).collect();
+    for writes in
+        [vec![], vec![write("gone", None)], vec![write("a", Some(&large)), write("b", Some(&large))], many]
+    {
+        let (mut whole, mut buffer) = (Vec::new(), Vec::new());
+        record::encode(&mut whole, keys, place, sequence, &writes).unwrap();
+        let (mut pieces, mut places, mut longest) = (Vec::new(), Vec::new(), 0);
+        let mut put = |at: u64, piece: &[u8]| {
+            let end = at as usize + piece.len();
+            pieces.resize(pieces.len().max(end), 0);
+            pieces[at as usize..end].copy_from_slice(piece);
+            places.push(at);
+            longest = longest.max(piece.len());
+            Ok(())
+        };
+        let end = record::encode_in_pieces(&mut buffer, keys, place, sequence, &writes, &mut put).unwrap();
+        assert!(pieces == whole && end as usize == whole.len() - END_BYTES, "{} writes", writes.len());
+        assert_eq!(places.last(), Some(&0), "before its head there is no record");
+        let write_bytes = writes.iter().map(Write::journal_bytes).max().unwrap_or(0);
+        assert!(longest < PIECE_BYTES + write_bytes + END_BYTES + RECORD_HEAD, "{longest} bytes at once");
+    }
+}
+
 /// Writes a segment as the build before did, and returns where its records begin.
 fn old_journal(folder: &Path, count: u64) -> Vec<u64> {
     let (seed, floors) = (77, NOTHING_IN_TABLES);
@@ -422,6 +451,17 @@ fn records_of_an_earlier_life_do_not_come_back() {
     drop(journal);
     assert_eq!(files(dir.path()), 2);
     assert_eq!(open(dir.path()).unwrap().1, [21]);
+}
+
+#[test]
+fn long_records_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut journal, _) = open(dir.path()).unwrap();
+    for (sequence, bytes) in [(1, 10), (2, 3_000_000), (3, 10), (4, 20_000_000), (5, PIECE_BYTES)] {
+        append(&mut journal, sequence, bytes);
+    }
+    drop(journal);
+    assert_eq!(open(dir.path()).unwrap().1, [1, 2, 3, 4, 5]);
 }
 
 /// Or a client that knows the numbers could store bytes that read as a record once the file is written over.

@@ -18,7 +18,8 @@
 //! - **Token** has Cassandra's token of the key, behind two zero bits so that it fills the same space as a hash of
 //!   version 2, and behind it the key. So a range of tokens is a range of EPKs, and no two keys share a place.
 //!
-//! So long strings of version 1 and Range may share an EPK; [`PartitionKeyDef::may_share_place`] tells.
+//! So long strings of version 1 and Range may share an EPK, and so may any two keys that are hashed with 128 bits: the hash
+//! can be computed backwards. [`PartitionKeyDef::may_share_place`] tells.
 //!
 //! Boundaries of partitions may be shorter or longer than the EPKs they divide. A boundary with zeros
 //! behind it is the same boundary, so ranges compare their ends as if zeros went on for ever.

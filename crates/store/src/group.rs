@@ -417,7 +417,10 @@ impl<'a> Group<'a> {
             true => self.unless_expired(key, stored, txn.now, draft)?,
             false => stored.filter(|version| !self.is_over(version.item(), txn.now)),
         };
-        let is_own = |version: &Version| txn.key.as_ref().is_none_or(|key| key.is_of(&version.item().doc));
+        let is_own = |version: &Version| {
+            let doc = version.item().doc.as_ref();
+            txn.key.as_ref().is_none_or(|key| key.is_of(&self.schema.key, doc))
+        };
         match stored {
             Some(version) if !is_own(&version) && may_create => Err(OpError::KeyCollision),
             stored => Ok(stored.filter(is_own)),

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use orrery_doc::{Doc, Epk};
+use orrery_doc::{Doc, Epk, PartitionKey};
 
 use crate::edit::{Edit, EditRefusal};
 use crate::item::{FLAG_UNINDEXED, FLAG_UNLINKED, Item, ItemHeader};
-use crate::whole_key::WholeKey;
 use crate::{Etag, ItemId};
 
 /// Operations on one logical partition that happen together or not at all.
 #[derive(Clone, Debug)]
 pub struct Txn {
     pub scope: Epk,
-    /// Present when the place may hold items of other keys, which then are not there for the operations.
-    pub key: Option<WholeKey>,
+    /// The key of the operations: items of other keys in its place are not there for them. None where the place has one key
+    /// only, or where it is meant with all of its keys.
+    pub key: Option<PartitionKey>,
     pub ops: Vec<Op>,
     /// Time of the request in units of 100 ns since 1970: time enters the partition only here.
     pub now: u64,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use orrery_doc::{Epk, PartitionKey, epk};
 use orrery_script::{Limits, ScriptError};
 use orrery_store::limits::{SCRIPT_ANSWER_TIME_MAX, SCRIPT_ATTEMPTS_MAX};
-use orrery_store::{Lsn, OpError, Outcome, WholeKey, Workbench};
+use orrery_store::{Lsn, OpError, Outcome, Workbench};
 use tokio::sync::oneshot;
 
 use super::ScriptOptions;
@@ -167,13 +167,12 @@ impl Db {
             place.epk.clone(),
             self.world().now(),
         );
-        let whole_key = WholeKey::of(&place.container.definition.key, &place.key);
         Ok(ScriptHost {
             db: self.clone(),
             container: place.container.clone(),
             range: place.range.clone(),
             key: place.key.clone(),
-            bench: bench.map_err(ErrorKind::from)?.only(whole_key),
+            bench: bench.map_err(ErrorKind::from)?.only(place.key.clone()),
             forms: options.forms.clone(),
             charge: Charge::flat("script started", START_UNITS),
             units_max: units_max(place, self.world().monotonic()),

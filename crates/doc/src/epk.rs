@@ -454,6 +454,17 @@ fn trimmed(bytes: &[u8]) -> &[u8] {
     &bytes[..end]
 }
 
+impl PartitionKey {
+    /// Bytes that no other key has: its components as they are hashed, each of which ends itself.
+    pub fn identity(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64);
+        for component in self.components() {
+            put_hashed(component, None, 0xff, &mut bytes);
+        }
+        bytes
+    }
+}
+
 /// The 128-bit hash with its top two bits cleared, most significant byte first.
 fn hash_v2(bytes: &[u8]) -> [u8; 16] {
     let (h1, h2) = murmur3::x64_128(bytes);

@@ -48,7 +48,7 @@ use crate::unique::{EntryTable, Holders, encode_holders};
 use crate::view::{damaged, find_rid, read_item};
 use crate::{
     Action, Edited, Effect, Etag, Item, ItemHeader, ItemId, ItemKey, LogicalSize, Lsn, Meter, Op, OpError,
-    Outcome, Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys,
+    Outcome, Owner, Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys,
 };
 
 pub struct Group<'a> {
@@ -108,6 +108,8 @@ struct Draft {
     holders: HashMap<Vec<u8>, Holders>,
     bytes: i64,
     items: i64,
+    /// Of the items that it wrote.
+    owner: Option<Owner>,
     /// The rid of an item that is being renamed.
     moving: Option<u64>,
 }
@@ -277,6 +279,9 @@ impl<'a> Group<'a> {
         let before = size.bytes;
         size.bytes = before.saturating_add_signed(draft.bytes);
         let logical_bytes = (before, size.bytes);
+        if let Some(owner) = draft.owner {
+            size.admit(owner);
+        }
         size.items = size.items.saturating_add_signed(draft.items);
         size.lsn = lsn;
         if self.schema.keeps_history {
@@ -481,6 +486,8 @@ impl<'a> Group<'a> {
         count_write(before.as_ref(), Some(&after), meter);
         draft.bytes += growth;
         draft.items += i64::from(before.is_none());
+        let owner = Owner::of_item(&self.schema.key, &after.item().doc);
+        draft.owner = Some(draft.owner.map_or(owner, |others| others.and(owner)));
         let effect = if before.is_none() { Effect::Created } else { Effect::Replaced };
         let outcome = Outcome { effect, item: after.item().clone(), id: key.id.clone(), meter: *meter };
         draft.push(Write { key, before, after: Some(after), removal: Removal::Request });

@@ -77,8 +77,6 @@ pub(super) struct Visit<'a> {
     pub partition_items: u64,
     /// So many items are fetched before other tasks have their turn.
     pub items_at_once: usize,
-    /// Items that are expired or of another key may be among those that are counted and that indexes name.
-    pub may_hold_expired: bool,
     pub counts: Arc<PathCounts>,
     pub tally: Tally,
     pub note: PlanNote,
@@ -139,7 +137,6 @@ impl<'a> Visit<'a> {
             ahead: 0,
             partition_items,
             items_at_once: items_at_once(&state),
-            may_hold_expired: view.may_hold_expired().map_err(stored)?,
             counts: view.path_counts(&state, moment.schema.index.generation).map_err(stored)?,
             tally: Tally::new(request.steward.world()),
             note: PlanNote::default(),
@@ -190,6 +187,11 @@ impl<'a> Visit<'a> {
             self.note.access = Some(plan_access(program, &indexes));
         }
         Ok(())
+    }
+
+    /// Whether items that are expired or of another key may be among those that are counted and that indexes name.
+    pub fn may_hold_expired(&self) -> Result<bool> {
+        self.view.may_hold_expired().map_err(stored)
     }
 
     /// Whether every value at this path is found in the index.

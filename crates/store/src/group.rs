@@ -326,6 +326,8 @@ impl<'a> Group<'a> {
     ) -> Result<Outcome, OpError> {
         let key = self.locate(&txn.scope, &op.target, draft)?.ok_or(OpError::NotFound)?;
         check_ttl(&op.action)?;
+        let is_home = |doc| self.is_at_home(txn, None, doc);
+        debug_assert!(op.action.doc().is_none_or(is_home), "a document comes under its own key");
         let stored = self.visible(txn, op, &key, draft)?;
         match &op.action {
             Action::Create(doc) => match stored {
@@ -351,7 +353,9 @@ impl<'a> Group<'a> {
                 check(op.precondition, stored.as_ref())?;
                 match edit.edit(stored.as_ref().map(Version::item), moment.now)? {
                     Edited::To(doc) => {
-                        debug_assert!(self.is_at_home(stored.as_ref(), &doc), "an edit moves no item");
+                        if !self.is_at_home(txn, stored.as_ref(), &doc) {
+                            return Err(OpError::OutOfPlace);
+                        }
                         meter.properties_patched += edit.properties();
                         self.put(key, stored, doc, op, moment, draft, meter)
                     }
@@ -442,10 +446,15 @@ impl<'a> Group<'a> {
         if key_of(&stored.item().doc) == key_of(doc) { OpError::Conflict } else { OpError::KeyCollision }
     }
 
-    /// Whether a document has the key of the item that it takes the place of.
-    fn is_at_home(&self, stored: Option<&Version>, doc: &Doc) -> bool {
-        let key_of = |doc: &Doc| PartitionKey::extract(&self.schema.key, doc.as_ref());
-        stored.is_none_or(|stored| key_of(&stored.item().doc) == key_of(doc))
+    /// Whether a document has the key of its transaction; where that has none, of the item that it takes the place of.
+    fn is_at_home(&self, txn: &Txn, stored: Option<&Version>, doc: &Doc) -> bool {
+        let def = &self.schema.key;
+        let key_of = |doc: &Doc| PartitionKey::extract(def, doc.as_ref());
+        match (&txn.key, stored) {
+            (Some(key), _) => key.is_of(def, doc.as_ref()),
+            (None, Some(stored)) => key_of(&stored.item().doc) == key_of(doc),
+            (None, None) => true,
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one write, each from another place")]
@@ -631,12 +640,7 @@ fn count_write(before: Option<&Version>, after: Option<&Version>, meter: &mut Me
 
 /// A document that can never be stored is refused whatever is stored now.
 fn check_ttl(action: &Action) -> Result<(), OpError> {
-    match action {
-        Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => {
-            own_ttl(doc).map(|_| ())
-        }
-        Action::Edit(_) | Action::Delete | Action::Read | Action::Wrong { .. } => Ok(()),
-    }
+    action.doc().map_or(Ok(()), |doc| own_ttl(doc).map(|_| ()))
 }
 
 fn existing(stored: Option<Version>, precondition: Precondition) -> Result<Version, OpError> {

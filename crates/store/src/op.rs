@@ -91,13 +91,20 @@ impl Action {
         }
     }
 
-    fn doc_bytes(&self) -> usize {
+    /// The document that is to be stored.
+    pub(crate) fn doc(&self) -> Option<&Doc> {
         match self {
             Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => {
-                doc.bytes().len()
+                Some(doc)
             }
+            Action::Edit(_) | Action::Delete | Action::Read | Action::Wrong { .. } => None,
+        }
+    }
+
+    fn doc_bytes(&self) -> usize {
+        match self {
             Action::Edit(edit) => edit.value_bytes(),
-            Action::Delete | Action::Read | Action::Wrong { .. } => 0,
+            action => action.doc().map_or(0, |doc| doc.bytes().len()),
         }
     }
 }
@@ -162,6 +169,9 @@ pub enum OpError {
     NotFound,
     #[error("an item with this id exists")]
     Conflict,
+    /// A write would put an item where its partition key does not: a mistake of the gateway, which is to be told so.
+    #[error("the item would not lie where its partition key says")]
+    OutOfPlace,
     #[error("an item of another partition key has the same hash and id")]
     KeyCollision,
     #[error("another item has the same values at a unique key")]

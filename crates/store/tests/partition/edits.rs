@@ -195,6 +195,42 @@ fn conditions_of_the_version_are_asked_first() {
     world.one(at(0), with(Precondition::IfMatchAny)).expect("there is one");
 }
 
+/// An edit that gives an item another partition key would leave it where nobody looks for it.
+#[test]
+fn an_edit_moves_no_item_and_makes_none_elsewhere() {
+    #[derive(Debug)]
+    struct Moving;
+    impl Edit for Moving {
+        fn edit(&self, _: Option<&Item>, _: u64) -> Result<Edited, EditRefusal> {
+            Ok(Edited::To(json::parse(br#"{"id":"1","pk":"elsewhere"}"#, 8).expect("JSON")))
+        }
+
+        fn may_create(&self) -> bool {
+            true
+        }
+
+        fn value_bytes(&self) -> usize {
+            0
+        }
+
+        fn properties(&self) -> u32 {
+            1
+        }
+    }
+    let world = World::new();
+    let moving = || op("1", Action::Edit(Arc::new(Moving)));
+    let key = PartitionKey::from_header(r#"["a"]"#).expect("a key");
+    let made = world.run_of(Some(key.clone()), at(0), vec![moving()]);
+    assert!(matches!(made, Err(OpError::OutOfPlace)), "{made:?}");
+    let item = json::parse(br#"{"id":"1","pk":"a","n":1}"#, 8).expect("JSON");
+    world.run_of(Some(key.clone()), at(0), vec![op("1", Action::Create(item))]).expect("its own key");
+    for key in [Some(key), None] {
+        let moved = world.run_of(key, at(0), vec![moving()]);
+        assert!(matches!(moved, Err(OpError::OutOfPlace)), "{moved:?}");
+    }
+    assert_eq!(world.items(), 1);
+}
+
 /// What lies at the same place under another key is neither shown to an edit nor written over by one.
 #[test]
 fn an_item_of_another_key_is_not_edited() {

@@ -40,7 +40,9 @@ use crate::history::{HistoryBounds, HistoryMove};
 use crate::indexing::IndexingMode;
 use crate::item::TICKS_PER_SECOND;
 use crate::limits::{ITEM_BYTES_MAX, PartitionLimits, TXN_READ_BYTES_MAX};
+use crate::log::Commit;
 use crate::net_effect::{BuildMove, Change, NetEffect, Version};
+use crate::partition::REGION;
 use crate::path_counts::PathCountChange;
 use crate::terms::Terms;
 use crate::ttl::own_ttl;
@@ -71,6 +73,8 @@ pub struct Group<'a> {
 pub struct Prepared {
     pub batch: Batch,
     pub state: PartitionState,
+    /// The LSN of the state that it was worked out from.
+    pub(crate) before: Lsn,
     pub(crate) sizes: HashMap<Epk, LogicalSize>,
     /// New path counts of every index that the partition keeps up.
     pub(crate) counts: Vec<(u32, PathCountChange)>,
@@ -608,9 +612,20 @@ impl<'a> Group<'a> {
             batch.put(Keyspace::Meta, keys::schema_mark(spec.number).to_vec(), mark.encode());
         }
         let build = self.build.map(|build| build.to);
-        let moved = (&self.partition.state(), self.state.lsn);
+        let partition_state = self.partition.state();
+        let moved = (&partition_state, self.state.lsn);
         let history = self.history.finish(spec, self.schema.keeps_history, moved, &mut batch);
-        Prepared { batch, state: self.state, sizes: self.sizes, counts, build, history, schema }
+        let before = partition_state.lsn;
+        Prepared { batch, state: self.state, before, sizes: self.sizes, counts, build, history, schema }
+    }
+}
+
+impl Prepared {
+    /// What a copy of the partition has to be told of the group, before its batch is handed to the engine.
+    pub fn commit(&self) -> Commit {
+        let PartitionState { epoch, lsn, time, .. } = self.state;
+        let first = Lsn(self.before.0 + 1).min(lsn);
+        Commit { epoch, region: u16::from(REGION), first, last: lsn, time, batch: self.batch.clone() }
     }
 }
 

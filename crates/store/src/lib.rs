@@ -57,7 +57,7 @@ pub use item_id::{ItemId, ItemIdTooLong};
 pub use item_rid::ItemRid;
 pub use keys::ItemKey;
 pub use lineage::{Source, join};
-pub use log::{EntryKind, LogEntry};
+pub use log::{Commit, EntryKind, LogEntry};
 pub use op::{Action, Effect, Op, OpError, Outcome, Precondition, Target, Txn, TxnError};
 pub use orrery_prices::{Meter, limits};
 pub use owner::Owner;

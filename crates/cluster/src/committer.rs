@@ -187,15 +187,14 @@ impl Committer {
     }
 }
 
-/// Brings the core its events and does what it asks for, on a thread of its own.
-///
-/// A thread cannot be woken by a clock that it does not poll, so its waits are the system's in every world. They are short, and
-/// what is decided by the time is decided by the world's.
+/// Brings the core its events and does what it asks for, on a thread of its own. Its waits are the system's in every world; they
+/// are short, and what is decided by the time is decided by the world's.
 fn drive(mut core: Core, engine: &Engine, world: &World, queue: &Receiver<Job>) {
     let _fuse = Fuse;
     let mut next = core.rest(world.monotonic());
     loop {
         let event = match next {
+            // Beside the world: a thread cannot be woken by a clock that it does not poll.
             Next::Wait(time) => match queue.recv_timeout(time) {
                 Ok(job) => Event::Came(job),
                 Err(RecvTimeoutError::Timeout) => Event::Quiet,

@@ -230,7 +230,7 @@ impl Db {
         let snapshot = self.inner.committer.snapshot();
         range.check_kept()?;
         let whole_key = WholeKey::of(&container.definition.key, key);
-        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key.as_ref());
+        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key);
         let found = view.item(&epk, target);
         drop(snapshot);
         let served = |item_lsn| Some(Served { range_id: range.id, lsn, item_lsn });
@@ -284,8 +284,7 @@ impl Db {
             .admit_key(container, range, mark, || who_writes(&scope, &ops), session)
             .inspect_err(|error| range.insight.refused(&scope, key, error))?;
         let kind = self.kind_to_record(&ops);
-        let whole_key = WholeKey::of(&container.definition.key, key);
-        let txn = Txn { scope: scope.clone(), key: whole_key, ops, now: self.world().now() };
+        let txn = Txn { scope: scope.clone(), key: Some(key.clone()), ops, now: self.world().now() };
         let answer = range.write(&self.inner.committer, txn).await;
         // The partition may have been split while the write waited.
         let range = &range.current(&scope);

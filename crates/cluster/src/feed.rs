@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use orrery_doc::{Epk, EpkRange, PartitionKey, epk, prefix_range};
+use orrery_doc::{Epk, EpkRange, PartitionKey, epk};
 use orrery_store::index::key_at;
 use orrery_store::limits::LOOK_AHEAD_ITEMS_MAX;
 use orrery_store::{Item, Members, Meter, OpError, PartSize, PartitionState, Position, Scan, View, WholeKey};
@@ -116,7 +116,7 @@ impl Db {
     pub(crate) fn pass_empty(&self, container: &Container, walk: &mut Walk) -> Result<()> {
         for _ in 0..RANGES_AHEAD_MAX {
             let Some(range) = walk.range(container).filter(|_| walk.is_between_ranges()) else { break };
-            if self.has_items(range, walk)? {
+            if self.has_items(container, range, walk)? {
                 break;
             }
             walk.move_on(range, Step::Continue, None);
@@ -125,12 +125,12 @@ impl Db {
     }
 
     /// Whether the range has an item for the walk's reader, as far as a short look tells.
-    fn has_items(&self, range: &Range, walk: &Walk) -> Result<bool> {
+    fn has_items(&self, container: &Container, range: &Range, walk: &Walk) -> Result<bool> {
         let lsn = range.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
         range.check_kept()?;
-        let view =
-            View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(walk.whole_key.as_ref());
+        let key = walk.key.as_ref().and_then(|key| WholeKey::of(&container.definition.key, key));
+        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(key);
         let (mut expired, mut found) = (0, false);
         let scanned = view.scan_stored(&walk.part_of(range), None, |_, item| {
             expired += usize::from(view.is_over(&item));
@@ -157,10 +157,11 @@ impl Db {
         let mut meter = Meter::default();
         let mut last = LastSeen::default();
         let mut end = Step::Continue;
-        let whole_key = walk.whole_key.clone();
-        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key.as_ref());
+        let key = walk.key.clone();
+        let key = key.as_ref().and_then(|key| WholeKey::of(&container.definition.key, key));
+        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(key);
         let state = view.state()?;
-        let size = part_size(&view, container, walk.logical.as_ref(), &state)?;
+        let size = part_size(&view, container, walk.logical(container), &state)?;
         walk.begin_leg(range, size);
         let mut take = |place: &[u8], item: Item| {
             turns::rest();
@@ -256,10 +257,8 @@ pub(crate) struct Walk {
     seen: Seen,
     /// The last item that was seen is not done with: some of its rows did not fit into the last page.
     pub again: bool,
-    /// What items must have besides lying there.
-    pub whole_key: Option<WholeKey>,
-    /// The one logical partition that is to be visited.
-    pub logical: Option<PartitionKey>,
+    /// The key that items must have besides lying there, or its first levels.
+    pub key: Option<PartitionKey>,
     /// Legs that are not done, each behind the one before it. The first is the one that the walk is in; others are there
     /// where a partition that was one leg was split meanwhile.
     legs: Vec<Leg>,
@@ -271,18 +270,11 @@ pub(crate) struct Walk {
 
 impl Walk {
     pub fn start(container: &Container, scope: &Scope, from: Option<&CursorPlace>) -> Result<Walk> {
-        let everything = EpkRange::full();
-        let (epk, only) = match scope {
-            Scope::Container => (everything, None),
-            Scope::Epk(epk) => (epk.clone(), None),
-            Scope::Key(key) => (prefix_range(&container.definition.key, key), None),
-            Scope::Range { range_id, epk } => {
-                let range = container.range_by_id(*range_id).ok_or(ErrorKind::RangeGone)?;
-                let epk =
-                    epk.as_ref().map_or_else(|| range.epk().clone(), |epk| epk.intersection(range.epk()));
-                (epk, Some(*range_id))
-            }
-        };
+        let only = scope.range_id();
+        let mut epk = scope.covered(&container.definition.key);
+        if let Some(id) = only {
+            epk = epk.intersection(container.range_by_id(id).ok_or(ErrorKind::RangeGone)?.epk());
+        }
         let seen = match from {
             None => Seen::Nothing,
             Some(CursorPlace { epk, id: None, .. }) => Seen::Below(epk.clone()),
@@ -292,13 +284,13 @@ impl Walk {
         };
         let again = from.is_some_and(|place| place.again);
         let legs = from.map_or_else(Vec::new, |place| place.legs.clone());
-        let definition = &container.definition.key;
-        let logical = match scope {
-            Scope::Key(key) if key.is_full(definition) => Some(key.clone()),
-            _ => None,
-        };
-        let whole_key = scope.whole_key(definition);
-        Ok(Walk { epk, seen, again, whole_key, logical, legs, order: ItemOrder::Creation, done: false, only })
+        let key = scope.key().cloned();
+        Ok(Walk { epk, seen, again, key, legs, order: ItemOrder::Creation, done: false, only })
+    }
+
+    /// The key of the one logical partition that is to be visited.
+    pub fn logical(&self, container: &Container) -> Option<&PartitionKey> {
+        self.key.as_ref().filter(|key| key.is_full(&container.definition.key))
     }
 
     pub fn ordered(self, order: ItemOrder) -> Walk {

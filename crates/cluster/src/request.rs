@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use orrery_doc::{EpkRange, PartitionKey, PartitionKeyDef};
+use orrery_doc::{EpkRange, PartitionKey, PartitionKeyDef, prefix_range};
 pub use orrery_prices::Consistency;
 use orrery_store::{Item, Meter, Outcome, Precondition, WholeKey};
 
@@ -55,14 +55,40 @@ pub enum Scope {
     Epk(EpkRange),
     /// One logical partition, or all below a hierarchical prefix.
     Key(PartitionKey),
+    /// What of a hierarchical prefix lies in a physical partition, in a part of the key space, or in both.
+    Below { key: PartitionKey, range_id: Option<u32>, epk: Option<EpkRange> },
 }
 
 impl Scope {
-    /// The key that items must have, when more than theirs may lie where the scope is.
-    pub(crate) fn whole_key(&self, def: &PartitionKeyDef) -> Option<WholeKey> {
+    /// The key that items must have, or its first levels.
+    pub(crate) fn key(&self) -> Option<&PartitionKey> {
         match self {
-            Scope::Key(key) => WholeKey::of(def, key),
+            Scope::Key(key) | Scope::Below { key, .. } => Some(key),
             Scope::Container | Scope::Range { .. } | Scope::Epk(_) => None,
+        }
+    }
+
+    /// The same, when items of other keys may lie where the scope is.
+    pub(crate) fn whole_key<'a>(&'a self, def: &'a PartitionKeyDef) -> Option<WholeKey<'a>> {
+        self.key().and_then(|key| WholeKey::of(def, key))
+    }
+
+    /// The one physical partition that is asked.
+    pub fn range_id(&self) -> Option<u32> {
+        match self {
+            Scope::Range { range_id, .. } => Some(*range_id),
+            Scope::Below { range_id, .. } => *range_id,
+            Scope::Container | Scope::Epk(_) | Scope::Key(_) => None,
+        }
+    }
+
+    /// The part of the key space that is meant, of whichever physical partitions.
+    pub fn covered(&self, def: &PartitionKeyDef) -> EpkRange {
+        match self {
+            Scope::Container | Scope::Range { epk: None, .. } => EpkRange::full(),
+            Scope::Epk(epk) | Scope::Range { epk: Some(epk), .. } => epk.clone(),
+            Scope::Key(key) | Scope::Below { key, epk: None, .. } => prefix_range(def, key),
+            Scope::Below { key, epk: Some(epk), .. } => prefix_range(def, key).intersection(epk),
         }
     }
 }

@@ -282,6 +282,7 @@ impl Turns {
         };
         give_back_of_this_thread();
         while !seat.is_called.load(Ordering::Acquire) {
+            // Beside the world: it waits for its call and for no time, and another thread wakes it.
             std::thread::park();
         }
     }

@@ -19,7 +19,7 @@ mod tests;
 
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle as Thread;
+use std::thread::{JoinHandle as Thread, Scope};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use orrery_store::TICKS_PER_SECOND;
@@ -174,6 +174,14 @@ impl World {
             None => builder,
         }
         .spawn(work)
+    }
+
+    /// Does work that starts threads which end before it does, and so may borrow what it has.
+    pub(crate) fn scope<'env, T>(
+        &self,
+        work: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+    ) -> T {
+        std::thread::scope(work)
     }
 
     /// Something that nobody need be unable to guess.

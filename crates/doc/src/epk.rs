@@ -18,7 +18,8 @@
 //! - **Token** has Cassandra's token of the key, behind two zero bits so that it fills the same space as a hash of
 //!   version 2, and behind it the key. So a range of tokens is a range of EPKs, and no two keys share a place.
 //!
-//! So long strings of version 1 and Range may share an EPK; [`PartitionKeyDef::may_share_place`] tells.
+//! So long strings of version 1 and Range may share an EPK, and so may any two keys that are hashed with 128 bits: the hash
+//! can be computed backwards. [`PartitionKeyDef::may_share_place`] tells.
 //!
 //! Boundaries of partitions may be shorter or longer than the EPKs they divide. A boundary with zeros
 //! behind it is the same boundary, so ranges compare their ends as if zeros went on for ever.
@@ -451,6 +452,17 @@ impl EpkRange {
 fn trimmed(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     &bytes[..end]
+}
+
+impl PartitionKey {
+    /// Bytes that no other key has: its components as they are hashed, each of which ends itself.
+    pub fn identity(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64);
+        for component in self.components() {
+            put_hashed(component, None, 0xff, &mut bytes);
+        }
+        bytes
+    }
 }
 
 /// The 128-bit hash with its top two bits cleared, most significant byte first.

@@ -44,20 +44,25 @@ pub struct PartitionKeyDef {
 }
 
 impl PartitionKeyDef {
-    /// Whether other keys may lie at the same place as this one. The older forms of the EPK look at the beginning of a
-    /// string only, so keys that are as long as this beginning or longer share a place with all that begin alike. Such
-    /// keys are one logical partition for its size, its unique keys and its transactions, and yet different keys.
+    /// Whether other keys may lie at the same place as this one, so that an item there has to be asked whose it is.
+    ///
+    /// The older forms of the EPK look at the beginning of a string only: keys that are as long as this beginning or
+    /// longer share a place with all that begin alike. And a hash is no identity. Murmur's can be computed backwards, so a
+    /// string that has the place of a given key, however short that is, is found in a second. Such keys are one logical
+    /// partition for its size, its unique keys and its transactions, and yet different keys.
     pub fn may_share_place(&self, key: &PartitionKey) -> bool {
-        let is_cut = match (self.kind, self.version) {
-            (PartitionKeyKind::MultiHash | PartitionKeyKind::Exact | PartitionKeyKind::Token, _)
-            | (PartitionKeyKind::Hash, PartitionKeyVersion::V2) => false,
-            (PartitionKeyKind::Hash, PartitionKeyVersion::V1) | (PartitionKeyKind::Range, _) => true,
-        };
         let is_long = |component: &KeyComponent| match component {
             KeyComponent::Str(text) => text.len() >= CUT_BYTES_MIN,
             _ => false,
         };
-        is_cut && key.components().iter().any(is_long)
+        match (self.kind, self.version) {
+            (PartitionKeyKind::Token, _) => false,
+            (PartitionKeyKind::MultiHash | PartitionKeyKind::Exact, _)
+            | (PartitionKeyKind::Hash, PartitionKeyVersion::V2) => !key.is_empty(),
+            (PartitionKeyKind::Hash, PartitionKeyVersion::V1) | (PartitionKeyKind::Range, _) => {
+                key.components().iter().any(is_long)
+            }
+        }
     }
 }
 
@@ -185,6 +190,13 @@ impl PartitionKey {
         PartitionKey(values.map(component).collect())
     }
 
+    /// Whether an item has this key, or one that begins with it: whether [`PartitionKey::extract`] would give that. Every
+    /// item that is read is asked, so what it has is compared where it stands.
+    pub fn is_of(&self, def: &PartitionKeyDef, doc: DocRef<'_>) -> bool {
+        let has = |(component, path): (&KeyComponent, &Path)| component.is(def.kind, doc.get(path));
+        self.0.len() <= def.paths.len() && self.0.iter().zip(&def.paths).all(has)
+    }
+
     pub fn components(&self) -> &[KeyComponent] {
         &self.0
     }
@@ -246,6 +258,18 @@ impl KeyComponent {
             PartitionKeyKind::Token => {
                 ExactKey::of_cql(value).map(KeyComponent::Exact).ok_or(PartitionKeyError::NotAScalar)
             }
+        }
+    }
+
+    /// Whether a value gives this part of a key in a container of this kind.
+    fn is(&self, kind: PartitionKeyKind, value: Value<'_>) -> bool {
+        match (kind, self, value) {
+            (
+                PartitionKeyKind::Hash | PartitionKeyKind::MultiHash | PartitionKeyKind::Range,
+                KeyComponent::Str(text),
+                Value::Str(value),
+            ) => text == value,
+            _ => *self == KeyComponent::of(kind, value).unwrap_or(KeyComponent::Undefined),
         }
     }
 

@@ -277,6 +277,7 @@ pub(crate) fn op_wire(error: &OpError) -> Wire {
                  equal to '{TTL_SECONDS_MAX}', or '-1' which means never expire."
             ),
         ),
+        OpError::OutOfPlace => partition(StatusCode::BAD_REQUEST, 1001, error.to_string()),
         OpError::KeyCollision => partition(
             StatusCode::CONFLICT,
             3302,

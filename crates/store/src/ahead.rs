@@ -12,14 +12,14 @@
 
 use std::sync::Arc;
 
-use orrery_doc::Epk;
+use orrery_doc::{Epk, PartitionKey};
 
 use crate::engine::Snapshot;
 use crate::group::{Ledger, Progress};
 use crate::limits::PartitionLimits;
 use crate::{
     Action, Etag, Group, Item, ItemId, ItemKey, Lender, Lifetimes, Lsn, Op, OpError, Outcome, Partition,
-    Schema, TICKS_PER_SECOND, Target, Txn, TxnError, WholeKey,
+    Schema, TICKS_PER_SECOND, Target, Txn, TxnError,
 };
 
 /// A transaction that was worked out, and what it depends on.
@@ -45,8 +45,8 @@ pub struct Workbench {
     schema: Arc<Schema>,
     limits: PartitionLimits,
     scope: Epk,
-    /// Present when the place may hold items of other keys.
-    key: Option<WholeKey>,
+    /// See [`Txn::key`].
+    key: Option<PartitionKey>,
     now: u64,
     base: Lsn,
     /// The LSN that would follow the snapshot's.
@@ -108,9 +108,9 @@ impl Workbench {
         self.progress.as_ref().map_or(0, |progress| progress.ledger.held())
     }
 
-    /// The same for a transaction under one key, when the place may hold items of others too.
-    pub fn only(self, key: Option<WholeKey>) -> Workbench {
-        Workbench { key, ..self }
+    /// The same for a transaction under one key, whose place may hold items of others too.
+    pub fn only(self, key: PartitionKey) -> Workbench {
+        Workbench { key: Some(key), ..self }
     }
 
     /// Runs one operation. A refused one did nothing, and the next may follow.

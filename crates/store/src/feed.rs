@@ -180,7 +180,10 @@ impl View<'_> {
         for entry in self.walk(Sequence::Conflicts, after) {
             let Entry { at, key, value, is_own } = entry?;
             let conflict = if is_own { Some(Conflict::decode(&key, &value)?) } else { None };
-            let conflict = conflict.filter(|conflict| range.contains(&conflict.key.epk));
+            let is_foreign =
+                |conflict: &Conflict| conflict.item.as_ref().is_some_and(|item| self.is_foreign(item));
+            let conflict =
+                conflict.filter(|conflict| range.contains(&conflict.key.epk) && !is_foreign(conflict));
             if visit(at, conflict) == Scan::Stop {
                 break;
             }

@@ -2,7 +2,7 @@
 //! the page says reads back to the same bytes.
 
 use bytes::Bytes;
-use orrery_doc::{Doc, Epk};
+use orrery_doc::{Doc, Epk, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path};
 use orrery_testkit::golden;
 
 use crate::build::{Build, Reached};
@@ -12,7 +12,7 @@ use crate::path_counts::{PathCounts, PathDeltas};
 use crate::unique::{decode_holders, encode_holders};
 use crate::{
     ChangeKind, Conflict, ConflictKind, EntryKind, Etag, FeedCursor, HistoryBounds, Item, ItemHeader,
-    ItemKey, ItemRid, LogEntry, LogicalSize, Lsn, Origin, PartitionState, RegionLsn, SchemaMark, keys,
+    ItemKey, ItemRid, LogEntry, LogicalSize, Lsn, Origin, Owner, PartitionState, RegionLsn, SchemaMark, keys,
 };
 
 /// One form: its bytes as this build writes them, and what becomes of bytes that it reads and writes again.
@@ -208,7 +208,13 @@ fn meta_forms() -> Vec<Form> {
     let build = |reached| Build { generation: 9, items: 0x0102, reached };
     let again_build =
         |bytes: &[u8]| Build::decode(&Bytes::copy_from_slice(bytes)).map(|build| build.encode());
-    let size = LogicalSize { bytes: 1, items: 2, lsn: Lsn(3) };
+    let size = |owner| LogicalSize { bytes: 1, items: 2, lsn: Lsn(3), owner }.encode();
+    let again_size =
+        |bytes: &[u8]| LogicalSize::decode(&Bytes::copy_from_slice(bytes)).map(|size| size.encode());
+    let owner = PartitionKey::from_header(r#"["a"]"#).expect("a key");
+    let path = Path::parse_property("/pk").expect("a path");
+    let def =
+        PartitionKeyDef { kind: PartitionKeyKind::Hash, version: PartitionKeyVersion::V2, paths: vec![path] };
     let mark = |building| SchemaMark { version: 1, active: 9, building }.encode();
     let again_mark = |bytes: &[u8]| SchemaMark::decode(bytes).map(|mark| mark.encode());
     let regions = vec![RegionLsn { region: 2, lsn: Lsn(0x07) }];
@@ -225,11 +231,8 @@ fn meta_forms() -> Vec<Form> {
                 (read == state(vec![])).then(|| written[5..45].to_vec())
             },
         },
-        Form {
-            name: "size",
-            bytes: size.encode(),
-            again: |bytes| LogicalSize::decode(&Bytes::copy_from_slice(bytes)).map(|size| size.encode()),
-        },
+        Form { name: "size", bytes: size(Owner::Unknown), again: again_size },
+        Form { name: "size.owned", bytes: size(Owner::of(&def, &owner)), again: again_size },
         Form { name: "counts", bytes: counts(), again: |bytes| (bytes == counts()).then(counts) },
         Form { name: "build.nothing", bytes: build(Reached::Nothing).encode(), again: again_build },
         Form {

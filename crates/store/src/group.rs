@@ -41,7 +41,9 @@ use crate::history::{HistoryBounds, HistoryMove};
 use crate::indexing::IndexingMode;
 use crate::item::TICKS_PER_SECOND;
 use crate::limits::{ITEM_BYTES_MAX, PartitionLimits, TERMS_COUNTED_BYTES, TXN_READ_BYTES_MAX, WRITE_COPIES};
+use crate::log::Commit;
 use crate::net_effect::{BuildMove, Change, NetEffect, Version};
+use crate::partition::REGION;
 use crate::path_counts::PathCountChange;
 use crate::terms::{Terms, TermsSize};
 use crate::ttl::own_ttl;
@@ -49,7 +51,7 @@ use crate::unique::{EntryTable, Holders, encode_holders};
 use crate::view::{damaged, find_rid, read_item};
 use crate::{
     Action, Edited, Effect, Etag, Item, ItemHeader, ItemId, ItemKey, LogicalSize, Lsn, Meter, Op, OpError,
-    Outcome, Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys,
+    Outcome, Owner, Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys,
 };
 
 use self::funds::Account;
@@ -77,6 +79,8 @@ pub struct Group<'a> {
 pub struct Prepared {
     pub batch: Batch,
     pub state: PartitionState,
+    /// The LSN of the state that it was worked out from.
+    pub(crate) before: Lsn,
     pub(crate) sizes: HashMap<Epk, LogicalSize>,
     /// New path counts of every index that the partition keeps up.
     pub(crate) counts: Vec<(u32, PathCountChange)>,
@@ -115,6 +119,8 @@ struct Draft {
     holders: HashMap<Vec<u8>, Holders>,
     bytes: i64,
     items: i64,
+    /// Of the items that it wrote.
+    owner: Option<Owner>,
     /// The rid of an item that is being renamed.
     moving: Option<u64>,
     /// What it holds in memory.
@@ -320,6 +326,9 @@ impl<'a> Group<'a> {
         let before = size.bytes;
         size.bytes = before.saturating_add_signed(draft.bytes);
         let logical_bytes = (before, size.bytes);
+        if let Some(owner) = draft.owner {
+            size.admit(owner);
+        }
         size.items = size.items.saturating_add_signed(draft.items);
         size.lsn = lsn;
         if self.schema.keeps_history {
@@ -364,6 +373,8 @@ impl<'a> Group<'a> {
     ) -> Result<Outcome, OpError> {
         let key = self.locate(&txn.scope, &op.target, draft)?.ok_or(OpError::NotFound)?;
         check_ttl(&op.action)?;
+        let is_home = |doc| self.is_at_home(txn, None, doc);
+        debug_assert!(op.action.doc().is_none_or(is_home), "a document comes under its own key");
         let stored = self.visible(txn, op, &key, draft)?;
         match &op.action {
             Action::Create(doc) => match stored {
@@ -389,7 +400,9 @@ impl<'a> Group<'a> {
                 check(op.precondition, stored.as_ref())?;
                 match edit.edit(stored.as_ref().map(Version::item), moment.now)? {
                     Edited::To(doc) => {
-                        debug_assert!(self.is_at_home(stored.as_ref(), &doc), "an edit moves no item");
+                        if !self.is_at_home(txn, stored.as_ref(), &doc) {
+                            return Err(OpError::OutOfPlace);
+                        }
                         meter.properties_patched += edit.properties();
                         self.put(key, stored, doc, op, moment, draft, meter)
                     }
@@ -467,7 +480,10 @@ impl<'a> Group<'a> {
             true => self.unless_expired(key, stored, txn.now, draft)?,
             false => stored.filter(|version| !self.is_over(version.item(), txn.now)),
         };
-        let is_own = |version: &Version| txn.key.as_ref().is_none_or(|key| key.is_of(&version.item().doc));
+        let is_own = |version: &Version| {
+            let doc = version.item().doc.as_ref();
+            txn.key.as_ref().is_none_or(|key| key.is_of(&self.schema.key, doc))
+        };
         match stored {
             Some(version) if !is_own(&version) && may_create => Err(OpError::KeyCollision),
             stored => Ok(stored.filter(is_own)),
@@ -515,10 +531,15 @@ impl<'a> Group<'a> {
         if key_of(&stored.item().doc) == key_of(doc) { OpError::Conflict } else { OpError::KeyCollision }
     }
 
-    /// Whether a document has the key of the item that it takes the place of.
-    fn is_at_home(&self, stored: Option<&Version>, doc: &Doc) -> bool {
-        let key_of = |doc: &Doc| PartitionKey::extract(&self.schema.key, doc.as_ref());
-        stored.is_none_or(|stored| key_of(&stored.item().doc) == key_of(doc))
+    /// Whether a document has the key of its transaction; where that has none, of the item that it takes the place of.
+    fn is_at_home(&self, txn: &Txn, stored: Option<&Version>, doc: &Doc) -> bool {
+        let def = &self.schema.key;
+        let key_of = |doc: &Doc| PartitionKey::extract(def, doc.as_ref());
+        match (&txn.key, stored) {
+            (Some(key), _) => key.is_of(def, doc.as_ref()),
+            (None, Some(stored)) => key_of(&stored.item().doc) == key_of(doc),
+            (None, None) => true,
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one write, each from another place")]
@@ -560,6 +581,8 @@ impl<'a> Group<'a> {
         self.hold_change(&key, (before.as_ref(), Some(&after)), changed, draft)?;
         draft.bytes += growth;
         draft.items += i64::from(before.is_none());
+        let owner = Owner::of_item(&self.schema.key, &after.item().doc);
+        draft.owner = Some(draft.owner.map_or(owner, |others| others.and(owner)));
         let effect = if before.is_none() { Effect::Created } else { Effect::Replaced };
         let outcome = Outcome { effect, item: after.item().clone(), id: key.id.clone(), meter: *meter };
         draft.push(Write { key, before, after: Some(after), removal: Removal::Request });
@@ -672,9 +695,20 @@ impl<'a> Group<'a> {
             batch.put(Keyspace::Meta, keys::schema_mark(spec.number).to_vec(), mark.encode());
         }
         let build = self.build.map(|build| build.to);
-        let moved = (&self.partition.state(), self.state.lsn);
+        let partition_state = self.partition.state();
+        let moved = (&partition_state, self.state.lsn);
         let history = self.history.finish(spec, self.schema.keeps_history, moved, &mut batch);
-        Prepared { batch, state: self.state, sizes: self.sizes, counts, build, history, schema }
+        let before = partition_state.lsn;
+        Prepared { batch, state: self.state, before, sizes: self.sizes, counts, build, history, schema }
+    }
+}
+
+impl Prepared {
+    /// What a copy of the partition has to be told of the group, before its batch is handed to the engine.
+    pub fn commit(&self) -> Commit {
+        let PartitionState { epoch, lsn, time, .. } = self.state;
+        let first = Lsn(self.before.0 + 1).min(lsn);
+        Commit { epoch, region: u16::from(REGION), first, last: lsn, time, batch: self.batch.clone() }
     }
 }
 
@@ -708,12 +742,7 @@ fn count_write(before: Option<&Version>, after: Option<&Version>, meter: &mut Me
 
 /// A document that can never be stored is refused whatever is stored now.
 fn check_ttl(action: &Action) -> Result<(), OpError> {
-    match action {
-        Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => {
-            own_ttl(doc).map(|_| ())
-        }
-        Action::Edit(_) | Action::Delete | Action::Read | Action::Wrong { .. } => Ok(()),
-    }
+    action.doc().map_or(Ok(()), |doc| own_ttl(doc).map(|_| ()))
 }
 
 fn existing(stored: Option<Version>, precondition: Precondition) -> Result<Version, OpError> {

@@ -1,8 +1,8 @@
 //! Entries of the replicated log: what one partition hands to its copies, here and in other regions.
 //!
 //! The entry of a group is a *commit*: the evaluated net effect of a group of transactions, as the bytes that it puts and
-//! deletes. The replica that applies it inserts bytes and works nothing out, so copies of different builds cannot come to different
-//! states; the same group gives the same bytes whenever it is worked out. Nothing writes entries yet.
+//! deletes ([`crate::Prepared::commit`]). The replica that applies it inserts bytes and works nothing out, so copies of different
+//! builds cannot come to different states; the same group gives the same bytes whenever it is worked out. Nothing keeps entries yet.
 //!
 //! ```text
 //! format u8 | kind u8 | epoch u32 | region u16 | first lsn u64 | last lsn u64 | time u64 | payload | checksum u64
@@ -47,6 +47,35 @@ impl EntryKind {
         EntryKind::Thaw,
         EntryKind::Noop,
     ];
+}
+
+/// What a group of transactions comes to: all that a copy of the partition needs of it.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// Of the partition when the group was worked out.
+    pub epoch: u32,
+    /// Where that was.
+    pub region: u16,
+    /// The transactions that it holds, as in [`LogEntry`].
+    pub first: Lsn,
+    pub last: Lsn,
+    /// The time of the last of them, in units of 100 ns since 1970.
+    pub time: u64,
+    pub batch: Batch,
+}
+
+impl Commit {
+    pub fn entry(&self) -> LogEntry {
+        LogEntry {
+            kind: EntryKind::Group,
+            epoch: self.epoch,
+            region: self.region,
+            first: self.first,
+            last: self.last,
+            time: self.time,
+            payload: self.batch.encode().into(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +126,9 @@ impl LogEntry {
     }
 
     /// The commit of a group, if it is one.
-    pub fn batch(&self) -> Option<Batch> {
-        (self.kind == EntryKind::Group).then(|| Batch::decode(&self.payload)).flatten()
+    pub fn commit(&self) -> Option<Commit> {
+        let LogEntry { kind, epoch, region, first, last, time, .. } = *self;
+        let batch = (kind == EntryKind::Group).then(|| Batch::decode(&self.payload)).flatten()?;
+        Some(Commit { epoch, region, first, last, time, batch })
     }
 }

@@ -92,6 +92,7 @@ impl IndexWriter {
 
     fn count(
         &self,
+        // In no order: it is looked up only.
         counts: &HashMap<u32, Arc<PathCounts>>,
         partition: u32,
         batch: &mut Batch,
@@ -188,6 +189,7 @@ impl<'a> NetEffect<'a> {
     }
 
     /// Writes the items that the build came to. Those that the group changed as well are left to their change.
+    // In no order: it is looked up only.
     pub fn build(&mut self, changes: &HashMap<ItemKey, Change>) {
         let Some((writer, index, build)) = &mut self.building else { return };
         let none = Terms::default();
@@ -202,6 +204,7 @@ impl<'a> NetEffect<'a> {
     }
 
     /// The batch, and the new counts of each index.
+    // In no order: it is looked up only.
     pub fn finish(mut self, counts: &HashMap<u32, Arc<PathCounts>>) -> (Batch, Vec<(u32, PathCountChange)>) {
         let mut writers = vec![&self.active];
         writers.extend(self.building.as_ref().map(|(writer, ..)| writer));

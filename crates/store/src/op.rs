@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use orrery_doc::{Doc, Epk, json};
+use orrery_doc::{Doc, Epk, PartitionKey, json};
 
 use crate::edit::{Edit, EditRefusal};
 use crate::item::{FLAG_UNINDEXED, FLAG_UNLINKED, Item, ItemHeader};
 use crate::limits::TERMS_COUNTED_BYTES;
-use crate::whole_key::WholeKey;
 use crate::{Etag, ItemId};
 
 /// Operations on one logical partition that happen together or not at all.
 #[derive(Clone, Debug)]
 pub struct Txn {
     pub scope: Epk,
-    /// Present when the place may hold items of other keys, which then are not there for the operations.
-    pub key: Option<WholeKey>,
+    /// The key of the operations: items of other keys in its place are not there for them. None where the place has one key
+    /// only, or where it is meant with all of its keys.
+    pub key: Option<PartitionKey>,
     pub ops: Vec<Op>,
     /// Time of the request in units of 100 ns since 1970: time enters the partition only here.
     pub now: u64,
@@ -100,23 +100,27 @@ impl Action {
     /// Bytes of the text that its document came as, or about that: one of many small values is larger than its text.
     pub fn text_bytes(&self) -> u64 {
         let bytes = self.doc_bytes();
-        let text = match self {
-            _ if bytes <= TERMS_COUNTED_BYTES => bytes,
-            Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => {
-                json::size(doc.root()).min(bytes)
-            }
-            Action::Edit(_) | Action::Delete | Action::Read | Action::Wrong { .. } => bytes,
+        let text = match self.doc() {
+            Some(doc) if bytes > TERMS_COUNTED_BYTES => json::size(doc.root()).min(bytes),
+            _ => bytes,
         };
         text as u64
     }
 
-    fn doc_bytes(&self) -> usize {
+    /// The document that is to be stored.
+    pub(crate) fn doc(&self) -> Option<&Doc> {
         match self {
             Action::Create(doc) | Action::Upsert(doc) | Action::Replace(doc) | Action::Rename { doc, .. } => {
-                doc.bytes().len()
+                Some(doc)
             }
+            Action::Edit(_) | Action::Delete | Action::Read | Action::Wrong { .. } => None,
+        }
+    }
+
+    fn doc_bytes(&self) -> usize {
+        match self {
             Action::Edit(edit) => edit.value_bytes(),
-            Action::Delete | Action::Read | Action::Wrong { .. } => 0,
+            action => action.doc().map_or(0, |doc| doc.bytes().len()),
         }
     }
 }
@@ -181,6 +185,9 @@ pub enum OpError {
     NotFound,
     #[error("an item with this id exists")]
     Conflict,
+    /// A write would put an item where its partition key does not: a mistake of the gateway, which is to be told so.
+    #[error("the item would not lie where its partition key says")]
+    OutOfPlace,
     #[error("an item of another partition key has the same hash and id")]
     KeyCollision,
     #[error("another item has the same values at a unique key")]

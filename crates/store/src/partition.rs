@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The region whose partitions these are, as long as the account has one.
-const REGION: u8 = 0;
+pub(crate) const REGION: u8 = 0;
 
 /// What never changes in the life of a partition.
 #[derive(Clone, Debug)]

@@ -5,7 +5,11 @@ use orrery_doc::Epk;
 
 use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::item::read_u64;
+use crate::owner::{DIGEST_BYTES, Owner};
 use crate::{Lsn, keys};
+
+/// Three numbers, which is all that is stored where the owner is not known.
+const NUMBERS_BYTES: usize = 24;
 
 /// What a logical partition holds; written in the same commit as the items it counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +18,8 @@ pub struct LogicalSize {
     pub items: u64,
     /// The last transaction that wrote here.
     pub lsn: Lsn,
+    /// Whose items they are.
+    pub owner: Owner,
 }
 
 impl LogicalSize {
@@ -21,6 +27,11 @@ impl LogicalSize {
     /// so when it was last written is not known, and does not matter.
     pub fn version(&self) -> Lsn {
         if self.items == 0 { Lsn(0) } else { self.lsn }
+    }
+
+    /// Takes note of the owner of items that are about to be counted too.
+    pub(crate) fn admit(&mut self, owner: Owner) {
+        self.owner = if self.items == 0 { owner } else { self.owner.and(owner) };
     }
 
     /// What a snapshot holds; nothing is stored of an empty logical partition. What does not read back is not taken for empty.
@@ -34,19 +45,23 @@ impl LogicalSize {
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(24);
+        let mut out = Vec::with_capacity(NUMBERS_BYTES + DIGEST_BYTES);
         for number in [self.bytes, self.items, self.lsn.0] {
             out.extend_from_slice(&number.to_be_bytes());
+        }
+        if let Owner::One(digest) = self.owner {
+            out.extend_from_slice(&digest);
         }
         out
     }
 
     /// `None` when the bytes are not a size of this format.
     pub fn decode(bytes: &Bytes) -> Option<LogicalSize> {
-        (bytes.len() == 24).then(|| LogicalSize {
-            bytes: read_u64(bytes, 0),
-            items: read_u64(bytes, 8),
-            lsn: Lsn(read_u64(bytes, 16)),
-        })
+        let owner = match bytes.get(NUMBERS_BYTES..)? {
+            [] => Owner::Unknown,
+            digest => Owner::One(digest.try_into().ok()?),
+        };
+        let number = |at| read_u64(bytes, at);
+        Some(LogicalSize { bytes: number(0), items: number(8), lsn: Lsn(number(16)), owner })
     }
 }

@@ -28,13 +28,21 @@ impl View<'_> {
     /// Whether anything may be stored that is expired, or otherwise not there for this reader. A yes may be wrong, a no
     /// never is.
     pub fn may_hold_expired(&self) -> Result<bool, OpError> {
-        if self.only.is_some() {
+        if self.may_hold_foreign()? {
             return Ok(true);
         }
         if !self.lifetimes.can_end() {
             return Ok(false);
         }
         Ok(self.first_own_end()? || self.first_by_default_is_over()?)
+    }
+
+    /// Whether items of other keys may lie where the reader's own do.
+    fn may_hold_foreign(&self) -> Result<bool, OpError> {
+        let Some(key) = &self.only else { return Ok(false) };
+        let Some((epk, owner)) = key.own_place() else { return Ok(true) };
+        let size = self.logical_size(&epk)?;
+        Ok(size.items > 0 && size.owner != owner)
     }
 
     /// Looks for expired items, at most `most` of them and not further than `looked_at_max` entries.

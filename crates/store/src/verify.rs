@@ -19,8 +19,8 @@ use crate::terms::Terms;
 use crate::unique::{UniqueKeys, decode_holders, entry_keys};
 use crate::view::{Scan, View, damaged};
 use crate::{
-    FeedCursor, Item, ItemId, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState,
-    PathCounts, Schema, keys,
+    FeedCursor, Item, ItemId, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Owner, Partition,
+    PartitionState, PathCounts, Schema, keys,
 };
 
 /// Findings beyond this many are only counted.
@@ -190,6 +190,7 @@ impl Partition {
             report.items += 1;
             report.bytes += u64::from(item.header.json_bytes);
             let size = sizes.entry(key.epk.clone()).or_default();
+            size.admit(Owner::of_item(&schema.key, &item.doc));
             size.bytes += u64::from(item.header.json_bytes);
             size.items += 1;
             let mut checks = indexes.iter_mut().map(|index| index.item(snapshot, &key, &item, &mut report));
@@ -344,7 +345,8 @@ impl Partition {
         for (epk, size) in sizes {
             let stored = snapshot.get(Keyspace::Meta, &keys::logical_size(self.spec.container, epk))?;
             let stored = stored.as_ref().and_then(LogicalSize::decode).unwrap_or_default();
-            if (stored.bytes, stored.items) != (size.bytes, size.items) {
+            let is_owned = stored.owner == Owner::Unknown || stored.owner == size.owner;
+            if (stored.bytes, stored.items) != (size.bytes, size.items) || !is_owned {
                 report.find(|| format!("logical partition {epk}: {size:?}, accounted {stored:?}"));
             }
         }

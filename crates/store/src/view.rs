@@ -23,7 +23,7 @@ pub struct View<'a> {
     lsn: Lsn,
     pub(crate) lifetimes: Lifetimes,
     /// Items of other keys are not there.
-    pub(crate) only: Option<&'a WholeKey>,
+    pub(crate) only: Option<WholeKey<'a>>,
 }
 
 /// Where a scan goes on: after this key.
@@ -37,7 +37,7 @@ impl<'a> View<'a> {
     }
 
     /// The same for a reader who asks for one key, when its place may hold items of others too.
-    pub fn only(self, key: Option<&'a WholeKey>) -> View<'a> {
+    pub fn only(self, key: Option<WholeKey<'a>>) -> View<'a> {
         View { only: key, ..self }
     }
 

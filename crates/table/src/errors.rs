@@ -212,7 +212,7 @@ fn op_wire(error: &OpError) -> Wire {
         OpError::Edit(refusal) if refusal.downcast_ref::<TooManyProperties>().is_some() => {
             own_wire(&Own::TooManyProperties)
         }
-        OpError::InvalidTtl(_) | OpError::Wrong | OpError::Edit(_) => {
+        OpError::InvalidTtl(_) | OpError::Wrong | OpError::OutOfPlace | OpError::Edit(_) => {
             own_wire(&Own::InvalidInput(ONE_INPUT.into()))
         }
         OpError::PreconditionFailed => wire(

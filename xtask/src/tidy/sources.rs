@@ -68,6 +68,27 @@ impl Source {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
 
+    /// The lines that are not for tests only, with their places: those of items below `#[cfg(test)]` are left out.
+    pub fn product(&self) -> impl Iterator<Item = (usize, &str)> {
+        let mut test = None;
+        self.text.lines().enumerate().filter(move |(_, line)| {
+            let code = line.trim_start();
+            let depth = line.len() - code.len();
+            match test {
+                None if code == "#[cfg(test)]" => test = Some(depth),
+                None => return true,
+                // An item ends at its own depth.
+                Some(at)
+                    if depth == at && !code.starts_with(['#', '/']) && code.ends_with(['}', ';', ',']) =>
+                {
+                    test = None;
+                }
+                Some(_) => {}
+            }
+            false
+        })
+    }
+
     /// Whether the whole file is a test or a benchmark.
     pub fn is_test(&self) -> bool {
         self.path.split('/').any(|part| matches!(part, "tests" | "tests.rs" | "benches" | "fuzz"))
@@ -76,4 +97,24 @@ impl Source {
 
 fn is_made_here(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| MADE_HERE.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_for_tests_only_is_no_part_of_the_product() {
+        let text = "struct A;\n\n#[cfg(test)]\n/// For tests; and more.\nfn b() {\n    one();\n}\n\nimpl A {\n    \
+            #[cfg(test)]\n    fn c(&self) {\n        two();\n    }\n\n    fn d() {\n        three();\n    }\n}\n\n\
+            #[cfg(test)]\nmod more;\nfn e() {}\n\n#[cfg(test)]\nmod tests {\n    fn f() {}\n}\n";
+        let source = Source::new("crates/store/src/x.rs", text);
+        let lines: Vec<&str> =
+            source.product().map(|(_, line)| line).filter(|line| !line.is_empty()).collect();
+        assert_eq!(
+            lines,
+            ["struct A;", "impl A {", "    fn d() {", "        three();", "    }", "}", "fn e() {}"]
+        );
+        assert!(source.product().all(|(place, line)| text.lines().nth(place) == Some(line)));
+    }
 }

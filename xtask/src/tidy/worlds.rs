@@ -23,6 +23,9 @@ const CALLS: &[(&str, &str)] = &[
     ("thread::spawn", "World::thread"),
     ("thread::sleep", "World::sleep"),
     ("thread::Builder", "World::thread"),
+    ("thread::scope", "World::scope"),
+    ("thread::park", "World::sleep"),
+    ("recv_timeout", "World::timeout"),
     ("RandomState", "World::random"),
     ("rand::", "World::random"),
     ("getrandom", "World::random"),
@@ -39,7 +42,7 @@ fn is_subject(source: &Source) -> bool {
 fn check_file(source: &Source) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut above = "";
-    for (index, line) in product(&source.text).lines().enumerate() {
+    for (index, line) in source.product() {
         let code = line.split("//").next().unwrap_or_default();
         let asked = CALLS.iter().find(|(call, _)| code.contains(call));
         if let Some((call, instead)) = asked.filter(|_| !above.trim_start().starts_with(EXCUSE)) {
@@ -48,11 +51,6 @@ fn check_file(source: &Source) -> Vec<String> {
         above = line;
     }
     complaints
-}
-
-/// The text up to its tests.
-fn product(text: &str) -> &str {
-    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
 }
 
 #[cfg(test)]

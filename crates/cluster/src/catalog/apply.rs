@@ -27,7 +27,9 @@ use super::record::{
 use super::{Catalog, Container, ContainerDefinition};
 use crate::copy::JobRecord;
 use crate::options::OpenError;
+use crate::range::Range;
 use crate::rid::Rid;
+use crate::throttle::Budget;
 use crate::throughput::Settings;
 
 /// A transaction of partition 0, as it was stored.
@@ -76,6 +78,45 @@ struct Touched {
     by_throughput: BTreeSet<Rid>,
 }
 
+/// What a change means for ranges and budgets that are in use already. It happens when all records have been applied: until then
+/// readers are shown the catalog of before, and if one of the records fails they keep it.
+#[derive(Default)]
+struct InUse(Vec<Effect>);
+
+enum Effect {
+    Schema(Arc<Range>, Arc<Schema>),
+    Rate(Arc<Budget>, f64),
+    /// The container's budgets, by the units of its own offer.
+    Budgets(Arc<Container>, Option<u32>),
+}
+
+impl InUse {
+    fn set_schema(&mut self, range: &Arc<Range>, schema: Schema) {
+        self.0.push(Effect::Schema(range.clone(), Arc::new(schema)));
+    }
+
+    /// The schema that a range will have.
+    fn schema_of(&self, range: &Arc<Range>) -> Arc<Schema> {
+        let set = self.0.iter().rev().find_map(|effect| match effect {
+            Effect::Schema(of, schema) if Arc::ptr_eq(of, range) => Some(schema.clone()),
+            _ => None,
+        });
+        set.unwrap_or_else(|| range.schema.load_full())
+    }
+
+    fn happen(self, builder: &Builder<'_>) {
+        for effect in self.0 {
+            match effect {
+                Effect::Schema(range, schema) => range.schema.store(schema),
+                Effect::Rate(budget, rate) => budget.set_rate(rate, builder.memory.world().monotonic()),
+                Effect::Budgets(container, units) => {
+                    container.set_budgets(units, builder.options, builder.memory.world().monotonic());
+                }
+            }
+        }
+    }
+}
+
 impl Sorted {
     fn of(records: Vec<Stored<Record>>) -> Sorted {
         let mut sorted = Sorted::default();
@@ -119,9 +160,9 @@ impl Sorted {
 }
 
 impl Catalog {
-    /// Takes over what was stored. After an error the catalog is worth nothing.
+    /// Takes over what was stored. After an error the catalog is worth nothing, and nothing that is in use has changed.
     pub(super) fn apply(&mut self, change: Change, builder: &Builder<'_>) -> Result<(), OpenError> {
-        let mut touched = Touched::default();
+        let (mut touched, mut in_use) = (Touched::default(), InUse::default());
         change.gone.iter().for_each(|id| self.forget(id, &mut touched));
         let sorted = Sorted::of(change.put);
         if let Some(account) = sorted.account {
@@ -136,20 +177,21 @@ impl Catalog {
         }
         for (record, header) in sorted.offers {
             touched.by_throughput.insert(record.target);
-            self.provision(&record, builder);
+            self.provision(&record, builder, &mut in_use);
             self.put_offer(make_offer(&record, &header));
         }
         for (rid, parts) in sorted.containers {
             if parts.ranges.is_some() || parts.settings.is_some() {
                 touched.by_throughput.insert(rid);
             }
-            self.change_container(rid, parts, builder)?;
+            self.change_container(rid, parts, builder, &mut in_use)?;
         }
-        touched.by_jobs.iter().for_each(|rid| self.refresh(*rid));
-        touched.by_throughput.iter().for_each(|rid| self.settle_budgets(*rid, builder));
+        touched.by_jobs.iter().for_each(|rid| self.refresh(*rid, &mut in_use));
+        touched.by_throughput.iter().for_each(|rid| self.settle_budgets(*rid, &mut in_use));
         for (record, header) in sorted.children {
             self.put_child(load_child(&record, &header).map_err(OpenError::Catalog)?);
         }
+        in_use.happen(builder);
         Ok(())
     }
 
@@ -163,8 +205,9 @@ impl Catalog {
             RecordId::Offer(rid) => self.offers.contains_key(rid),
             RecordId::Job(id) => self.jobs.contains_key(id),
             RecordId::Retired(_) | RecordId::Dropped(_) => false,
+            RecordId::Child(rid) => self.has_child(*rid),
             RecordId::Counters | RecordId::Account => true,
-            RecordId::Throughput(_) | RecordId::Hours(_) | RecordId::Child(_) => true,
+            RecordId::Throughput(_) | RecordId::Hours(_) => true,
         }
     }
 
@@ -201,12 +244,10 @@ impl Catalog {
     }
 
     /// What the containers of a database share, if the offer is a database's.
-    fn provision(&mut self, record: &OfferRecord, builder: &Builder<'_>) {
+    fn provision(&mut self, record: &OfferRecord, builder: &Builder<'_>, in_use: &mut InUse) {
         let Some(database) = self.databases.get_mut(&record.target) else { return };
         match &database.budget {
-            Some(budget) => {
-                budget.set_rate(builder.rate(record.throughput), builder.memory.world().monotonic())
-            }
+            Some(budget) => in_use.0.push(Effect::Rate(budget.clone(), builder.rate(record.throughput))),
             None => Arc::make_mut(database).budget = Some(builder.budget(record.throughput)),
         }
     }
@@ -216,9 +257,10 @@ impl Catalog {
         rid: Rid,
         parts: ContainerParts,
         builder: &Builder<'_>,
+        in_use: &mut InUse,
     ) -> Result<(), OpenError> {
         let container = match self.containers.get(&rid).cloned() {
-            Some(current) => self.changed(&current, parts, builder)?,
+            Some(current) => self.changed(&current, parts, builder, in_use)?,
             // What is left of a container that is no more.
             None if parts.container.is_none() => return Ok(()),
             None => builder.container(rid, parts, self)?,
@@ -233,6 +275,7 @@ impl Catalog {
         current: &Container,
         parts: ContainerParts,
         builder: &Builder<'_>,
+        in_use: &mut InUse,
     ) -> Result<Container, OpenError> {
         let mut container = current.clone();
         let is_redefined = parts.container.is_some();
@@ -257,14 +300,14 @@ impl Catalog {
             let (old, new) = (of_range(&before), of_range(&index));
             // A schema that is replaced ends the group that is being worked out, so it is only where it differs.
             if let Some(new) = new.filter(|new| is_other_policy || old.is_some_and(|old| old != *new)) {
-                range.schema.store(Arc::new(policies.schema(&container.definition, &new)));
+                in_use.set_schema(range, policies.schema(&container.definition, &new));
             }
         }
         Ok(container)
     }
 
     /// Brings what depends on jobs in line with them. Groups that are under way may not know it yet.
-    fn refresh(&mut self, rid: Rid) {
+    fn refresh(&mut self, rid: Rid, in_use: &mut InUse) {
         let Some(current) = self.containers.get(&rid).cloned() else { return };
         let (is_followed, previous_key) = (self.is_followed(rid), self.previous_key(rid));
         let is_hidden = self.is_hidden(rid);
@@ -277,18 +320,18 @@ impl Catalog {
         if !is_same {
             let keeps_history = is_followed || definition.retention().is_some();
             for range in &current.ranges {
-                let schema = Schema::clone(&range.schema.load());
-                range.schema.store(Arc::new(Schema { keeps_history, keeps_replaced: is_followed, ..schema }));
+                let schema = Schema::clone(&in_use.schema_of(range));
+                in_use.set_schema(range, Schema { keeps_history, keeps_replaced: is_followed, ..schema });
             }
         }
         self.put_container(Container { definition, is_hidden, ..Container::clone(&current) });
     }
 
     /// Gives a container what its own offer says, or its part of what its database shares.
-    fn settle_budgets(&mut self, rid: Rid, builder: &Builder<'_>) {
+    fn settle_budgets(&mut self, rid: Rid, in_use: &mut InUse) {
         let Some(current) = self.containers.get(&rid).cloned() else { return };
         let units = self.offer_of(rid).map(|offer| offer.throughput.ceiling());
-        current.set_budgets(units, builder.options, builder.memory.world().monotonic());
+        in_use.0.push(Effect::Budgets(current.clone(), units));
         let shared = self.databases.get(&current.database).and_then(|database| database.budget.clone());
         let shared_budget = shared.filter(|_| units.is_none());
         if shared_budget.is_some() != current.shared_budget.is_some() {

@@ -164,6 +164,16 @@ impl Catalog {
         self.families.get(&(owner, kind)).map_or(0, |family| family.members.len())
     }
 
+    /// The child with this RID, of whichever kind.
+    fn any_child(&self, rid: Rid) -> Option<&Arc<Child>> {
+        let owner = rid.owner()?;
+        ChildKind::ALL.into_iter().find_map(|kind| self.child_by_rid(kind, owner, rid))
+    }
+
+    pub(super) fn has_child(&self, rid: Rid) -> bool {
+        self.any_child(rid).is_some()
+    }
+
     pub(super) fn put_child(&mut self, child: Child) -> Arc<Child> {
         let family = self.families.entry((child.owner, child.kind)).or_default();
         let family = Arc::make_mut(family);
@@ -177,9 +187,7 @@ impl Catalog {
 
     /// Forgets a child, if it is still there, and all that is below it.
     pub(super) fn remove_child(&mut self, rid: Rid) {
-        let Some(owner) = rid.owner() else { return };
-        let found = ChildKind::ALL.into_iter().find_map(|kind| self.child_by_rid(kind, owner, rid).cloned());
-        let Some(child) = found else { return };
+        let Some(child) = self.any_child(rid).cloned() else { return };
         self.remove_children(rid);
         if let Some(family) = self.families.get_mut(&(child.owner, child.kind)) {
             let family = Arc::make_mut(family);

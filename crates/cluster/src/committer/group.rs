@@ -1,6 +1,6 @@
 //! What is written with one sync, and for whom a group waits.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use orrery_store::engine::Batch;
 use orrery_store::limits::GROUP_BYTES_MAX;
@@ -10,7 +10,7 @@ use super::{Job, Waiting};
 /// What is written with one sync. What makes room is a batch of its own: on a full disk it is taken and the other refused.
 #[derive(Default)]
 pub(super) struct CommitGroup {
-    pub from: HashSet<u32>,
+    pub from: BTreeSet<u32>,
     pub growing: CommitShare,
     pub freeing: CommitShare,
 }
@@ -48,13 +48,13 @@ impl CommitGroup {
 /// other take turns.
 #[derive(Default)]
 pub(super) struct Gathering {
-    last: HashSet<u32>,
-    before_last: HashSet<u32>,
+    last: BTreeSet<u32>,
+    before_last: BTreeSet<u32>,
 }
 
 impl Gathering {
     /// A group is written that has batches of these.
-    pub fn note(&mut self, from: HashSet<u32>) {
+    pub fn note(&mut self, from: BTreeSet<u32>) {
         self.before_last = std::mem::replace(&mut self.last, from);
     }
 

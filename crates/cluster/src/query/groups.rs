@@ -29,7 +29,7 @@ const ENTRIES_PER_CLOCK_CHECK: u64 = 4096;
 
 /// Answers the page from the groups of an index, if the query asks for such and it pays off.
 pub(super) fn answer<S: Sink + Default>(visit: &mut Visit<'_>) -> Result<Option<(S, Option<Carry>)>> {
-    let Some(path) = grouped_path(visit) else { return Ok(None) };
+    let Some(path) = grouped_path(visit)? else { return Ok(None) };
     let path_hash = hash_of(&path);
     let Some(with_value) = visit.counts.get(path_hash) else { return Ok(None) };
     let emitted = match visit.request.carry {
@@ -74,7 +74,7 @@ pub(super) fn answer<S: Sink + Default>(visit: &mut Visit<'_>) -> Result<Option<
 /// Feeds the groups of this partition to a program that merges several, if that pays off. What was fed cannot be
 /// taken back, so all groups are known before the first is.
 pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<bool> {
-    let Some(path) = grouped_path(visit) else { return Ok(false) };
+    let Some(path) = grouped_path(visit)? else { return Ok(false) };
     let path_hash = hash_of(&path);
     let Some(with_value) = visit.counts.get(path_hash) else { return Ok(false) };
     let reader = visit.reader();
@@ -207,10 +207,16 @@ impl<'v, S: Sink + Default> GroupPage<'v, S> {
 }
 
 /// The path that the program groups by, if the index can answer all of it.
-fn grouped_path(visit: &Visit<'_>) -> Option<IndexPath> {
+fn grouped_path(visit: &Visit<'_>) -> Result<Option<IndexPath>> {
+    match groupable_path(visit) {
+        Some(path) if !visit.may_hold_expired()? => Ok(Some(path)),
+        _ => Ok(None),
+    }
+}
+
+fn groupable_path(visit: &Visit<'_>) -> Option<IndexPath> {
     let is_begun = visit.extent.after.is_some() || visit.extent.leg.is_some();
-    let is_all = !visit.may_hold_expired && !is_begun;
-    let access = visit.note.access.as_ref().filter(|_| is_all)?;
+    let access = visit.note.access.as_ref().filter(|_| !is_begun)?;
     // Without a filter, and with the whole partition, the groups of the index are all there are.
     if access.filter != Proposal::Everything || !access.filter_exact || !visit.extent.is_whole {
         return None;

@@ -188,7 +188,7 @@ impl Db {
             if !wanted {
                 break;
             }
-            std::thread::scope(|scope| -> Result<()> {
+            self.world().scope(|scope| -> Result<()> {
                 let visits: Vec<_> = some
                     .iter()
                     .map(|(range, lsn)| {

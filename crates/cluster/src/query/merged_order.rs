@@ -67,7 +67,7 @@ fn merge<S: Sink + Default>(
 fn orders_of(visits: &mut [Visit<'_>]) -> Result<Option<Vec<Order>>> {
     let mut orders = Vec::with_capacity(visits.len());
     for visit in visits {
-        let order = Order::of(visit).filter(Order::is_all_in_index);
+        let order = Order::of(visit)?.filter(Order::is_all_in_index);
         match order {
             Some(order) if pays_off(visit, &order)? => orders.push(order),
             _ => return Ok(None),

@@ -240,8 +240,7 @@ impl Db {
     fn moment(&self, range: &Range, walk: &Walk) -> Result<Moment> {
         let (lsn, snapshot, schema) = range.schema_point(&self.inner.committer)?;
         let lifetimes = schema.lifetimes(self.world().now());
-        let whole_key = walk.whole_key.clone();
-        Ok(Moment { snapshot, index: schema.index.clone(), lsn, lifetimes, whole_key })
+        Ok(Moment { snapshot, schema, lsn, lifetimes, key: walk.key.clone() })
     }
 }
 

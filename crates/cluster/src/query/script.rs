@@ -47,10 +47,10 @@ impl ScriptQuery<'_> {
         let mut walk = Walk::start(self.container, self.scope, place)?;
         let moment = Moment {
             snapshot: self.bench.snapshot().clone(),
-            index: self.bench.schema().index.clone(),
+            schema: self.bench.schema().clone(),
             lsn: self.bench.lsn(),
             lifetimes: self.bench.lifetimes(),
-            whole_key: walk.whole_key.clone(),
+            key: walk.key.clone(),
         };
         let own: BTreeMap<ItemKey, Option<&Item>> =
             self.bench.changes().map(|(key, item)| (key.clone(), item)).collect();
@@ -135,7 +135,7 @@ impl ScriptQuery<'_> {
     fn size(&self, moment: &Moment, walk: &Walk) -> Result<PartSize> {
         let view = moment.view(self.range);
         let state = view.state().map_err(stored)?;
-        part_size(&view, self.container, walk.logical.as_ref(), &state).map_err(stored)
+        part_size(&view, self.container, walk.logical(self.container), &state).map_err(stored)
     }
 }
 

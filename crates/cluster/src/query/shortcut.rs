@@ -17,7 +17,13 @@ use crate::error::Result;
 /// Gives the program its answer without visiting the items, if that is possible.
 pub(super) fn feed(visit: &mut Visit<'_>, run: &mut dyn Feed) -> Result<bool> {
     // An index counts all items, not only those behind a place.
-    if visit.may_hold_expired || visit.extent.after.is_some() || visit.extent.leg.is_some() {
+    if visit.extent.after.is_some() || visit.extent.leg.is_some() {
+        return Ok(false);
+    }
+    let has_shortcut = |visit: &Visit<'_>| {
+        visit.note.access.as_ref().is_some_and(|access| !matches!(access.shortcut, Shortcut::None))
+    };
+    if !has_shortcut(visit) || visit.may_hold_expired()? {
         return Ok(false);
     }
     let Some(access) = visit.note.access.take() else { return Ok(false) };

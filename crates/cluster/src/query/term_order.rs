@@ -80,7 +80,7 @@ enum Next {
 
 /// Answers the page in the order of an index, if there is one and it pays off.
 pub(super) fn answer<S: Sink + Default>(visit: &mut Visit<'_>) -> Result<Option<(S, Option<Carry>)>> {
-    let Some(order) = Order::of(visit) else { return Ok(None) };
+    let Some(order) = Order::of(visit)? else { return Ok(None) };
     if !pays_off(visit, &order)? {
         return Ok(None);
     }
@@ -121,7 +121,7 @@ pub(super) fn spend_max(visit: &Visit<'_>) -> u64 {
 /// Feeds the first rows of this partition to a program that merges several, if there is an order and it pays off:
 /// as many as a page may need.
 pub(super) fn feed_first_rows(visit: &mut Visit<'_>, shared: &mut dyn Feed) -> Result<bool> {
-    let Some(order) = Order::of(visit) else { return Ok(false) };
+    let Some(order) = Order::of(visit)? else { return Ok(false) };
     if !pays_off(visit, &order)? {
         return Ok(false);
     }
@@ -191,14 +191,15 @@ pub(super) fn pays_off(visit: &mut Visit<'_>, order: &Order) -> Result<bool> {
 }
 
 impl Order {
-    pub fn of(visit: &Visit<'_>) -> Option<Order> {
-        let access = visit.note.access.as_ref()?;
-        let order = access.order.as_ref().filter(|_| visit.request.program.can_be_presorted())?;
+    pub fn of(visit: &Visit<'_>) -> Result<Option<Order>> {
+        let Some(access) = &visit.note.access else { return Ok(None) };
+        let order = access.order.as_ref().filter(|_| visit.request.program.can_be_presorted());
+        let Some(order) = order else { return Ok(None) };
         // The first of a run may be expired, or before the item that the client begins with: then another has to stand
         // for it.
         let is_named = matches!(visit.request.carry, Some(Carry::From(_)));
-        let one_per_run = access.one_per_term && !visit.may_hold_expired && !is_named;
-        Some(Order { one_per_run, ..Order::new(visit, order, &access.order_terms) })
+        let one_per_run = access.one_per_term && !is_named && !visit.may_hold_expired()?;
+        Ok(Some(Order { one_per_run, ..Order::new(visit, order, &access.order_terms) }))
     }
 
     fn new(visit: &Visit<'_>, order: &IndexOrder, terms: &[Span]) -> Order {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use orrery_doc::{EpkRange, Segment};
+use orrery_doc::{EpkRange, PartitionKey, Segment};
 use orrery_query::{
     Carry, Flow, IndexPath, IndexStep, Indexes, Program, Sink, UserFunctions, check_order, plan_access,
 };
@@ -12,7 +12,7 @@ use orrery_store::indexing::path_hash;
 use orrery_store::limits::{QUERY_BYTES_AT_ONCE, QUERY_ITEMS_AT_ONCE};
 use orrery_store::{
     ActiveIndex, Item, ItemKey, Lifetimes, Lsn, OpError, PartSize, PartitionState, PathCounts, Position,
-    View, WholeKey,
+    Schema, View, WholeKey,
 };
 
 use super::choose::Chooser;
@@ -50,16 +50,17 @@ impl<'a> Request<'a> {
 /// A snapshot and the index that is whole in it.
 pub(super) struct Moment {
     pub snapshot: Arc<Snapshot>,
-    pub index: Arc<ActiveIndex>,
+    pub schema: Arc<Schema>,
     pub lsn: Lsn,
     pub lifetimes: Lifetimes,
     /// Items of other keys in the same place are not there.
-    pub whole_key: Option<WholeKey>,
+    pub key: Option<PartitionKey>,
 }
 
 impl Moment {
     pub fn view<'a>(&'a self, range: &'a Range) -> View<'a> {
-        View::new(&range.partition, &self.snapshot, self.lsn, self.lifetimes).only(self.whole_key.as_ref())
+        let key = self.key.as_ref().and_then(|key| WholeKey::of(&self.schema.key, key));
+        View::new(&range.partition, &self.snapshot, self.lsn, self.lifetimes).only(key)
     }
 }
 
@@ -76,8 +77,6 @@ pub(super) struct Visit<'a> {
     pub partition_items: u64,
     /// So many items are fetched before other tasks have their turn.
     pub items_at_once: usize,
-    /// Items that are expired or of another key may be among those that are counted and that indexes name.
-    pub may_hold_expired: bool,
     pub counts: Arc<PathCounts>,
     pub tally: Tally,
     pub note: PlanNote,
@@ -113,9 +112,10 @@ impl Extent {
         walk: &Walk,
         state: &PartitionState,
     ) -> Result<Extent> {
-        let size = part_size(view, request.container, walk.logical.as_ref(), state).map_err(stored)?;
+        let size =
+            part_size(view, request.container, walk.logical(request.container), state).map_err(stored)?;
         let epk = walk.rest_of(range);
-        let is_logical = walk.logical.is_some();
+        let is_logical = walk.logical(request.container).is_some();
         let is_whole = !is_logical && epk.contains_range(view.range());
         let after = walk.after().cloned();
         Ok(Extent { epk, after, is_logical, is_whole, items: size.items, size, leg: None })
@@ -131,14 +131,13 @@ impl<'a> Visit<'a> {
         let mut visit = Visit {
             request,
             view,
-            active: &moment.index,
+            active: &moment.schema.index,
             extent,
             resumed: None,
             ahead: 0,
             partition_items,
             items_at_once: items_at_once(&state),
-            may_hold_expired: view.may_hold_expired().map_err(stored)?,
-            counts: view.path_counts(&state, moment.index.generation).map_err(stored)?,
+            counts: view.path_counts(&state, moment.schema.index.generation).map_err(stored)?,
             tally: Tally::new(request.steward.world()),
             note: PlanNote::default(),
         };
@@ -188,6 +187,11 @@ impl<'a> Visit<'a> {
             self.note.access = Some(plan_access(program, &indexes));
         }
         Ok(())
+    }
+
+    /// Whether items that are expired or of another key may be among those that are counted and that indexes name.
+    pub fn may_hold_expired(&self) -> Result<bool> {
+        self.view.may_hold_expired().map_err(stored)
     }
 
     /// Whether every value at this path is found in the index.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use orrery_doc::{Epk, PartitionKey, epk};
 use orrery_script::{Limits, ScriptError};
 use orrery_store::limits::{SCRIPT_ANSWER_TIME_MAX, SCRIPT_ATTEMPTS_MAX, WRITE_COPIES};
-use orrery_store::{Lsn, OpError, Outcome, WholeKey, Workbench};
+use orrery_store::{Lsn, OpError, Outcome, Workbench};
 use tokio::sync::oneshot;
 
 use super::ScriptOptions;
@@ -184,9 +184,9 @@ impl Db {
             place.epk.clone(),
             self.world().now(),
         );
-        let whole_key = WholeKey::of(&place.container.definition.key, &place.key);
         let (fund, held_elsewhere) = (Arc::new(Fund::new(&self.inner.memory)), brought_bytes * WRITE_COPIES);
-        let bench = bench.map_err(ErrorKind::from)?.only(whole_key).lent_by(fund.clone(), held_elsewhere);
+        let bench =
+            bench.map_err(ErrorKind::from)?.only(place.key.clone()).lent_by(fund.clone(), held_elsewhere);
         Ok(ScriptHost {
             db: self.clone(),
             container: place.container.clone(),

@@ -77,6 +77,7 @@ fn work(first: Task, idle: &Mutex<Idle>) {
 
 /// The next task; none when it is time to end. The caller that took this thread off the list is about to send one.
 fn wait(name: u64, tasks: &Receiver<Task>, idle: &Mutex<Idle>) -> Option<Task> {
+    // Beside the world: only how long an idle thread is kept depends on this time.
     match tasks.recv_timeout(IDLE) {
         Ok(task) => Some(task),
         Err(RecvTimeoutError::Disconnected) => None,

@@ -44,6 +44,7 @@ fn table() -> Vec<(Refusal, u16, u32, &'static str, &'static str)> {
         (kind(K::Unsupported("Magic")), 400, 0, "BadRequest", "Magic"),
         (op(OpError::NotFound), 404, 0, "NotFound", "Resource Not Found"),
         (op(OpError::Conflict), 409, 0, "Conflict", "already exists"),
+        (op(OpError::OutOfPlace), 400, 1001, "BadRequest", "partition key"),
         (op(OpError::KeyCollision), 409, 3302, "Conflict", "same hash"),
         (op(OpError::PreconditionFailed), 412, 0, "PreconditionFailed", "pre-condition"),
         (PatchError::ConditionNotMet.into(), 412, 1110, "PreconditionFailed", "pre-condition"),

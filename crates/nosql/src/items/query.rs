@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use orrery_cluster::{Container, Cursor, Error, ErrorKind, PageOptions, QueryPage, Scope};
-use orrery_doc::prefix_range;
 use orrery_query::ast::{Direction, OrderBy, Query, SelectSpec};
 use orrery_query::{Features, Program, QueryPlan, Sink, describe_with, needs_plan, partition_key_filter};
 
@@ -155,18 +154,21 @@ fn is_gone(error: &Error) -> bool {
 
 /// Whether a range has gone since the container was looked at.
 fn knows_as_gone(newer: &Container, container: &Container, scope: &Scope) -> bool {
-    let Scope::Range { range_id, .. } = scope else { return false };
-    newer.gone_range(*range_id).is_some() && container.gone_range(*range_id).is_none()
+    let Some(range_id) = scope.range_id() else { return false };
+    newer.gone_range(range_id).is_some() && container.gone_range(range_id).is_none()
 }
 
 /// A client may name a range that was split or merged since it looked. It is told so, as by the service, upon which
 /// it looks again. What the range held is known, though, so a query that knows is answered as it was meant.
 fn of_gone(call: &Call<'_>, container: &Container, scope: Scope) -> (Scope, bool) {
-    let Scope::Range { range_id, epk } = &scope else { return (scope, false) };
-    match container.gone_range(*range_id) {
+    match scope.range_id().and_then(|id| container.gone_range(id)) {
         Some(gone) if is_answered(call, container, gone.id) => {
-            let part = epk.as_ref().map_or_else(|| gone.range.clone(), |epk| epk.intersection(&gone.range));
-            (Scope::Epk(part), true)
+            let part = scope.covered(&container.definition.key).intersection(&gone.range);
+            let scope = match scope {
+                Scope::Below { key, .. } => Scope::Below { key, range_id: None, epk: Some(part) },
+                _ => Scope::Epk(part),
+            };
+            (scope, true)
         }
         _ => (scope, false),
     }
@@ -226,12 +228,10 @@ fn aggregates_into_objects(container: &Container, spec: &QuerySpec, program: &Pr
 /// Whether one partition has all that the scope covers. The whole container never counts as one partition, as in the
 /// service: a query that works while there is one must not stop with a split.
 fn spans_one(container: &Container, scope: &Scope) -> bool {
-    let covered = match scope {
-        Scope::Range { .. } => return true,
-        Scope::Container => return false,
-        Scope::Epk(range) => range.clone(),
-        Scope::Key(key) => prefix_range(&container.definition.key, key),
-    };
+    if matches!(scope, Scope::Container) || scope.range_id().is_some() {
+        return scope.range_id().is_some();
+    }
+    let covered = scope.covered(&container.definition.key);
     container.ranges().iter().filter(|range| range.range.overlaps(&covered)).count() <= 1
 }
 

@@ -4,7 +4,7 @@
 //! a part of the key space by its two ends, or a part of a physical partition by both.
 
 use orrery_cluster::{Container, ContainerDefinition, Rid, Scope};
-use orrery_doc::{Epk, EpkRange, PartitionKey, PartitionKeyDef, epk, prefix_range};
+use orrery_doc::{Epk, EpkRange, PartitionKey, PartitionKeyDef, epk};
 
 use crate::errors::Refusal;
 use crate::headers::RequestHeaders;
@@ -37,14 +37,13 @@ fn of_parts(
     key: Option<PartitionKey>,
     headers: &RequestHeaders<'_>,
 ) -> Result<Scope, Refusal> {
-    let mut epk = epk_range(headers)?;
+    let epk = epk_range(headers)?;
     let range_id = headers.range_id.map(range_id).transpose()?;
     if let Some(key) = key {
         if key.is_full(def) || (range_id.is_none() && epk.is_none()) {
             return Ok(Scope::Key(key));
         }
-        let below = prefix_range(def, &key);
-        epk = Some(epk.map_or_else(|| below.clone(), |epk| epk.intersection(&below)));
+        return Ok(Scope::Below { key, range_id, epk });
     }
     Ok(match (range_id, epk) {
         (Some(range_id), epk) => Scope::Range { range_id, epk },
@@ -85,7 +84,7 @@ fn epk_range(headers: &RequestHeaders<'_>) -> Result<Option<EpkRange>, Refusal> 
 
 #[cfg(test)]
 mod tests {
-    use orrery_doc::{PartitionKeyKind, PartitionKeyVersion, Path};
+    use orrery_doc::{PartitionKeyKind, PartitionKeyVersion, Path, prefix_range};
     use proptest::prelude::*;
 
     use super::*;
@@ -105,6 +104,7 @@ mod tests {
             Ok(Scope::Range { range_id, epk: Some(epk) }) => {
                 format!("range {range_id} {}..{}", epk.min.to_hex(), epk.max.to_hex())
             }
+            Ok(Scope::Below { .. }) => "below".to_owned(),
             Err(refusal) => refusal.wire().status.as_u16().to_string(),
         }
     }
@@ -143,17 +143,17 @@ mod tests {
         let key = Some("[1]");
         let below =
             |headers| match of_parts(&def(), key::of_scope(&def(), false, key).expect("a key"), &headers) {
-                Ok(Scope::Range { range_id: 3, epk: Some(epk) }) | Ok(Scope::Epk(epk)) => epk,
+                Ok(scope @ Scope::Below { .. }) => (scope.range_id(), scope.covered(&def())),
                 other => panic!("{other:?}"),
             };
         let whole = prefix_range(&def(), &key::parse("[1]").expect("a key"));
         let none = RequestHeaders::default;
-        assert_eq!(below(RequestHeaders { range_id: Some("3"), ..none() }), whole);
+        assert_eq!(below(RequestHeaders { range_id: Some("3"), ..none() }), (Some(3), whole.clone()));
         let (start_epk, end_epk) = (Some(""), Some("FF"));
-        assert_eq!(below(RequestHeaders { start_epk, end_epk, ..none() }), whole);
+        assert_eq!(below(RequestHeaders { start_epk, end_epk, ..none() }), (None, whole.clone()));
         let max = whole.min.to_hex();
-        let empty = below(RequestHeaders { end_epk: Some(&max), range_id: Some("3"), ..none() });
-        assert!(empty.min >= empty.max, "{empty:?}");
+        let (id, empty) = below(RequestHeaders { end_epk: Some(&max), range_id: Some("3"), ..none() });
+        assert!(id == Some(3) && empty.min >= empty.max, "{empty:?}");
     }
 
     proptest! {

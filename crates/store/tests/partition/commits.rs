@@ -61,19 +61,16 @@ fn commits_make_a_copy_of_the_partition() {
     let (mut partition, schema) = (ground::open(&engine), schema());
     for round in 0..4 {
         let before = partition.lsn();
-        let batch = apply(&engine, &partition, work_out(&engine, &partition, &schema, round));
-        let entry = LogEntry {
-            kind: EntryKind::Group,
-            epoch: partition.state().epoch,
-            region: 0,
-            first: Lsn(before.0 + 1),
-            last: partition.lsn(),
-            time: partition.state().time,
-            payload: batch.encode().into(),
-        };
+        let prepared = work_out(&engine, &partition, &schema, round);
+        let commit = prepared.commit();
+        apply(&engine, &partition, prepared);
+        let state = partition.state();
+        assert_eq!((commit.first, commit.last), (Lsn(before.0 + 1), state.lsn));
+        assert_eq!((commit.epoch, commit.time), (state.epoch, state.time));
+        let entry = commit.entry();
         let received = LogEntry::decode(&entry.encode().into()).expect("an entry");
         assert_eq!(received, entry);
-        copy.commit(received.batch().expect("a batch")).expect("memory does not fail");
+        copy.commit(received.commit().expect("a commit").batch).expect("memory does not fail");
         assert_eq!(dump(&copy), dump(&engine), "after round {round}");
         // A restart remembers nothing that is not stored.
         partition = ground::open(&engine);
@@ -99,7 +96,7 @@ fn damaged_and_unknown_log_entries_are_refused() {
         };
         let bytes = entry.encode();
         assert_eq!(LogEntry::decode(&bytes.clone().into()), Some(entry.clone()));
-        assert!(entry.batch().is_none(), "these are not the bytes of a batch");
+        assert!(entry.commit().is_none(), "these are not the bytes of a batch");
         for place in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[place] ^= 0x10;

@@ -8,8 +8,8 @@ use orrery_store::engine::{DiskOptions, Engine};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{
-    Action, DefaultTtl, EntryKind, Group, IndexGeneration, Lifetimes, LogEntry, Lsn, Op, Partition, Prepared,
-    Schema, TICKS_PER_SECOND, Txn, UniqueKeys, View,
+    Action, DefaultTtl, Group, IndexGeneration, Lifetimes, LogEntry, Op, Partition, Prepared, Schema,
+    TICKS_PER_SECOND, Txn, UniqueKeys, View,
 };
 use orrery_testkit::Random;
 
@@ -135,30 +135,18 @@ impl Leader {
 
     /// Does a step; answers its entry.
     fn take(&mut self, step: &Step) -> Vec<u8> {
-        let before = self.partition.lsn();
         let mut prepared = work_out(&self.engine, &self.partition, &self.schema, step);
-        let batch = std::mem::take(&mut prepared.batch);
-        self.engine.commit(batch.clone()).expect("memory does not fail");
+        let commit = prepared.commit();
+        self.engine.commit(std::mem::take(&mut prepared.batch)).expect("memory does not fail");
         self.partition.publish(self.partition.apply(prepared));
-        let state = self.partition.state();
-        let first = Lsn(state.lsn.0.min(before.0 + 1));
-        LogEntry {
-            kind: EntryKind::Group,
-            epoch: state.epoch,
-            region: 0,
-            first,
-            last: state.lsn,
-            time: state.time,
-            payload: batch.encode().into(),
-        }
-        .encode()
+        commit.entry().encode()
     }
 }
 
 /// Inserts what an entry says, and nothing else.
 fn insert(copy: &Engine, entry: &[u8]) {
     let entry = LogEntry::decode(&entry.to_vec().into()).expect("an entry that was written reads back");
-    copy.commit(entry.batch().expect("the batch of a group")).expect("there is room");
+    copy.commit(entry.commit().expect("the commit of a group").batch).expect("there is room");
 }
 
 fn open_disk(path: &Path) -> Engine {

@@ -324,3 +324,66 @@ async fn readers_are_shown_what_a_start_would_make_of_the_records() {
     }
     assert!(db.catalog().databases().next().is_some(), "the test has made nothing that stayed");
 }
+
+/// A database with a container that has an offer, and a child that no start could read.
+async fn with_bad_child(db: &Db) -> (Arc<Container>, Record) {
+    let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("a database");
+    let body = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});
+    let definition = ContainerDefinition::parse(&doc(&body)).expect("a good definition");
+    let offer = Some(Throughput::Manual(400));
+    let container = db.create_container(database.resource.rid, definition, offer).await.expect("a container");
+    let (child, owner, number) = (ChildKind::Procedure, container.resource.rid, 77);
+    let body = json!({"body": "a script without a name"});
+    (container, Record::Child(ChildRecord { rid: child.rid(owner, number), child, owner, number, body }))
+}
+
+/// Whichever record of a change fails, the others have not reached what requests use.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_fails_reaches_nothing_in_use() {
+    let db = Db::open(options()).expect("an empty database opens");
+    let (container, bad) = with_bad_child(&db).await;
+    let rid = container.resource.rid;
+    let mut offer = db.catalog().offers().find(|offer| offer.target == rid).map(|offer| OfferRecord {
+        rid: offer.rid,
+        target: rid,
+        autoscale: false,
+        throughput: 9_000,
+        increment_percent: None,
+        highest: 9_000,
+    });
+    let redefined = ContainerRecord {
+        rid,
+        number: container.number,
+        api: container.definition.api,
+        order: container.definition.order,
+        body: json!({
+            "id": "c", "defaultTtl": 60, "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
+        }),
+        rids: container.rid_generation,
+    };
+    let offer = Record::Offer(offer.take().expect("the container has an offer"));
+    let in_use = || {
+        let ranges = container.ranges.iter().map(|range| (range.schema.load_full().ttl, range.budget.rate()));
+        format!("{:?}", ranges.collect::<Vec<_>>())
+    };
+    let before = in_use();
+    let mut counters = db.inner.control.lock().await;
+    let next = counters.clone();
+    let put = vec![Record::Container(redefined), offer, bad];
+    let changed = db.change_catalog(&mut counters, next, put, vec![]).await;
+    assert!(changed.is_err(), "one of them cannot be read");
+    assert_eq!(in_use(), before);
+}
+
+/// A record that is new and cannot be read must not meet the next start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_child_that_cannot_be_read_is_taken_back() {
+    let db = Db::open(options()).expect("an empty database opens");
+    let (_, bad) = with_bad_child(&db).await;
+    let mut counters = db.inner.control.lock().await;
+    let next = counters.clone();
+    let changed = db.change_catalog(&mut counters, next, vec![bad], vec![]).await;
+    assert!(changed.is_err(), "it cannot be read");
+    drop(counters);
+    compare(&db, "a child that was taken back").await;
+}

@@ -28,7 +28,7 @@ fn doc(value: &Value) -> Doc {
 
 fn op(id: &str, action: Action) -> Op {
     let target = Target::Id(ItemId::new(id).expect("a short id"));
-    Op { target, action, precondition: Precondition::None, indexed: true }
+    Op { target, action, precondition: Precondition::None, indexed: true, unlinked: false }
 }
 
 fn delete(id: &str) -> Op {

@@ -27,13 +27,13 @@ const KEY_SET: &str = include_str!("access/issuer.jwks.json");
 
 /// A token as it stands in the header; keys sign each request anew.
 #[derive(Clone)]
-enum Token {
+pub(super) enum Token {
     Key(&'static str),
     Text(String),
 }
 
 impl Server {
-    fn guarded(development: bool) -> Server {
+    pub(super) fn guarded(development: bool) -> Server {
         let options = EntraOptions {
             issuers: vec![ISSUER.to_owned()],
             audiences: vec![AUDIENCE.to_owned()],
@@ -47,7 +47,7 @@ impl Server {
         Server(Gateway::new(open.0.db.clone(), keys, options))
     }
 
-    async fn send_as(
+    pub(super) async fn send_as(
         &self,
         token: &Token,
         method: &str,
@@ -76,7 +76,7 @@ impl Server {
     }
 
     /// Makes a permission and takes its token.
-    async fn token(&self, id: &str, permission: Value) -> Token {
+    pub(super) async fn token(&self, id: &str, permission: Value) -> Token {
         let mut body = permission;
         body["id"] = json!(id);
         let made = self.post("/dbs/d/users/u/permissions", body).await.expect(201);

@@ -77,11 +77,18 @@ pub fn load_or_make(
 fn load_authority(folder: &Path) -> anyhow::Result<Option<Authority>> {
     let certificate_pem = match fs::read_to_string(folder.join(CA_CERTIFICATE)) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).context(CA_CERTIFICATE),
+        Err(error) if error.kind() == ErrorKind::NotFound && !is_bereft(folder) => return Ok(None),
+        Err(error) => return Err(error).context(CA_CERTIFICATE).context(DAMAGED_AUTHORITY),
     };
     let key_pem = fs::read_to_string(folder.join(CA_KEY)).context(CA_KEY).context(DAMAGED_AUTHORITY)?;
     Authority::load(&key_pem, certificate_pem).context(DAMAGED_AUTHORITY).map(Some)
+}
+
+/// Whether an authority without its certificate is one that clients may trust. Its key alone is what a crash left of the first
+/// start, since leaves are written after it; and an operator who wants another authority removes the key too.
+fn is_bereft(folder: &Path) -> bool {
+    let is_there = |name: &&str| folder.join(name).exists();
+    is_there(&CA_KEY) && [LEAF_FACTS, LEAF_KEY, LEAF_CERTIFICATE].iter().any(is_there)
 }
 
 /// A leaf that is missing or damaged is simply made again, so any failure means "none".
@@ -207,9 +214,13 @@ mod tests {
 
     #[test]
     fn a_damaged_authority_is_reported_and_never_replaced() {
-        for (name, is_damage) in
-            [(CA_KEY, "nonsense"), (CA_KEY, "flip"), (CA_CERTIFICATE, "flip"), (CA_KEY, "gone")]
-        {
+        for (name, is_damage) in [
+            (CA_KEY, "nonsense"),
+            (CA_KEY, "flip"),
+            (CA_CERTIFICATE, "flip"),
+            (CA_KEY, "gone"),
+            (CA_CERTIFICATE, "gone"),
+        ] {
             let folder = tempfile::tempdir().expect("a folder");
             load_or_make(folder.path(), names(&[]), NOW).expect("made");
             let file = folder.path().join(name);
@@ -219,11 +230,27 @@ mod tests {
                 "flip" => fs::write(&file, flipped(&whole)).expect("written"),
                 other => fs::write(&file, other).expect("written"),
             }
-            let before = fs::read(folder.path().join(CA_CERTIFICATE)).expect("there");
+            let before = fs::read(folder.path().join(CA_CERTIFICATE)).ok();
             let error = load_or_make(folder.path(), names(&[]), NOW).err().expect("it is refused");
             assert!(format!("{error:#}").contains("remove both"), "{name} {is_damage}: {error:#}");
-            assert_eq!(fs::read(folder.path().join(CA_CERTIFICATE)).expect("there"), before);
+            assert_eq!(fs::read(folder.path().join(CA_CERTIFICATE)).ok(), before);
         }
+    }
+
+    #[test]
+    fn an_authority_of_which_nothing_is_left_or_that_was_never_whole_is_made() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (first, _) = load_or_make(folder.path(), names(&[]), NOW).expect("made");
+        for name in [CA_CERTIFICATE, CA_KEY] {
+            fs::remove_file(folder.path().join(name)).expect("removed");
+        }
+        let (second, _) = load_or_make(folder.path(), names(&[]), NOW).expect("made as the refusal says");
+        assert_ne!(first.certificate_pem(), second.certificate_pem());
+        // A crash between the key and the certificate of the first start.
+        for name in [CA_CERTIFICATE, LEAF_FACTS, LEAF_KEY, LEAF_CERTIFICATE] {
+            fs::remove_file(folder.path().join(name)).expect("removed");
+        }
+        load_or_make(folder.path(), names(&[]), NOW).expect("made");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! The next group is worked out while the disk makes the last one durable. That is no gamble: a batch that the engine
 //! has taken becomes durable before all that follows it, or the process ends. What must wait are the answers. A
-//! transaction may have seen what the group before it did, also one that wrote nothing or was refused, so nobody is
-//! answered before all earlier groups are durable and published.
+//! transaction may have seen what the group before it did, also one that wrote nothing or was refused, so the leader
+//! answers a group only after all earlier groups are durable and published.
 
 use std::pin::pin;
 use std::sync::Arc;

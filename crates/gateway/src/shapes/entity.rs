@@ -165,7 +165,7 @@ fn check_name(stored: &str) -> Result<(), String> {
     let shown: String = stored.chars().take(64).collect();
     let is_wrong = |why: &str| Err(wrong(&format!("the name '{shown}' {why}")));
     if stored.starts_with('$') && !is_escaped_name {
-        return is_wrong("begins with '$' and is none of its own");
+        return is_wrong("begins with '$' and is not one of the item's own properties");
     }
     if name.is_empty() || name.chars().count() > PROPERTY_NAME_CHARS_MAX {
         return is_wrong("is empty or too long");

@@ -18,7 +18,7 @@ pub(crate) const LENGTH_BYTES: usize = 4;
 /// Bytes that are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
-    #[error("the length of the frame is none that a frame may have")]
+    #[error("the frame is shorter or longer than a frame may be")]
     Length,
     #[error("a token ends behind its frame")]
     Truncated,

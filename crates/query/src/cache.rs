@@ -2,7 +2,7 @@
 //!
 //! Clients send the same few texts with other parameters, and a text costs more to compile than its page does to run. So
 //! what a text was compiled to is kept, for all containers together: besides the text it depends on nothing but the
-//! container's computed properties, which belong to one version of its definition.
+//! container's vocabulary, which belongs to one version of its definition.
 //!
 //! Clients that never send a text twice must not push out what others use, and must not pay for being kept. So a text
 //! is kept from its second time on; when there is no room, one that was not used since it was last looked at goes first.
@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::compile::{ComputedProperties, Prepared, Program, compile_with};
+use crate::compile::{Prepared, Program, Vocabulary, compile_with};
 use crate::error::Result;
 use crate::limits;
 use crate::parameters::Parameters;
@@ -60,18 +60,18 @@ impl ProgramCache {
         &self,
         text: &str,
         parameters: &Parameters,
-        properties: &Arc<ComputedProperties>,
+        vocabulary: &Arc<Vocabulary>,
     ) -> Result<Program> {
         if text.len() > limits::CACHED_TEXT_BYTES {
-            return compile_with(text, parameters, properties);
+            return compile_with(text, parameters, vocabulary);
         }
-        let hash = self.hasher.hash_one((text, identity(properties)));
-        let known = self.shard(hash).look_up(hash, text, properties);
+        let hash = self.hasher.hash_one((text, identity(vocabulary)));
+        let known = self.shard(hash).look_up(hash, text, vocabulary);
         match known {
             Known::Kept(prepared) => prepared.bind(parameters),
-            Known::New => compile_with(text, parameters, properties),
+            Known::New => compile_with(text, parameters, vocabulary),
             Known::Seen => {
-                let prepared = Arc::new(Prepared::new(text, properties.clone())?);
+                let prepared = Arc::new(Prepared::new(text, vocabulary.clone())?);
                 let program = prepared.bind(parameters)?;
                 self.shard(hash).keep(hash, prepared);
                 Ok(program)
@@ -95,17 +95,17 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Properties are the same if they are those of one version of a definition; having none is always the same.
-fn identity(properties: &Arc<ComputedProperties>) -> usize {
-    if properties.is_empty() { 0 } else { Arc::as_ptr(properties).addr() }
+/// Vocabularies are the same if they are those of one version of a definition; an empty one is always the same.
+fn identity(vocabulary: &Arc<Vocabulary>) -> usize {
+    if vocabulary.is_empty() { 0 } else { Arc::as_ptr(vocabulary).addr() }
 }
 
 impl Shard {
-    fn look_up(&mut self, hash: u64, text: &str, properties: &Arc<ComputedProperties>) -> Known {
+    fn look_up(&mut self, hash: u64, text: &str, vocabulary: &Arc<Vocabulary>) -> Known {
         if let Some(kept) = self.kept.get_mut(&hash) {
             let Kept { prepared, is_used } = kept;
             // Two texts with one hash are as good as never seen, but the first stays.
-            if prepared.text() != text || identity(prepared.properties()) != identity(properties) {
+            if prepared.text() != text || identity(prepared.vocabulary()) != identity(vocabulary) {
                 return Known::New;
             }
             *is_used = true;
@@ -213,7 +213,7 @@ mod tests {
         let wrong =
             ["SELECT", "SELECT * FROM c WHERE d.a = 1", "SELECT TOP @n * FROM c", "SELECT VALUE nothing(1)"];
         for text in wrong {
-            let expected = compile_with(text, &Parameters::new(), &ComputedProperties::default()).map(|_| ());
+            let expected = compile_with(text, &Parameters::new(), &Vocabulary::default()).map(|_| ());
             assert!(expected.is_err(), "{text}");
             for _ in 0..4 {
                 let found = cache.compile(text, &Parameters::new(), &Arc::default()).map(|_| ());
@@ -224,17 +224,17 @@ mod tests {
     }
 
     #[test]
-    fn one_text_means_something_else_with_other_computed_properties() {
+    fn one_text_means_something_else_with_another_vocabulary() {
         let cache = ProgramCache::default();
-        let named = |query| Arc::new(ComputedProperties::new([("low", query)]).expect("a definition"));
+        let named = |query| Arc::new(Vocabulary::new([("low", query)]).expect("a definition"));
         let definitions = [
             Arc::default(),
             named("SELECT VALUE LOWER(c.a) FROM c"),
             named("SELECT VALUE UPPER(c.a) FROM c"),
         ];
         let doc = orrery_doc::json::parse(br#"{"a":"xY","low":"stored"}"#, 8).expect("JSON");
-        let rows = |properties: &Arc<ComputedProperties>| {
-            let program = cache.compile("SELECT VALUE c.low FROM c", &Parameters::new(), properties);
+        let rows = |vocabulary: &Arc<Vocabulary>| {
+            let program = cache.compile("SELECT VALUE c.low FROM c", &Parameters::new(), vocabulary);
             let row = crate::row::Row::plain(doc.as_ref());
             let rows = program.and_then(|program| program.run_all([row], &crate::Context::at(0, 0)));
             let rows = rows.expect("it runs");

@@ -13,23 +13,26 @@ mod made;
 mod order;
 mod prepared;
 mod stages;
+mod vectors;
+mod vocabulary;
 
 use std::sync::Arc;
 
-use crate::ast::{Collection, Query};
+use crate::ast::{Collection, Direction, Query};
 use crate::error::{Diagnostic, QueryError, Result};
 use crate::limits;
 use crate::parameters::Parameters;
 use crate::parse;
-use crate::program::Level;
+use crate::program::{Level, Node};
 use crate::run::ResumePoint;
 use crate::value::Val;
 use given::Given;
 use grouping::GroupScope;
 
-pub use computed::{ComputedProperties, ComputedProperty};
+pub use computed::ComputedProperty;
 pub use made::compile_ast;
 pub use prepared::Prepared;
+pub use vocabulary::{VectorPath, Vocabulary};
 
 pub(crate) use clauses::{item_names, selects_aggregate};
 pub(crate) use expressions::constant;
@@ -105,6 +108,11 @@ impl Program {
         (self.code.last.level.offset, self.code.last.level.limit)
     }
 
+    /// The keys of the last level's order, and from which end each begins.
+    pub(crate) fn order(&self) -> &[(Node, Direction)] {
+        &self.code.last.level.order_by
+    }
+
     /// Whether the answer depends on rows that were fed on earlier pages, so that every page must
     /// be fed from the first item on. All other programs go on where the last page ended.
     pub fn is_blocking(&self) -> bool {
@@ -114,13 +122,13 @@ impl Program {
 
 /// Compiles the text of a query.
 pub fn compile(text: &str, parameters: &Parameters) -> Result<Program> {
-    compile_with(text, parameters, &ComputedProperties::default())
+    compile_with(text, parameters, &Vocabulary::default())
 }
 
-/// Compiles the text of a query over a container that has computed properties.
-pub fn compile_with(text: &str, parameters: &Parameters, properties: &ComputedProperties) -> Result<Program> {
+/// Compiles the text of a query over a container whose definition gives it a meaning of its own.
+pub fn compile_with(text: &str, parameters: &Parameters, vocabulary: &Vocabulary) -> Result<Program> {
     let tree = Arc::new(parse::parse(text)?);
-    compile_parsed(text, tree, parameters, properties)
+    compile_parsed(text, tree, parameters, vocabulary)
 }
 
 /// Compiles what a text was parsed to.
@@ -128,10 +136,9 @@ fn compile_parsed(
     text: &str,
     tree: Arc<Query>,
     parameters: &Parameters,
-    properties: &ComputedProperties,
+    vocabulary: &Vocabulary,
 ) -> Result<Program> {
-    let properties = Some(properties).filter(|properties| !properties.is_empty());
-    let code = compile_tree(tree, Given::now(parameters), properties, Purpose::Run)
+    let code = compile_tree(tree, Given::now(parameters), vocabulary, Purpose::Run)
         .map_err(|error| error.located_in(text))?;
     Ok(Program::new(Arc::new(code), parameters.clone(), text.len()))
 }
@@ -143,14 +150,19 @@ pub fn compile_condition(text: &str, parameters: &Parameters) -> Result<Program>
 
 /// Compiles a tree. Locations of errors stay byte offsets.
 pub(crate) fn compile_query(query: Query, parameters: &Parameters) -> Result<Program> {
-    let code = compile_tree(Arc::new(query), Given::now(parameters), None, Purpose::Run)?;
+    let vocabulary = Vocabulary::default();
+    let code = compile_tree(Arc::new(query), Given::now(parameters), &vocabulary, Purpose::Run)?;
     Ok(Program::new(Arc::new(code), parameters.clone(), 0))
 }
 
 /// Compiles a tree to find what is wrong with it, for a plan: functions that cannot be run yet are
 /// no error.
-pub(crate) fn compile_plan(query: Query, parameters: &Parameters) -> Result<Program> {
-    let code = compile_tree(Arc::new(query), Given::now(parameters), None, Purpose::Plan)?;
+pub(crate) fn compile_plan(
+    query: Query,
+    parameters: &Parameters,
+    vocabulary: &Vocabulary,
+) -> Result<Program> {
+    let code = compile_tree(Arc::new(query), Given::now(parameters), vocabulary, Purpose::Plan)?;
     Ok(Program::new(Arc::new(code), parameters.clone(), 0))
 }
 
@@ -172,7 +184,7 @@ enum Purpose {
 fn compile_tree<'q>(
     query: Arc<Query>,
     mut given: Given<'q>,
-    properties: Option<&'q ComputedProperties>,
+    vocabulary: &'q Vocabulary,
     purpose: Purpose,
 ) -> Result<Code> {
     let mut stages = Vec::new();
@@ -181,11 +193,16 @@ fn compile_tree<'q>(
     let mut rest = Some(Query::clone(&query));
     while let Some(mut outer) = rest.take() {
         rest = stages::peel(&mut outer);
+        // The rows of an inner level are no items of the container.
+        let (computed, vectors) = match rest {
+            None => (vocabulary.computed.as_slice(), vocabulary.vectors.as_slice()),
+            Some(_) => (&[][..], &[][..]),
+        };
         let mut compiler = Compiler {
             given,
             purpose,
-            // The rows of an inner level are no items of the container.
-            properties: properties.filter(|_| rest.is_none()),
+            computed,
+            vectors,
             names: Vec::new(),
             items: vec![0],
             has_items: ranges_over_items(&outer),
@@ -234,7 +251,9 @@ fn ranges_over_items(query: &Query) -> bool {
 struct Compiler<'q> {
     given: Given<'q>,
     purpose: Purpose,
-    properties: Option<&'q ComputedProperties>,
+    /// The computed properties that items have.
+    computed: &'q [computed::Definition],
+    vectors: &'q [VectorPath],
     /// The names in scope, innermost last, with their slots. Slot 0 is the item itself.
     names: Vec<(String, usize)>,
     /// The slots that hold the item as a whole.

@@ -9,16 +9,15 @@ mod features;
 mod json;
 mod refusals;
 mod rewrite;
-mod vectors;
 
 use orrery_doc::{PartitionKeyDef, epk, prefix_range};
 
 pub use features::Features;
-pub use vectors::{VectorDistance, VectorPath};
 
 use crate::ast::*;
 use crate::compile::{
-    Origin, Program, compile_plan, contains_aggregate, item_names, order_origin, selects_aggregate, unmapped,
+    Origin, Program, VectorPath, Vocabulary, compile_plan, contains_aggregate, item_names, order_origin,
+    selects_aggregate, unmapped,
 };
 use crate::error::{Code, QueryError, Result};
 use crate::functions::Geospatial;
@@ -26,7 +25,7 @@ use crate::limits;
 use crate::parameters::Parameters;
 use crate::parse;
 use crate::print::print_expression;
-use crate::program::AggregateKind;
+use crate::program::{AggregateKind, Node};
 use crate::routing::{PinnedKeys, pinned_keys};
 
 /// A query plan.
@@ -126,7 +125,8 @@ fn describe_query(
     supported: &Features,
     settings: &PlanSettings,
 ) -> Result<QueryPlan> {
-    let program = sound(query, parameters)?;
+    let vocabulary = Vocabulary::default().with_vectors(settings.vectors.clone());
+    let program = sound(query, parameters, &vocabulary)?;
     let query = program.query();
     refuse_compositions(&query.select)?;
     let keys = pinned_keys(query, parameters, def, settings.geospatial);
@@ -138,16 +138,17 @@ fn describe_query(
     };
     if query.from.is_some() {
         let one_key = matches!(&keys, PinnedKeys::Only(keys) if keys.len() == 1);
-        Merger { query, info: &mut info, one_key, offset, limit, vectors: &settings.vectors }.fill()?;
+        let order = program.order();
+        Merger { query, info: &mut info, one_key, offset, limit, order }.fill()?;
     }
     supported.check(&info)?;
     Ok(QueryPlan { info, keys, ranges })
 }
 
 /// The compiled query, or all that is wrong with it.
-fn sound(query: Query, parameters: &Parameters) -> Result<Program> {
+fn sound(query: Query, parameters: &Parameters, vocabulary: &Vocabulary) -> Result<Program> {
     let mut found = refusals::check(&query);
-    match compile_plan(query, parameters) {
+    match compile_plan(query, parameters, vocabulary) {
         Ok(program) if found.is_empty() => return Ok(program),
         Err(QueryError::Invalid(list)) if found.is_empty() || list.iter().all(|d| d.code != Code::None) => {
             found.extend(list);
@@ -221,7 +222,8 @@ struct Merger<'q> {
     one_key: bool,
     offset: u64,
     limit: Option<u64>,
-    vectors: &'q [VectorPath],
+    /// The keys of the order, and from which end each begins.
+    order: &'q [(Node, Direction)],
 }
 
 impl Merger<'_> {
@@ -293,15 +295,12 @@ impl Merger<'_> {
     }
 
     fn order_info(&mut self, items: &[OrderItem]) -> Result<()> {
-        for item in items {
+        for (item, (key, direction)) in items.iter().zip(self.order) {
             if matches!(order_origin(self.query, &item.expr), Origin::Computed | Origin::Made(_)) {
                 return Err(unmapped());
             }
-            let distance = vectors::ordered_by(&item.expr, self.vectors);
-            self.info.has_non_streaming_order_by |= distance.is_some();
-            let natural = distance.map_or(Direction::Ascending, VectorDistance::best_first);
-            let direction = item.direction.unwrap_or(natural);
-            self.info.order_by.push((direction, print_expression(&item.expr)));
+            self.info.has_non_streaming_order_by |= matches!(key, Node::VectorDistance { .. });
+            self.info.order_by.push((*direction, print_expression(&item.expr)));
         }
         if self.query.select.distinct {
             let ordered = match &self.query.select.spec {

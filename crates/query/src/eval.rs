@@ -12,7 +12,7 @@ use std::cell::Cell;
 
 use crate::ast::SubqueryKind;
 use crate::error::{QueryError, Result};
-use crate::functions::{Call, Function, Geospatial};
+use crate::functions::{Call, Function, Geospatial, VectorDistance};
 use crate::limits;
 use crate::pattern::{LikePattern, like_pattern};
 use crate::program::{LikeNode, Node, PathStep};
@@ -213,6 +213,7 @@ impl Node {
                 _ => Val::Undefined,
             },
             Node::OrderKey { order, slot, steps } => order_key::of_path(*order, *slot, steps, env)?,
+            Node::VectorDistance { distance, vectors } => vector_distance(*distance, vectors, env)?,
             Node::Udf(name, arguments) => udf(name, arguments, env)?,
             Node::Subquery(kind, level) => subquery(*kind, level, env)?,
             Node::GroupKey(i) => env.group_keys.get(*i).cloned().unwrap_or(Val::Undefined),
@@ -336,6 +337,18 @@ fn call_with<'a>(function: &'static Function, values: &[Val<'a>], env: &mut Env<
     env.made_bytes(call.made.get())?;
     env.made(&answer)?;
     Ok(answer)
+}
+
+fn vector_distance<'a>(
+    distance: VectorDistance,
+    vectors: &'a [Node; 2],
+    env: &mut Env<'a, '_>,
+) -> Result<Val<'a>> {
+    let [a, b] = vectors;
+    let (a, b) = (a.eval(env)?, b.eval(env)?);
+    let (Some(a), Some(b)) = (a.as_list(), b.as_list()) else { return Ok(Val::Undefined) };
+    env.worked(1 + a.len().min(b.len()) as u64)?;
+    Ok(distance.measure(a, b).map_or(Val::Undefined, Val::number))
 }
 
 fn udf<'a>(name: &str, arguments: &'a [Node], env: &mut Env<'a, '_>) -> Result<Val<'a>> {

@@ -16,8 +16,10 @@ mod regex;
 mod spatial;
 mod string;
 mod types;
+mod vector;
 
 pub(crate) use regex::{Regex, regex};
+pub use vector::VectorDistance;
 
 use std::cell::Cell;
 
@@ -40,6 +42,9 @@ pub(crate) struct Function {
     pub depends_on_time: bool,
     /// Whether the answer depends on the container's geospatial type.
     pub is_spatial: bool,
+    /// Whether it searches texts or vectors. What that finds may depend on the container's policies, and texts may be read
+    /// otherwise by a later release, so no index holds the answer.
+    pub is_search: bool,
     body: Implementation,
 }
 
@@ -60,7 +65,16 @@ impl std::fmt::Debug for Function {
 const MANY: usize = usize::MAX;
 
 const fn entry(name: &'static str, least: usize, most: usize, body: Implementation) -> Function {
-    Function { name, least, most, uses_chance: false, depends_on_time: false, is_spatial: false, body }
+    Function {
+        name,
+        least,
+        most,
+        uses_chance: false,
+        depends_on_time: false,
+        is_spatial: false,
+        is_search: false,
+        body,
+    }
 }
 
 const fn function(name: &'static str, least: usize, most: usize, body: Body) -> Function {
@@ -79,14 +93,13 @@ const fn later(name: &'static str, least: usize, most: usize) -> Function {
     entry(name, least, most, Implementation::Later)
 }
 
-/// Functions of the full-text and vector groups: parsed and planned, not yet run.
-static LATER: [Function; 10] = [
+/// Functions of the full-text and embedding groups: parsed and planned, not yet run.
+static LATER: [Function; 9] = [
     later("FULLTEXTCONTAINS", 2, 2),
     later("FULLTEXTCONTAINSALL", 2, MANY),
     later("FULLTEXTCONTAINSANY", 2, MANY),
     later("FULLTEXTSCORE", 2, MANY),
     later("RRF", 1, MANY),
-    later("VECTORDISTANCE", 2, 4),
     later("_FULLTEXTWORDCOUNT", 1, 1),
     later("_FULLTEXTSCORE", 2, MANY),
     later("GENERATEEMBEDDINGS", 1, MANY),
@@ -95,7 +108,7 @@ static LATER: [Function; 10] = [
 
 /// Finds a function by name, in any letter case.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    let groups: [&'static [Function]; 10] = [
+    let groups: [&'static [Function]; 11] = [
         &types::FUNCTIONS,
         &string::FUNCTIONS,
         &mathematical::FUNCTIONS,
@@ -105,6 +118,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
         &spatial::FUNCTIONS,
         &binary::FUNCTIONS,
         &item::FUNCTIONS,
+        &vector::FUNCTIONS,
         &LATER,
     ];
     groups.into_iter().flatten().find(|function| function.name.eq_ignore_ascii_case(name))

@@ -35,16 +35,16 @@ pub use access::{
 };
 pub use cache::ProgramCache;
 pub use compile::{
-    ComputedProperties, ComputedProperty, Prepared, Program, compile, compile_ast, compile_condition,
+    ComputedProperty, Prepared, Program, VectorPath, Vocabulary, compile, compile_ast, compile_condition,
     compile_with,
 };
 pub use describe::{
-    DistinctType, Features, PlanRange, PlanSettings, QueryInfo, QueryPlan, VectorDistance, VectorPath,
-    describe, describe_with, needs_plan,
+    DistinctType, Features, PlanRange, PlanSettings, QueryInfo, QueryPlan, describe, describe_with,
+    needs_plan,
 };
 pub use error::{Code, Diagnostic, QueryError, Result};
 pub use eval::{Context, UserFunctions, order_key};
-pub use functions::Geospatial;
+pub use functions::{Geospatial, VectorDistance};
 pub use group_order::{only_counts, path_of};
 pub use parameters::Parameters;
 pub use pattern::LikePattern;

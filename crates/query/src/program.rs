@@ -3,7 +3,7 @@
 use orrery_doc::TermOrder;
 
 use crate::ast::{BinaryOp, Direction, SubqueryKind, UnaryOp};
-use crate::functions::Function;
+use crate::functions::{Function, VectorDistance};
 use crate::pattern::LikePattern;
 use crate::value::Val;
 
@@ -148,6 +148,10 @@ pub(crate) enum Node {
         slot: usize,
         steps: Box<[PathStep]>,
     },
+    VectorDistance {
+        distance: VectorDistance,
+        vectors: Box<[Node; 2]>,
+    },
     /// REGEXMATCH with a constant pattern.
     Regex(Box<Node>, Box<crate::functions::Regex>),
     Udf(Box<str>, Vec<Node>),
@@ -235,7 +239,12 @@ impl Node {
             Node::OrderKey { .. } => Some(sum + CALL),
             Node::Like { value, pattern: LikeNode::Ready(_), .. } => value.weigh(sum + CALL),
             Node::Call(function, arguments) if !is_slow(function.name) => all(arguments, sum + CALL),
-            Node::Like { .. } | Node::Call(..) | Node::Regex(..) | Node::Udf(..) | Node::Subquery(..) => None,
+            Node::Like { .. }
+            | Node::Call(..)
+            | Node::VectorDistance { .. }
+            | Node::Regex(..)
+            | Node::Udf(..)
+            | Node::Subquery(..) => None,
         }
     }
 }

@@ -310,8 +310,14 @@ fn wrong_queries_are_refused_with_their_code() {
     assert_eq!(code("SELECT VALUE MAX(MIN(c.x)) FROM c"), Some(2101));
     assert_eq!(code("SELECT c.y FROM c GROUP BY c.x"), Some(2102));
     assert_eq!(code("SELECT * FROM c JOIN d IN e.f"), Some(2001));
-    let error = compile("SELECT VectorDistance(c.v, [1]) FROM c", &Parameters::new()).unwrap_err();
-    assert_eq!(error.to_string(), "The function VECTORDISTANCE is not yet supported.");
+    assert_eq!(code("SELECT VectorDistance(c.v) FROM c"), Some(2050));
+    assert_eq!(
+        code("SELECT VectorDistance(c.v, [1], true, {distanceFunction: 'manhattan'}) FROM c"),
+        Some(2213)
+    );
+    assert_eq!(code("SELECT VectorDistance(c.v, [1], c.options) FROM c"), Some(2213));
+    let error = compile("SELECT _FullTextScore(c.t, ['a']) FROM c", &Parameters::new()).unwrap_err();
+    assert_eq!(error.to_string(), "The function _FULLTEXTSCORE is not yet supported.");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::path::Path;
 use orrery_doc::{PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion};
 use orrery_query::ast::Direction;
 use orrery_query::{
-    Chosen, CompositePaths, ComputedProperties, Features, IndexPath, Indexes, Parameters, Program,
-    QueryError, compile_with, describe, explain, plan_access,
+    Chosen, CompositePaths, Features, IndexPath, Indexes, Parameters, Program, QueryError, Vocabulary,
+    compile_with, describe, explain, plan_access,
 };
 use orrery_testkit::script::{self, Runner};
 use serde_json::Value;
@@ -58,7 +58,7 @@ impl World {
     fn query(&self, text: &str) -> Result<String, QueryError> {
         let parameters = Parameters::new();
         let names = self.computed.iter().map(|(name, query)| (name.as_str(), query.as_str()));
-        let computed = ComputedProperties::new(names)?;
+        let computed = Vocabulary::new(names)?;
         let mut said = String::new();
         let plan = describe(text, &parameters, &by_tenant(), &Features::all())?;
         let plan: Value = serde_json::from_str(&plan.to_json()).expect("a plan is JSON");

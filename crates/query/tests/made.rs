@@ -4,8 +4,8 @@ use orrery_doc::{Doc, Value, json};
 use orrery_query::ast::*;
 use orrery_query::print::{Layout, print};
 use orrery_query::{
-    ComputedProperties, Context, IndexPath, Indexes, Parameters, Program, QueryError, Row, compile_ast,
-    compile_with, limits, plan_access,
+    Context, IndexPath, Indexes, Parameters, Program, QueryError, Row, Vocabulary, compile_ast, compile_with,
+    limits, plan_access,
 };
 
 /// Everything is indexed.
@@ -98,7 +98,7 @@ fn rows(program: &Program) -> Vec<String> {
 fn made(query: Query) -> orrery_query::Result<Program> {
     let mut parameters = Parameters::new();
     parameters.set("@a", Value::Int(2));
-    compile_ast(query, &parameters, &ComputedProperties::default())
+    compile_ast(query, &parameters, &Vocabulary::default())
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_tree_gives_the_program_that_its_text_gives() {
     let mut answered = 0;
     for tree in trees() {
         let text = print(&tree, Layout::Line);
-        let parsed = compile_with(&text, &parameters, &ComputedProperties::default()).expect(&text);
+        let parsed = compile_with(&text, &parameters, &Vocabulary::default()).expect(&text);
         let made = made(tree.clone()).expect(&text);
         assert_eq!(*parsed.query(), tree, "{text}");
         assert_eq!(*made.query(), tree, "{text}");
@@ -126,7 +126,7 @@ fn a_tree_gives_the_program_that_its_text_gives() {
 
 #[test]
 fn computed_properties_hold_for_trees_too() {
-    let properties = ComputedProperties::new([("up", "SELECT VALUE UPPER(c.b) FROM c")]).expect("a property");
+    let properties = Vocabulary::new([("up", "SELECT VALUE UPPER(c.b) FROM c")]).expect("a property");
     let query = Query { select: Select::value(item().member("up")), ..over_items(None) };
     let program = compile_ast(query, &Parameters::new(), &properties).expect("a query");
     assert_eq!(rows(&program), [r#""X""#, r#""Y""#, r#""X""#]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use orrery_doc::{Doc, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, json};
 use orrery_query::{
-    ComputedProperties, Context, IndexPath, Indexes, Parameters, Prepared, Program, Row, compile_with,
+    Context, IndexPath, Indexes, Parameters, Prepared, Program, Row, Vocabulary, compile_with,
     partition_key_filter, plan_access,
 };
 
@@ -80,8 +80,7 @@ fn rows(program: &Program, items: &[Doc]) -> orrery_query::Result<Vec<String>> {
 
 #[test]
 fn programs_bound_later_answer_and_plan_as_those_compiled_with_their_values() {
-    let properties =
-        ComputedProperties::new([("low", "SELECT VALUE LOWER(c.b) FROM c")]).expect("a property");
+    let properties = Vocabulary::new([("low", "SELECT VALUE LOWER(c.b) FROM c")]).expect("a property");
     let properties = Arc::new(properties);
     let key = PartitionKeyDef {
         kind: PartitionKeyKind::Hash,

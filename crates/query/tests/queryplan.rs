@@ -192,6 +192,11 @@ fn the_best_vectors_come_first() {
     assert_eq!(order(text, &policy(VectorDistance::DotProduct)), "Descending");
     let own = text.replace("[1])", "[1], false, {'distanceFunction': 'euclidean'})");
     assert_eq!(order(&own, &policy(VectorDistance::Cosine)), "Ascending");
+    let other_path = text.replace("c.a.v", "c.a.w");
+    assert_eq!(order(&other_path, &policy(VectorDistance::Euclidean)), "Descending");
+    // A list element has no entry of its own in a policy.
+    let element = text.replace("c.a.v", "c.a[0].v");
+    assert_eq!(order(&element, &policy(VectorDistance::Euclidean)), "Descending");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn page(query: &str, items: &[Doc], purse: &Purse, room: Room) -> Result<Rows, Q
 const PAGE: Room = Room { rows: 100, bytes: 4 << 20 };
 
 /// Queries that hold much, each in a way of its own.
-const HEAVY: [(&str, &str); 12] = [
+const HEAVY: [(&str, &str); 13] = [
     (
         "keys of groups",
         "SELECT a, b, COUNT(1) AS n FROM c JOIN a IN c.numbers JOIN b IN c.texts GROUP BY a, b, c.id",
@@ -91,6 +91,11 @@ const HEAVY: [(&str, &str); 12] = [
     (
         "ORDER BY",
         "SELECT c.numbers, c.texts, a, b FROM c JOIN a IN c.numbers JOIN b IN c.texts ORDER BY c.n OFFSET 20000 LIMIT 1",
+    ),
+    (
+        "ORDER BY a distance",
+        "SELECT c.numbers, c.texts, a, b FROM c JOIN a IN c.numbers JOIN b IN c.texts
+         ORDER BY VectorDistance(c.numbers, c.numbers) OFFSET 20000 LIMIT 1",
     ),
     (
         "DISTINCT with an order",

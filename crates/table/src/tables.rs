@@ -7,7 +7,7 @@ use orrery_cluster::{Api, Catalog, Container, ContainerDefinition, ErrorKind, Re
 use orrery_doc::{DocBuilder, json};
 use orrery_gateway::shapes::entity;
 use orrery_query::ast::{Binding, Collection, Expr, From, Query, Select, SelectSpec, Source, Span};
-use orrery_query::{ComputedProperties, Context, Parameters as Values, Row, compile_ast};
+use orrery_query::{Context, Parameters as Values, Row, Vocabulary, compile_ast};
 
 use crate::continuation;
 use crate::errors::{Own, Refusal};
@@ -228,7 +228,7 @@ fn row_of(name: &str) -> orrery_doc::Doc {
 fn program_of(filter: &filter::Filter) -> Result<orrery_query::Program, Refusal> {
     let condition = filter::condition(filter, Names::Tables)?;
     let query = query_of(Expr::name("c"), Some(condition));
-    Ok(compile_ast(query, &Values::default(), &ComputedProperties::default())?)
+    Ok(compile_ast(query, &Values::default(), &Vocabulary::default())?)
 }
 
 /// `SELECT VALUE … FROM c WHERE …`

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_doc::{Doc, PartitionKeyDef, Path, TermOrder};
-use orrery_query::{ComputedProperties, Geospatial};
+use orrery_query::{Geospatial, VectorPath, Vocabulary};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::NAME_CHARS_MAX;
 use orrery_store::{DefaultTtl, UniqueKeys};
@@ -45,8 +45,8 @@ pub struct ContainerDefinition {
     pub body: Doc,
     pub key: PartitionKeyDef,
     pub indexing: IndexingPolicy,
-    /// Names that stand for expressions, read from the body once. What is legal but cannot be read yet is told to queries.
-    pub(super) computed: orrery_query::Result<Arc<ComputedProperties>>,
+    /// What its queries mean, read from the body once. What is legal but cannot be read yet is told to queries.
+    pub(super) vocabulary: orrery_query::Result<Arc<Vocabulary>>,
     /// A job copies the container elsewhere while it changes, so every change is recorded, whatever its policy says.
     /// The jobs of the catalog decide this; it is no part of the body.
     pub is_followed: bool,
@@ -96,9 +96,14 @@ impl ContainerDefinition {
         geospatial(&self.body)
     }
 
-    /// The computed properties that queries may name.
-    pub fn computed_properties(&self) -> orrery_query::Result<&Arc<ComputedProperties>> {
-        self.computed.as_ref().map_err(Clone::clone)
+    /// The vectors of its policy.
+    pub fn vectors(&self) -> Vec<VectorPath> {
+        vectors::paths(&self.body)
+    }
+
+    /// What queries may name, and how their vectors are measured.
+    pub fn vocabulary(&self) -> orrery_query::Result<&Arc<Vocabulary>> {
+        self.vocabulary.as_ref().map_err(Clone::clone)
     }
 
     /// Whether the container was made without a key: the server then chose one, which items need not have.
@@ -187,7 +192,8 @@ impl ContainerDefinition {
         refuse_unsupported(&object)?;
         let body = to_doc(&Value::Object(ordered(object))).map_err(Error::invalid)?;
         let indexing = index_paths::compile(&body)?;
-        let computed = computed::properties(&body).map(Arc::new);
+        let vocabulary =
+            computed::vocabulary(&body).map(|known| Arc::new(known.with_vectors(vectors::paths(&body))));
         Ok(ContainerDefinition {
             id,
             api: Api::NoSql,
@@ -195,7 +201,7 @@ impl ContainerDefinition {
             body,
             key,
             indexing,
-            computed,
+            vocabulary,
             is_followed: false,
             previous_key: None,
             retention_default: None,

@@ -223,10 +223,10 @@ fn groupable_path(visit: &Visit<'_>) -> Option<IndexPath> {
     }
     let path = counted_groups(visit.request.program)?;
     // What looks like a path may be the name of an expression.
-    let computed = visit.request.container.definition.computed_properties().ok()?;
+    let vocabulary = visit.request.container.definition.vocabulary().ok()?;
     let is_first =
         |name: &str| matches!(path.steps().first(), Some(IndexStep::Name(first)) if **first == *name);
-    (!computed.names().any(is_first) && visit.covers(&path)).then_some(path)
+    (!vocabulary.computed_names().any(is_first) && visit.covers(&path)).then_some(path)
 }
 
 /// `SELECT c.a, COUNT(1) FROM c GROUP BY c.a`, and whatever else can be made of the two.

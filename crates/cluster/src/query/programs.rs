@@ -1,4 +1,4 @@
-//! From text to program, with the names that a container gives to expressions.
+//! From text to program, with the meaning that the container gives to its words.
 
 use orrery_query::{Parameters, Program};
 
@@ -13,7 +13,7 @@ impl Db {
         text: &str,
         parameters: &Parameters,
     ) -> orrery_query::Result<Program> {
-        let properties = container.definition.computed_properties()?;
-        self.inner.programs.compile(text, parameters, properties)
+        let vocabulary = container.definition.vocabulary()?;
+        self.inner.programs.compile(text, parameters, vocabulary)
     }
 }

@@ -123,7 +123,7 @@ impl World {
         continuation: Option<crate::Cursor>,
         merged: bool,
     ) -> QueryPage {
-        let program = compile(text, &Parameters::default()).expect(text);
+        let program = self.db.compile(&self.container, text, &Parameters::default()).expect(text);
         let page = PageOptions { items_max: size, continuation, access, ..page_options() };
         let answer = match merged {
             true => self.db.query_merged(&self.container, scope, &program, &page).await,
@@ -409,6 +409,33 @@ async fn a_container_of_plane_geometry_measures_on_a_plane() {
     for merged in [false, true] {
         let rows = world.rows(&Scope::Container, text, &[AccessChoice::Auto], 10, merged).await;
         assert_eq!(rows, ["5"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_are_measured_as_the_policy_of_their_container_says() {
+    let policy = |distance: &str| {
+        format!(
+            r#"{{}},"vectorEmbeddingPolicy":{{"vectorEmbeddings":[{{"path":"/a/v","dataType":"float32",
+               "distanceFunction":"{distance}","dimensions":2}}]}}"#
+        )
+    };
+    for (distance, best_first) in [
+        ("euclidean", [r#"{"id":"none"}"#, r#"{"id":"near","d":0.5}"#, r#"{"id":"far","d":45}"#]),
+        ("dotproduct", [r#"{"id":"far","d":250}"#, r#"{"id":"near","d":23}"#, r#"{"id":"none"}"#]),
+    ] {
+        let world = World::new(&policy(distance), 400).await;
+        for (id, rest) in [("far", r#","a":{"v":[30,40]}"#), ("near", r#","a":{"v":[3,3.5]}"#), ("none", "")]
+        {
+            world.put("p", id, rest, true).await;
+        }
+        let text =
+            "SELECT c.id, VectorDistance(c.a.v, [3,4]) AS d FROM c ORDER BY VectorDistance(c.a.v, [3,4])";
+        let scope = Scope::Key(key("p"));
+        for items_max in [1, 10] {
+            let rows = world.rows(&scope, text, &[AccessChoice::Auto], items_max, false).await;
+            assert_eq!(rows, best_first, "{distance}");
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use orrery_cluster::{
 };
 use orrery_doc::{Doc, Epk, PartitionKey, epk, json};
 use orrery_query::{
-    ComputedProperties, Context, Features, Parameters, Program, Row, SystemField, SystemProps, SystemValue,
+    Context, Features, Parameters, Program, Row, SystemField, SystemProps, SystemValue, Vocabulary,
     compile_with, describe,
 };
 use orrery_testkit::Random;
@@ -397,7 +397,7 @@ fn parameters(query: &Query) -> Parameters {
 }
 
 fn program(query: &Query, text: &str) -> Result<Program, String> {
-    let properties = ComputedProperties::new(sample::COMPUTED).expect("the definitions are valid");
+    let properties = Vocabulary::new(sample::COMPUTED).expect("the definitions are valid");
     compile_with(text, &parameters(query), &properties).map_err(|error| format!("{text}: {error}"))
 }
 

@@ -133,10 +133,15 @@ impl Compiler<'_> {
                 return Err(QueryError::Unsupported("ORDER BY RANK is not yet supported.".into()));
             }
         };
-        items
-            .iter()
-            .map(|item| Ok((self.expr(&item.expr)?, item.direction.unwrap_or(Direction::Ascending))))
-            .collect()
+        let keyed = |item: &OrderItem| {
+            let key = self.expr(&item.expr)?;
+            let natural = match &key {
+                Node::VectorDistance { distance, .. } => distance.best_first(),
+                _ => Direction::Ascending,
+            };
+            Ok((key, item.direction.unwrap_or(natural)))
+        };
+        items.iter().map(keyed).collect()
     }
 
     fn counts(&mut self, query: &Query) -> Result<(u64, Option<u64>)> {

@@ -15,37 +15,15 @@ use crate::parse;
 use crate::program::Node;
 use crate::row::{Row, SystemField};
 
-/// The computed properties of a container.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct ComputedProperties {
-    definitions: Vec<Definition>,
-}
-
 #[derive(Debug, Clone, PartialEq)]
-struct Definition {
-    name: String,
+pub(super) struct Definition {
+    pub name: String,
     /// What the definition calls the item.
     alias: String,
     value: Expr,
 }
 
-impl ComputedProperties {
-    /// Reads definitions: a name and a query such as `SELECT VALUE LOWER(c.name) FROM c`.
-    pub fn new<'t>(definitions: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<Self> {
-        let read = |(name, text)| definition(name, text);
-        Ok(Self { definitions: definitions.into_iter().map(read).collect::<Result<_>>()? })
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.definitions.is_empty()
-    }
-
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.definitions.iter().map(|definition| definition.name.as_str())
-    }
-}
-
-fn definition(name: &str, text: &str) -> Result<Definition> {
+pub(super) fn definition(name: &str, text: &str) -> Result<Definition> {
     let refused = |why: &str| {
         QueryError::bare(format!("One of the specified inputs is invalid: computed property '{name}' {why}."))
     };
@@ -72,20 +50,19 @@ fn definition(name: &str, text: &str) -> Result<Definition> {
 impl Compiler<'_> {
     /// The expression behind `item.name`, if it is a computed property.
     pub(super) fn computed(&mut self, base: &Node, name: &str) -> Result<Option<Node>> {
-        let Some(properties) = self.properties else { return Ok(None) };
         let Node::Slot(slot) = base else { return Ok(None) };
         if !self.items.contains(slot) {
             return Ok(None);
         }
-        let Some(found) = properties.definitions.iter().find(|definition| definition.name == name) else {
+        let Some(found) = self.computed.iter().find(|definition| definition.name == name) else {
             return Ok(None);
         };
         // The definition knows the item by its own name and nothing else, and it may not name others.
         let names = std::mem::replace(&mut self.names, vec![(found.alias.clone(), *slot)]);
         let group = self.group.take();
-        self.properties = None;
+        let computed = std::mem::take(&mut self.computed);
         let node = self.expr(&found.value);
-        self.properties = Some(properties);
+        self.computed = computed;
         self.group = group;
         self.names = names;
         let named = |node: Node| match node {
@@ -145,7 +122,9 @@ fn is_of_item(expr: &Expr, alias: &str) -> bool {
             matches!(&index.kind, ExprKind::Literal(Literal::String(name)) if is_stored(name))
         }
         ExprKind::Call { udf, name, .. } => {
-            let is_fixed = |function: &Function| !function.uses_chance && !function.depends_on_time;
+            let is_fixed = |function: &Function| {
+                !function.uses_chance && !function.depends_on_time && !function.is_search
+            };
             !udf && functions::find(name).is_some_and(is_fixed) && are_of_item(expr, alias)
         }
         _ => are_of_item(expr, alias),

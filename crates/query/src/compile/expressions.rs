@@ -152,6 +152,9 @@ impl Compiler<'_> {
         if function.name == "ORDERKEY" {
             return order_key(nodes, expr.span);
         }
+        if function.name == "VECTORDISTANCE" {
+            return self.vector_distance(nodes, expr.span);
+        }
         if function.name == "REGEXMATCH" {
             let modifiers = match nodes.get(2) {
                 None => Some(""),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Code, ComputedProperties, Given, Program, Purpose, compile_tree};
+use super::{Code, Given, Program, Purpose, Vocabulary, compile_tree};
 use crate::ast::*;
 use crate::error::{QueryError, Result};
 use crate::limits;
@@ -15,17 +15,12 @@ use crate::parse::Counted;
 /// What a node counts besides its names and texts: about what it would take in a text.
 const NODE_BYTES: usize = 4;
 
-/// Compiles a tree that was made by code, over a container that has computed properties. What is wrong with it is told
+/// Compiles a tree that was made by code, over a container with a vocabulary of its own. What is wrong with it is told
 /// without places, since there is no text.
-pub fn compile_ast(
-    query: Query,
-    parameters: &Parameters,
-    properties: &ComputedProperties,
-) -> Result<Program> {
+pub fn compile_ast(query: Query, parameters: &Parameters, vocabulary: &Vocabulary) -> Result<Program> {
     let mut check = Check { bytes: 0 };
     check.query(&query, 1).map_err(without_places)?;
-    let properties = Some(properties).filter(|properties| !properties.is_empty());
-    let code: Code = compile_tree(Arc::new(query), Given::now(parameters), properties, Purpose::Run)
+    let code: Code = compile_tree(Arc::new(query), Given::now(parameters), vocabulary, Purpose::Run)
         .map_err(without_places)?;
     Ok(Program::new(Arc::new(code), parameters.clone(), check.bytes))
 }

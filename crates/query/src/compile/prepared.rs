@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Code, ComputedProperties, Program, Purpose, compile_parsed, compile_tree};
+use super::{Code, Program, Purpose, Vocabulary, compile_parsed, compile_tree};
 use crate::ast::Query;
 use crate::compile::given::Given;
 use crate::error::Result;
@@ -14,28 +14,27 @@ use crate::parse;
 pub struct Prepared {
     text: Box<str>,
     tree: Arc<Query>,
-    properties: Arc<ComputedProperties>,
+    vocabulary: Arc<Vocabulary>,
     /// None if the values of parameters decide about it.
     code: Option<Arc<Code>>,
 }
 
 impl Prepared {
     /// Reads a text. What is wrong with it is told by [`Prepared::bind`], unless it cannot be parsed at all.
-    pub fn new(text: &str, properties: Arc<ComputedProperties>) -> Result<Prepared> {
+    pub fn new(text: &str, vocabulary: Arc<Vocabulary>) -> Result<Prepared> {
         let tree = Arc::new(parse::parse(text)?);
-        let known = Some(&*properties).filter(|properties| !properties.is_empty());
-        let code = compile_tree(tree.clone(), Given::later(), known, Purpose::Run).ok();
+        let code = compile_tree(tree.clone(), Given::later(), &vocabulary, Purpose::Run).ok();
         let code = code.filter(|code| code.is_for_all).map(Arc::new);
-        Ok(Prepared { text: text.into(), tree, properties, code })
+        Ok(Prepared { text: text.into(), tree, vocabulary, code })
     }
 
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What names of the container the text was compiled with.
-    pub fn properties(&self) -> &Arc<ComputedProperties> {
-        &self.properties
+    /// With what meaning of its words the text was compiled.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
     }
 
     /// Whether programs are made without compiling anything again.
@@ -47,7 +46,7 @@ impl Prepared {
     pub fn bind(&self, parameters: &Parameters) -> Result<Program> {
         match &self.code {
             Some(code) => Ok(Program::new(code.clone(), parameters.clone(), self.text.len())),
-            None => compile_parsed(&self.text, self.tree.clone(), parameters, &self.properties),
+            None => compile_parsed(&self.text, self.tree.clone(), parameters, &self.vocabulary),
         }
     }
 }

@@ -15,8 +15,7 @@ use orrery_cluster::{
 use orrery_doc::json;
 use orrery_query::ast::{Direction, Expr, OrderBy, OrderItem};
 use orrery_query::{
-    ComputedProperties, Documents, Indexes, Parameters as Values, Program, SystemField, SystemValue,
-    compile_ast,
+    Documents, Indexes, Parameters as Values, Program, SystemField, SystemValue, Vocabulary, compile_ast,
 };
 
 use super::{Renderer, key_of};
@@ -134,7 +133,7 @@ fn program_of(
         }
         query.order_by = Some(OrderBy::Items(items));
     }
-    Ok(compile_ast(query, &Values::default(), &ComputedProperties::default())?)
+    Ok(compile_ast(query, &Values::default(), &Vocabulary::default())?)
 }
 
 /// Whether an index of the container delivers the order of both keys.

@@ -208,7 +208,7 @@ fn item() -> Expr {
 mod tests {
     use orrery_doc::{DocBuilder, json};
     use orrery_query::ast::{Binding, Collection, From, Query, Select, SelectSpec, Source, Span};
-    use orrery_query::{ComputedProperties, Context, Parameters, Row, compile_ast};
+    use orrery_query::{Context, Parameters, Row, Vocabulary, compile_ast};
 
     use super::super::parse;
     use super::*;
@@ -237,8 +237,7 @@ mod tests {
             offset_limit: None,
             span,
         };
-        let program =
-            compile_ast(query, &Parameters::default(), &ComputedProperties::default()).expect(filter);
+        let program = compile_ast(query, &Parameters::default(), &Vocabulary::default()).expect(filter);
         let mut doc = DocBuilder::new();
         doc.begin_object();
         edm::store_key(&mut doc, "pk", "rk");

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use orrery_doc::{Doc, DocRef};
 use orrery_query::ast::SelectSpec;
-use orrery_query::{
-    Code, ComputedProperties, ComputedProperty, Diagnostic, Parameters, QueryError, compile, parse,
-};
+use orrery_query::{Code, ComputedProperty, Diagnostic, Parameters, QueryError, Vocabulary, compile, parse};
 use orrery_store::indexing::{ComputedValue, Computer};
 use orrery_store::limits::COMPUTED_PROPERTIES_MAX;
 use serde_json::{Value, json};
@@ -84,7 +82,7 @@ fn check_query(name: &str, query: &str, place: usize) -> Result<()> {
             "Required VALUE expression missing from computed property query '{query}' at index ({place})."
         )));
     }
-    match ComputedProperties::new([(name, query)]) {
+    match Vocabulary::new([(name, query)]) {
         Err(error @ QueryError::Invalid(_)) => Err(Error::invalid(error.to_string())),
         _ => Ok(()),
     }
@@ -123,8 +121,8 @@ pub(super) fn computed_values(body: &Doc) -> Vec<ComputedValue> {
 }
 
 /// All computed properties of a definition, for queries.
-pub(super) fn properties(body: &Doc) -> orrery_query::Result<ComputedProperties> {
-    ComputedProperties::new(entries(body))
+pub(super) fn vocabulary(body: &Doc) -> orrery_query::Result<Vocabulary> {
+    Vocabulary::new(entries(body))
 }
 
 /// The name and the query of each; they were admitted, so they have both.

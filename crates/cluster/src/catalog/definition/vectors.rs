@@ -1,5 +1,7 @@
 //! Vector embeddings and the indexes over them.
 
+use orrery_doc::{Doc, Segment};
+use orrery_query::{VectorDistance, VectorPath};
 use serde_json::Value;
 
 use super::{Object, Result, list, plain_path, wrong_type};
@@ -26,6 +28,23 @@ pub(super) fn check(object: &Object) -> Result<()> {
         }
     }
     indexes(object)?.iter().try_for_each(|index| check_index(index, embeddings))
+}
+
+/// What queries have to know of the embeddings.
+pub(super) fn paths(body: &Doc) -> Vec<VectorPath> {
+    let embeddings = body.root().get("vectorEmbeddingPolicy").get("vectorEmbeddings").as_array();
+    embeddings.into_iter().flat_map(|list| list.iter()).filter_map(vector_path).collect()
+}
+
+fn vector_path(embedding: orrery_doc::Value<'_>) -> Option<VectorPath> {
+    let name = |segment: &Segment| match segment {
+        Segment::Name(name) => Some(name.clone()),
+        Segment::Index(_) => None,
+    };
+    let path = plain_path(embedding.get("path").as_str()?)?;
+    let path = path.segments().iter().map(name).collect::<Option<Vec<String>>>()?;
+    let distance = VectorDistance::from_name(embedding.get("distanceFunction").as_str()?)?;
+    Some(VectorPath { path, distance })
 }
 
 /// The embeddings of a definition, each by its path.

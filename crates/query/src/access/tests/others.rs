@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::proposals::{check, combined, item, simple, value};
 use super::*;
-use crate::compile::{ComputedProperties, ComputedProperty, compile_with};
+use crate::compile::{ComputedProperty, Vocabulary, compile_with};
 
 fn names(path: &str) -> IndexPath {
     IndexPath::of_names(&path.split('.').collect::<Vec<_>>())
@@ -229,7 +229,7 @@ fn computed_properties_are_found_in_an_index() {
             }
         }
     }
-    let properties = ComputedProperties::new([
+    let properties = Vocabulary::new([
         ("low", "SELECT VALUE LOWER(c.name) FROM c"),
         ("same", "SELECT VALUE c.a FROM c"),
         ("flag", "SELECT VALUE c.a > 1 FROM c"),

@@ -1,7 +1,7 @@
 //! What is planned for queries that clients send.
 
 use super::*;
-use crate::compile::{ComputedProperties, compile_with};
+use crate::compile::{Vocabulary, compile_with};
 use crate::run::{Room, Rows, Run};
 use crate::value::Val;
 
@@ -195,8 +195,7 @@ fn a_shortcut_answers_like_the_items() {
 
 #[test]
 fn computed_properties_stand_for_their_expression() {
-    let properties =
-        ComputedProperties::new([("lower", "SELECT VALUE LOWER(x.name) FROM x")]).expect("is valid");
+    let properties = Vocabulary::new([("lower", "SELECT VALUE LOWER(x.name) FROM x")]).expect("is valid");
     let doc = document("{\"id\":\"1\",\"name\":\"ABC\"}");
     for (text, expected) in [
         ("SELECT c.lower FROM c WHERE c.lower = 'abc'", "{\"lower\":\"abc\"}"),
@@ -212,7 +211,7 @@ fn computed_properties_stand_for_their_expression() {
         assert_eq!(rows.join(","), expected, "{text}");
     }
     for wrong in ["SELECT c.name FROM c", "SELECT VALUE 1", "SELECT VALUE c.a FROM c WHERE c.b = 1"] {
-        ComputedProperties::new([("wrong", wrong)]).expect_err(wrong);
+        Vocabulary::new([("wrong", wrong)]).expect_err(wrong);
     }
 }
 

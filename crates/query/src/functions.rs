@@ -10,6 +10,7 @@ mod conditional;
 mod date;
 mod date_format;
 mod date_text;
+mod full_text;
 mod item;
 mod mathematical;
 mod regex;
@@ -93,11 +94,8 @@ const fn later(name: &'static str, least: usize, most: usize) -> Function {
     entry(name, least, most, Implementation::Later)
 }
 
-/// Functions of the full-text and embedding groups: parsed and planned, not yet run.
-static LATER: [Function; 9] = [
-    later("FULLTEXTCONTAINS", 2, 2),
-    later("FULLTEXTCONTAINSALL", 2, MANY),
-    later("FULLTEXTCONTAINSANY", 2, MANY),
+/// Functions of the ranking and embedding groups: parsed and planned, not yet run.
+static LATER: [Function; 6] = [
     later("FULLTEXTSCORE", 2, MANY),
     later("RRF", 1, MANY),
     later("_FULLTEXTWORDCOUNT", 1, 1),
@@ -108,7 +106,7 @@ static LATER: [Function; 9] = [
 
 /// Finds a function by name, in any letter case.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    let groups: [&'static [Function]; 11] = [
+    let groups: [&'static [Function]; 12] = [
         &types::FUNCTIONS,
         &string::FUNCTIONS,
         &mathematical::FUNCTIONS,
@@ -119,6 +117,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
         &binary::FUNCTIONS,
         &item::FUNCTIONS,
         &vector::FUNCTIONS,
+        &full_text::FUNCTIONS,
         &LATER,
     ];
     groups.into_iter().flatten().find(|function| function.name.eq_ignore_ascii_case(name))

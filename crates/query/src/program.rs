@@ -186,7 +186,7 @@ impl Level {
 const LIGHT: u32 = 64;
 /// Functions that may take long over one value.
 fn is_slow(function: &str) -> bool {
-    function.starts_with("ST_") || function == "REGEXMATCH"
+    function.starts_with("ST_") || function.starts_with("FULLTEXT") || function == "REGEXMATCH"
 }
 
 /// What a call counts, in operators.

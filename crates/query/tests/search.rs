@@ -1,11 +1,12 @@
-//! Vectors by their distance.
+//! Vectors by their distance, and texts by their words.
 
 use std::sync::Arc;
 
 use orrery_doc::{Doc, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, json};
 use orrery_query::{
     Carry, ComputedProperty, Context, Features, Flow, Geospatial, PageEnd, Parameters, PlanSettings, Program,
-    ProgramCache, Room, Row, Rows, Run, VectorDistance, VectorPath, Vocabulary, compile_with, describe_with,
+    ProgramCache, QueryError, Room, Row, Rows, Run, VectorDistance, VectorPath, Vocabulary, compile,
+    compile_with, describe_with,
 };
 
 /// Seen from [3,4]: the angle, the product and the distance each have an order of their own. Three are no vectors of that length.
@@ -191,8 +192,48 @@ fn clients_get_each_distance_beside_its_row_and_nothing_where_there_is_none() {
 }
 
 #[test]
+fn texts_are_searched_for_phrases_without_any_index() {
+    for (condition, expected) in [
+        ("FullTextContains(c.t, 'red')", "far same long back"),
+        ("FullTextContains(c.t, 'Red Kite')", "same back"),
+        ("FullTextContains(c.t, 'kite red')", ""),
+        ("FullTextContains(c.t, 'kites red')", "long"),
+        ("FullTextContains(c.t, 'red-kite')", "back"),
+        ("FullTextContains(c.t, 'ki')", ""),
+        ("FullTextContains(c.t, '')", ""),
+        ("FullTextContainsAll(c.t, 'kite', 'a')", "same"),
+        ("FullTextContainsAll(c.t, 'red')", "far same long back"),
+        ("FullTextContainsAny(c.t, 'rise', 'ones', 'nothing')", "far long"),
+        ("NOT FullTextContains(c.t, 'kite')", "far long"),
+        ("fulltextcontains(c.t, c.id)", ""),
+        // What is no text has no phrases, and lacks none.
+        ("NOT IS_DEFINED(FullTextContains(c.t, 'red'))", "near none odd"),
+        ("IS_DEFINED(FullTextContainsAny(c.t, 'red', 1))", ""),
+    ] {
+        assert_eq!(answer(&format!("SELECT VALUE c.id FROM c WHERE {condition}")), expected, "{condition}");
+    }
+    let counts = "SELECT VALUE COUNTIF(FullTextContainsAny(c.t, 'kite', 'kites')) FROM c";
+    assert_eq!(answer(counts), "4");
+    assert_eq!(
+        answer("SELECT FullTextContains(c.t, 'kite') AS has FROM c WHERE c.id = 'same'"),
+        "{has:true}"
+    );
+}
+
+#[test]
+fn what_cannot_be_searched_for_yet_says_so() {
+    let program =
+        compile("SELECT VALUE FullTextContains('red', {term: 'rad', distance: 1})", &Parameters::new());
+    let error = program.expect("it compiles").run_all([], &Context::at(0, 0)).expect_err("fuzzy");
+    assert!(matches!(error, QueryError::Unsupported(_)), "{error}");
+    assert_eq!(error.to_string(), "Fuzzy terms of full-text functions are not yet supported.");
+}
+
+#[test]
 fn no_index_holds_what_a_policy_or_a_later_release_may_change() {
-    for value in ["VectorDistance(c.v, [3,4])", "[VectorDistance(c.v, [3,4])]"] {
+    for value in
+        ["VectorDistance(c.v, [3,4])", "FullTextContains(c.t, 'red')", "[FullTextContainsAny(c.t, 'red')]"]
+    {
         let text = format!("SELECT VALUE {value} FROM c");
         assert!(ComputedProperty::new("p", &text, Geospatial::Geography).is_none(), "{value}");
     }

@@ -107,6 +107,7 @@ pub const TOKENS: &[&str] = &[
     "SETUNION(",
     "DateTimeAdd('mm', 1, ",
     "VectorDistance(",
+    "FullTextContainsAll(c.s, ",
     "-- note\n",
     "/* note */",
     "/*",

@@ -156,7 +156,9 @@ fn joined(own: Policy, stored: Policy) -> Result<Policy, Refusal> {
 fn check_time(terms: &Policy, now: SystemTime) -> Result<(), Refusal> {
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = moment::TICKS_TO_1970 + i64::try_from(since.as_nanos() / 100).unwrap_or(i64::MAX / 2);
-    let at = |text: &str| moment::parse(text).ok_or_else(|| invalid("A time in the signature is not a date that can be read."));
+    let at = |text: &str| {
+        moment::parse(text).ok_or_else(|| invalid("A time in the signature is not a date that can be read."))
+    };
     if terms.expiry.is_empty() || at(&terms.expiry)? <= now {
         return Err(invalid("Signature not valid in the specified time frame: it has expired."));
     }

@@ -29,8 +29,7 @@ pub async fn run(
         key => Scope::Key(key_of(table, key)?),
     };
     let tree = tree_of(table, query)?;
-    let computed = table.definition.computed_properties()?;
-    let program = compile_ast(tree, &Parameters::new(), computed)?;
+    let program = compile_ast(tree, &Parameters::new(), table.definition.vocabulary()?)?;
     let mut options = page_options(db, query.get("page").as_i64().unwrap_or_default());
     options.access = match query.get("by").as_str() {
         Some("scan") => AccessChoice::ScanOnly,

@@ -83,8 +83,8 @@ pub fn key_name(field: &str) -> String {
 
 /// Whether the table has an index of a field in its order.
 pub fn has_index(table: &Container, field: &str) -> bool {
-    let computed = table.definition.computed_properties();
-    computed.is_ok_and(|computed| computed.names().any(|name| name.strip_prefix(KEY_OF) == Some(field)))
+    let is_its_key = |name: &str| name.strip_prefix(KEY_OF) == Some(field);
+    table.definition.vocabulary().is_ok_and(|vocabulary| vocabulary.computed_names().any(is_its_key))
 }
 
 /// The name of a table's order in queries.

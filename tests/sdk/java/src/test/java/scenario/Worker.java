@@ -2,6 +2,7 @@ package scenario;
 
 import com.azure.cosmos.CosmosClient;
 import com.azure.cosmos.CosmosContainer;
+import com.azure.cosmos.CosmosEndToEndOperationLatencyPolicyConfigBuilder;
 import com.azure.cosmos.CosmosException;
 import com.azure.cosmos.models.CosmosQueryRequestOptions;
 import com.azure.cosmos.models.PartitionKey;
@@ -10,6 +11,7 @@ import com.azure.cosmos.models.SqlQuerySpec;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -24,6 +26,7 @@ import java.util.Set;
 final class Worker {
     private static final int KEYS = 12;
     private static final int IDS = 6;
+    private static final Duration PAGE_TIME_MAX = Duration.ofSeconds(60);
     private static final ObjectMapper MAPPER = new ObjectMapper();
 
     private record Place(String key, String id) {}
@@ -167,7 +170,10 @@ final class Worker {
     private void query() {
         SqlQuerySpec query = new SqlQuerySpec(
             "SELECT c.pk, c.id, c.n FROM c WHERE c.owner = @me ORDER BY c.n", List.of(new SqlParameter("@me", name)));
-        CosmosQueryRequestOptions options = new CosmosQueryRequestOptions();
+        // When a server is killed between two pages this SDK may wait for ever, with no request under way and none of its connections
+        // open, unless it is told how long a page may take.
+        CosmosQueryRequestOptions options = new CosmosQueryRequestOptions().setCosmosEndToEndOperationLatencyPolicyConfig(
+            new CosmosEndToEndOperationLatencyPolicyConfigBuilder(PAGE_TIME_MAX).build());
         String key = chance.nextBoolean() ? name + "-" + chance.nextInt(KEYS) : null;
         if (key != null) {
             options.setPartitionKey(new PartitionKey(key));

@@ -166,8 +166,9 @@ fn believe(token: &str, now: SystemTime) -> Result<Claims, TokenError> {
         return Err(malformed());
     };
     let decode = |part: &str| URL_SAFE.decode(part.trim_end_matches('='));
-    let header = decode(header).ok().and_then(|header| serde_json::from_slice::<Critical>(&header).ok());
-    if header.is_some_and(|header| header.crit.is_some()) {
+    let header = decode(header).map_err(|_| malformed())?;
+    let header: Critical = serde_json::from_slice(&header).map_err(|_| malformed())?;
+    if header.crit.is_some() {
         return Err(critical());
     }
     let claims = decode(claims).map_err(|_| malformed())?;

@@ -141,6 +141,12 @@ async fn claims_of_the_wrong_type_and_unknown_critical_headers_are_refused() {
             let answer = server.send_as(&token, "GET", "/dbs/d", &[], &Value::Null).await;
             assert_eq!(answer.status, 401, "{crit}, development: {development}");
         }
+        // Who cannot read a header does not know what it asks of its reader.
+        for header in [json!("none"), json!(7), Value::Null] {
+            let token = sealed(SIGNING, &header, &claims);
+            let answer = server.send_as(&token, "GET", "/dbs/d", &[], &Value::Null).await.expect(401);
+            assert_eq!(answer.header("x-ms-substatus"), "5003", "{header}, development: {development}");
+        }
         // Of a claim that is there twice readers take one or the other.
         let twice = claims.replacen('{', &format!("{{\"nbf\":{},\"nbf\":1,", now + 3600), 1);
         let token = sealed(SIGNING, &json!({"alg": "RS256", "kid": "issuer"}), &twice);

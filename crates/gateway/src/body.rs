@@ -4,12 +4,13 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http::request::Parts;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 use orrery_cluster::Error;
 use orrery_cluster::limits::{BODY_LARGE_BYTES, BODY_UNCOUNTED_BYTES};
 
-use crate::room::{BodyHold, Carrier, Room};
+use crate::room::{BodyHold, Carrier, Head, Room};
 
 /// A body over the limit is read to its end and thrown away up to this size, because many clients only
 /// look at the answer after they have sent everything. Beyond it the connection is closed on them.
@@ -68,6 +69,17 @@ where
     }
 }
 
+/// Room for the head of a request, if it needs some.
+pub fn head_of(parts: &Parts, room: &Room) -> Result<Option<Head>, Error> {
+    let carrier = Carrier::of(parts.version);
+    if carrier == Carrier::Connection {
+        return Ok(None);
+    }
+    let fields = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+    let path = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
+    room.head(fields.sum::<usize>() + path, carrier)
+}
+
 /// The memory of a body that is being read.
 struct Counted<'a> {
     room: Option<(&'a Room, Carrier)>,
@@ -85,9 +97,11 @@ impl Counted<'_> {
 
     /// Takes what a body of unknown length needs that has come so far: a little, and then all that it may have.
     async fn grow(&mut self, total: u64, bytes_max: u64) -> Result<(), BodyError> {
+        let uncounted = self.room.map_or(u64::MAX, |(_, carrier)| carrier.body_uncounted());
         let has = self.hold.as_ref().map_or(0, BodyHold::bytes);
         match total {
-            total if total <= has.max(BODY_UNCOUNTED_BYTES) => Ok(()),
+            total if total <= has.max(uncounted) => Ok(()),
+            total if total <= BODY_UNCOUNTED_BYTES => self.take(BODY_UNCOUNTED_BYTES).await,
             total if total <= BODY_LARGE_BYTES => self.take(BODY_LARGE_BYTES).await,
             _ => self.take(bytes_max).await,
         }
@@ -208,10 +222,12 @@ where
 mod tests {
     use std::collections::VecDeque;
     use std::convert::Infallible;
-    use std::task::{Context, Poll};
+    use std::task::{Context, Poll, Waker};
 
     use super::*;
     use http_body_util::Full;
+    use orrery_cluster::limits::STREAM_UNCOUNTED_BYTES;
+    use orrery_cluster::{Consumer, Memory, MemoryShares};
 
     /// A body of pieces, whose length is not known beforehand; without an end it never comes.
     struct Pieces {
@@ -268,5 +284,26 @@ mod tests {
         let never = Pieces { sizes: VecDeque::from([3]), ends: false };
         let refused = read(never, Limits { time: Duration::from_millis(20), ..limits(10) }, None).await;
         assert!(matches!(refused, Err(BodyError::TimedOut)));
+    }
+
+    /// A connection of HTTP/2 carries many bodies at once, so that little of each is uncounted.
+    #[tokio::test]
+    async fn bodies_of_unknown_length_take_memory_as_they_come() {
+        let memory = Memory::new(MemoryShares::of(128 << 20));
+        let room = Room::new(memory.clone());
+        let held = || memory.usage()[Consumer::Bodies as usize].used_bytes;
+        let uncounted = STREAM_UNCOUNTED_BYTES as usize;
+        for (carrier, size, counted) in [
+            (Carrier::Stream, uncounted, 0),
+            (Carrier::Stream, uncounted + 1, BODY_UNCOUNTED_BYTES),
+            (Carrier::Stream, BODY_UNCOUNTED_BYTES as usize + 1, BODY_LARGE_BYTES),
+            (Carrier::Connection, BODY_UNCOUNTED_BYTES as usize, 0),
+            (Carrier::Connection, BODY_UNCOUNTED_BYTES as usize + 1, BODY_LARGE_BYTES),
+        ] {
+            let unfinished = Pieces { sizes: VecDeque::from([size]), ends: false };
+            let mut reading = std::pin::pin!(read(unfinished, limits(1 << 20), Some((&room, carrier))));
+            assert!(reading.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            assert_eq!(held(), counted, "{size} bytes over {carrier:?}");
+        }
     }
 }

@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use orrery_cluster::limits::{
     ANSWER_BYTES_PER_SECOND_MIN, ANSWER_PATIENCE, ANSWER_UNCOUNTED_BYTES, BODY_BYTES_PER_SECOND_MIN,
-    BODY_LARGE_BYTES, BODY_PATIENCE, BODY_UNCOUNTED_BYTES, HELD_GRACE, ITEM_ANSWER_BYTES_MAX, PAGE_BYTES_MAX,
-    STREAM_UNCOUNTED_BYTES, WRITE_COPIES,
+    BODY_LARGE_BYTES, BODY_PATIENCE, BODY_UNCOUNTED_BYTES, HEAD_UNCOUNTED_BYTES, HELD_GRACE,
+    ITEM_ANSWER_BYTES_MAX, PAGE_BYTES_MAX, STREAM_UNCOUNTED_BYTES, WRITE_COPIES,
 };
 use orrery_cluster::{Consumer, Error, ErrorKind, Hold, Memory};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -42,6 +42,8 @@ const PAGE_COPIES: u64 = 2;
 const PAGE_PART: u64 = 8;
 /// Answers that found no memory may have one part in so many of what there is for answers.
 const UNPLACED_PART: u64 = 4;
+/// Heads that are long may have one part in so many of what there is for bodies.
+const HEADS_PART: u64 = 4;
 const UNPLACED_PAUSE: Duration = Duration::from_millis(50);
 
 pub struct Room {
@@ -51,6 +53,8 @@ pub struct Room {
     large_waiting: AtomicUsize,
     /// Bytes of answers that were made and found no memory.
     unplaced: Arc<AtomicU64>,
+    /// Bytes of the heads of requests over HTTP/2 that are long.
+    heads: Arc<AtomicU64>,
     /// How long bodies and answers wait.
     patience: (Duration, Duration),
 }
@@ -72,7 +76,7 @@ impl Carrier {
         }
     }
 
-    fn body_uncounted(self) -> u64 {
+    pub(crate) fn body_uncounted(self) -> u64 {
         match self {
             Carrier::Connection => BODY_UNCOUNTED_BYTES,
             Carrier::Stream => STREAM_UNCOUNTED_BYTES,
@@ -96,6 +100,7 @@ impl Room {
             large,
             large_waiting: AtomicUsize::new(0),
             unplaced: Arc::default(),
+            heads: Arc::default(),
             patience: (BODY_PATIENCE, ANSWER_PATIENCE),
         }
     }
@@ -176,8 +181,8 @@ impl Room {
     }
 
     /// Waits until few answers are without memory. To be asked before something is carried out whose answer may be large
-    /// and cannot be refused any more.
-    pub async fn written(&self) -> Result<(), Error> {
+    /// and cannot be refused any more, and of which only a few are carried out at once.
+    pub async fn few_unplaced(&self) -> Result<(), Error> {
         let most = self.memory.shares().answers / UNPLACED_PART;
         let began = Instant::now();
         while self.unplaced.load(Ordering::Relaxed) > most {
@@ -187,6 +192,33 @@ impl Room {
             sleep(UNPLACED_PAUSE).await;
         }
         Ok(())
+    }
+
+    /// The same for what many may carry out at once: room for an answer with an item. Half of the memory for answers is left
+    /// to those whose answers are larger than what they wait for; where no more is to be had one or two go on without, and
+    /// the others wait.
+    pub async fn written(&self) -> Result<Written, Error> {
+        let (answers, most) = (self.memory.shares().answers, ITEM_ANSWER_BYTES_MAX);
+        let is_ample = self.memory.free(Consumer::Answers) >= answers / 2 + most;
+        if is_ample && let Some(hold) = self.memory.try_take(Consumer::Answers, most) {
+            return Ok(Written::Placed(hold));
+        }
+        let unplaced = (answers / UNPLACED_PART).max(most);
+        if let Some(unplaced) = Unplaced::within(&self.unplaced, most, unplaced) {
+            return Ok(Written::Unplaced(unplaced));
+        }
+        let taken = self.memory.take(Consumer::Answers, most, self.patience.1).await;
+        taken.map(Written::Placed).ok_or_else(overloaded)
+    }
+
+    /// Room for the head of a request, of which a connection of HTTP/2 carries many at once, before anybody knows who sent
+    /// them. All of them together may have one part in so many of what there is for bodies.
+    pub fn head(&self, bytes: usize, carrier: Carrier) -> Result<Option<Head>, Error> {
+        if carrier == Carrier::Connection || bytes <= HEAD_UNCOUNTED_BYTES {
+            return Ok(None);
+        }
+        let most = self.memory.shares().bodies / HEADS_PART;
+        Unplaced::within(&self.heads, bytes as u64, most).map(|held| Some(Head(held))).ok_or_else(overloaded)
     }
 
     /// Whether a request waits for the memory of answers.
@@ -216,6 +248,24 @@ impl Room {
         drop(taken);
         let hold = self.memory.take(Consumer::Answers, bytes as u64, self.patience.1).await;
         hold.ok_or_else(overloaded)
+    }
+
+    /// Has the answer to something that was carried out, which cannot be refused any more, hold what was taken for it.
+    pub async fn hold_written(
+        &self,
+        answer: &mut Bytes,
+        carrier: Carrier,
+        written: Written,
+    ) -> Result<Held, Error> {
+        let bytes = answer.len() as u64;
+        match written {
+            Written::Placed(hold) => self.hold(answer, carrier, Some(hold), false).await,
+            Written::Unplaced(mut unplaced) if bytes > carrier.answer_uncounted() as u64 => {
+                unplaced.resize(bytes);
+                Ok(wrap(answer, self.memory.nothing(Consumer::Answers), Some(unplaced)))
+            }
+            Written::Unplaced(_) => Ok(Held(None)),
+        }
     }
 
     /// The same, and waits for it; `taken` was taken beforehand. What was carried out cannot be refused any more, so its
@@ -334,12 +384,34 @@ impl<T> AsRef<[u8]> for Owned<T> {
 }
 
 /// Bytes without memory, until dropped.
-struct Unplaced {
+pub struct Unplaced {
     count: Arc<AtomicU64>,
     bytes: u64,
 }
 
+/// Room for an answer that cannot be refused any more.
+pub enum Written {
+    Placed(Hold),
+    Unplaced(Unplaced),
+}
+
+/// Room for the head of a request, until dropped.
+pub struct Head(#[expect(dead_code, reason = "it is given back when it is dropped")] Unplaced);
+
 impl Unplaced {
+    /// Counts so many bytes if there are no more than so many then.
+    fn within(count: &Arc<AtomicU64>, bytes: u64, most: u64) -> Option<Unplaced> {
+        let more = |before: u64| before.checked_add(bytes).filter(|sum| *sum <= most);
+        count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Unplaced { count: Arc::clone(count), bytes })
+    }
+
+    fn resize(&mut self, bytes: u64) {
+        self.count.fetch_add(bytes, Ordering::Relaxed);
+        self.count.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = bytes;
+    }
+
     fn new(count: &Arc<AtomicU64>, bytes: u64) -> Unplaced {
         count.fetch_add(bytes, Ordering::Relaxed);
         Unplaced { count: Arc::clone(count), bytes }
@@ -451,6 +523,57 @@ mod tests {
         assert!(sent.0.is_some_and(|unsent| unsent.upgrade().is_some()));
         assert_eq!(answer.len(), 4_000_000);
         drop(answer);
-        room.written().await.expect("nothing is without memory");
+        room.few_unplaced().await.expect("nothing is without memory");
+    }
+
+    /// When their answers are there it is too late.
+    #[tokio::test]
+    async fn what_cannot_be_refused_has_room_for_its_answer_before_it_is_carried_out() {
+        let room = room();
+        let answers = room.memory.shares().answers;
+        let mut written = Vec::new();
+        let refused = loop {
+            match room.written().await {
+                Ok(one) => written.push(one),
+                Err(refusal) => break refusal,
+            }
+        };
+        assert!(matches!(refused, Error { kind: ErrorKind::Overloaded, .. }));
+        let most = (answers + answers / UNPLACED_PART).max(answers + ITEM_ANSWER_BYTES_MAX);
+        let count = written.len() as u64;
+        assert!(count >= 3 && count * ITEM_ANSWER_BYTES_MAX <= most, "{count} of {answers} bytes");
+        // Those that turn out small give it back, and those that do not hold it until they are sent.
+        let mut small = Bytes::from_static(b"small");
+        let mut large = Bytes::from(vec![7; 1_500_000]);
+        for one in written {
+            let held = room.hold_written(&mut small, Carrier::Connection, one).await;
+            assert!(held.expect("an answer").0.is_none());
+        }
+        assert_eq!(
+            (room.memory.free(Consumer::Answers), room.unplaced.load(Ordering::Relaxed)),
+            (answers, 0)
+        );
+        let all = room.memory.try_take(Consumer::Answers, answers);
+        let without = room.written().await.expect("one goes on without");
+        room.hold_written(&mut large, Carrier::Connection, without).await.expect("an answer");
+        assert_eq!(room.unplaced.load(Ordering::Relaxed), 1_500_000);
+        drop((large, all));
+        assert_eq!(room.unplaced.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn long_heads_of_many_streams_are_bounded() {
+        let room = room();
+        let mut heads = Vec::new();
+        while let Ok(head) = room.head(60_000, Carrier::Stream) {
+            heads.push(head);
+        }
+        let held = heads.len() as u64 * 60_000;
+        assert!(held > 0 && held <= room.memory.shares().bodies / HEADS_PART, "{held} bytes");
+        // Who has a connection to himself is not concerned, and neither are usual heads.
+        assert!(room.head(60_000, Carrier::Connection).is_ok());
+        assert!(room.head(HEAD_UNCOUNTED_BYTES, Carrier::Stream).is_ok());
+        heads.pop();
+        assert!(room.head(60_000, Carrier::Stream).is_ok());
     }
 }

@@ -162,11 +162,16 @@ impl Gateway {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         let mut headers = RequestHeaders::default();
+        let head = body::head_of(&parts, &self.0.room);
         let malformed = headers.read(&parts.headers).err();
         let trace = trace(&parts.method, &parts.uri, &headers, peer, started);
         let mut aside = Aside::default();
         let asks_for_replicas = router::is_direct_mode(trace.path);
         let unserved = asks_for_replicas.then(|| addresses::check(self.0.options.direct, peer).err());
+        if let Err(refusal) = head {
+            // Whatever follows is not waited for, since the head would be held meanwhile.
+            return self.finish(&trace, peer, &aside, Err(refusal.into()));
+        }
         let result = match unserved.flatten().or(malformed) {
             Some(refusal) => self.refuse(&parts, refusal, body, &mut aside).await,
             None if asks_for_replicas => {
@@ -298,11 +303,16 @@ impl Gateway {
         let inner = &*self.0;
         let _made = inner.room.write(body.len() as u64, carrier).await?;
         let extent = Extent::of(&endpoint, trace.method, headers);
+        let mut written = None;
         let Page { bytes: page_bytes, hold } = match extent {
             Extent::Small => Page { bytes: limits::PAGE_BYTES_MAX, hold: None },
             Extent::Item => Page { bytes: limits::PAGE_BYTES_MAX, hold: inner.room.item().await? },
             Extent::Written => {
-                inner.room.written().await?;
+                written = Some(inner.room.written().await?);
+                Page { bytes: limits::PAGE_BYTES_MAX, hold: None }
+            }
+            Extent::Script => {
+                inner.room.few_unplaced().await?;
                 Page { bytes: limits::PAGE_BYTES_MAX, hold: None }
             }
             Extent::Page => inner.room.page(carrier).await?,
@@ -320,7 +330,10 @@ impl Gateway {
             hold = Some(inner.room.wait(bytes, hold).await?);
             reply = dispatch(&call, endpoint, body).await?;
         }
-        aside.held = inner.room.hold(&mut reply.body, carrier, hold, can_refuse).await?;
+        aside.held = match written {
+            Some(written) => inner.room.hold_written(&mut reply.body, carrier, written).await?,
+            None => inner.room.hold(&mut reply.body, carrier, hold, can_refuse).await?,
+        };
         Ok(reply)
     }
 
@@ -429,6 +442,8 @@ enum Extent {
     Item,
     /// As large as an item or a few, whatever the body has; something may have been written.
     Written,
+    /// The same, of which as many are made at once as scripts run.
+    Script,
     /// As large as a page is allowed to be.
     Page,
 }
@@ -441,7 +456,7 @@ impl Extent {
             Endpoint::Item { .. } if *method == Method::GET => Extent::Item,
             Endpoint::Item { .. } if *method == Method::PATCH => Extent::Written,
             Endpoint::Items { .. } | Endpoint::Item { .. } => Extent::Small,
-            Endpoint::Script { .. } if *method == Method::POST => Extent::Written,
+            Endpoint::Script { .. } if *method == Method::POST => Extent::Script,
             _ => Extent::Small,
         }
     }

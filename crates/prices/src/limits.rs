@@ -208,6 +208,8 @@ pub const QUERY_SHARE: u64 = 2;
 pub const PAGE_SHARE: u64 = 16;
 /// In what steps a query takes memory, and how long one waits that found none.
 pub const QUERY_MEMORY_STEP: u64 = 256 * 1024;
+/// A query over databases, containers and the like holds so much of them that nobody has taken.
+pub const RESOURCES_UNCOUNTED_BYTES: usize = 64 * 1024;
 pub const QUERY_MEMORY_PATIENCE: Duration = Duration::from_secs(5);
 /// About what a compiled query takes for each byte of its text.
 pub const PROGRAM_BYTES_PER_TEXT: u64 = 64;
@@ -255,6 +257,8 @@ pub const MEMORY_WAITING_MAX: usize = 1_024;
 pub const BODY_UNCOUNTED_BYTES: u64 = 8 * 1024;
 pub const ANSWER_UNCOUNTED_BYTES: usize = 32 * 1024;
 pub const STREAM_UNCOUNTED_BYTES: u64 = 1024;
+/// Heads of requests over HTTP/2 up to this size are not counted; those of SDKs have half of it.
+pub const HEAD_UNCOUNTED_BYTES: usize = 4 * 1024;
 /// Bodies beyond this size leave a part of the memory for bodies to those that are smaller.
 pub const BODY_LARGE_BYTES: u64 = 64 * 1024;
 /// How long a body waits, unread, for memory, and how long an answer does before it is made.

@@ -133,16 +133,23 @@ impl Gateway {
         let (parts, body) = request.into_parts();
         let id = ActivityId::choose(None);
         let (mut held, mut body_left) = (Held::default(), false);
+        let (_head, crowded) = match body::head_of(&parts, &self.0.room) {
+            Ok(head) => (head, None),
+            Err(error) => (None, Some(Refusal::from(error))),
+        };
         let read = Headers::read(&parts.headers);
         let headers = *read.as_ref().unwrap_or(&Headers::default());
-        let result = match read {
-            Ok(_) if parts.method == Method::OPTIONS => match cors::preflight(&self.0.db.catalog(), &headers)
-            {
-                Ok(reply) => Ok(reply),
-                Err(refusal) => self.refuse(&parts, refusal, body, &mut body_left).await,
-            },
-            Ok(_) => self.serve(&parts, &headers, body, peer, id, &mut held, &mut body_left).await,
-            Err(refusal) => self.refuse(&parts, refusal, body, &mut body_left).await,
+        let result = match (crowded, read) {
+            // Whatever follows is not waited for, since the head would be held meanwhile.
+            (Some(refusal), _) => Err(refusal),
+            (None, Ok(_)) if parts.method == Method::OPTIONS => {
+                match cors::preflight(&self.0.db.catalog(), &headers) {
+                    Ok(reply) => Ok(reply),
+                    Err(refusal) => self.refuse(&parts, refusal, body, &mut body_left).await,
+                }
+            }
+            (None, Ok(_)) => self.serve(&parts, &headers, body, peer, id, &mut held, &mut body_left).await,
+            (None, Err(refusal)) => self.refuse(&parts, refusal, body, &mut body_left).await,
         };
         if let Err(refusal) = &result {
             let path = parts.uri.path();

@@ -35,11 +35,9 @@ pub(crate) async fn serve(
         return Err(Refusal::unsupported("A resume filter in a query over resources other than items"));
     }
     let program = compile(&spec.text, &spec.parameters)?;
-    let docs: Vec<Doc> = resources
-        .map(|text| json::parse(&text, limits::JSON_DEPTH_MAX + 1).expect("a rendered resource is JSON"))
-        .collect();
     let steward = call.db.steward();
     let steward: &dyn Steward = &steward;
+    let docs = parsed(resources, steward)?;
     let mut pages =
         Pages { program: &program, docs: &docs, deadline, carry: None, next: 0, steward: Some(steward) };
     let mut answer = || pages.behind(skipped, page_size(call.headers.max_item_count));
@@ -53,6 +51,20 @@ pub(crate) async fn serve(
     Ok(Reply::ok(envelope::wrap(owner, array, &page))
         .charge("catalog query", ru::METADATA_READ)
         .page(page.len(), continuation))
+}
+
+/// The resources as documents. Many take memory from what there is for queries; a few are not counted.
+fn parsed(resources: impl Iterator<Item = Vec<u8>>, steward: &dyn Steward) -> Result<Vec<Doc>, Refusal> {
+    let (mut docs, mut bytes) = (Vec::new(), 0);
+    for text in resources {
+        let doc = json::parse(&text, limits::JSON_DEPTH_MAX + 1).expect("a rendered resource is JSON");
+        bytes += doc.bytes().len() + size_of::<Doc>();
+        docs.push(doc);
+        if bytes > limits::RESOURCES_UNCOUNTED_BYTES {
+            steward.hold(std::mem::take(&mut bytes))?;
+        }
+    }
+    Ok(docs)
 }
 
 /// The answer to a query, made page by page.

@@ -23,6 +23,7 @@ mod forms;
 mod index_kinds;
 mod item_ids;
 mod refused;
+mod resource_memory;
 mod script_memory;
 mod shared_places;
 mod splits;

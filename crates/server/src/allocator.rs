@@ -24,6 +24,15 @@ pub fn give_back_soon() {
     }
 }
 
+/// Has memory come from the system in pages of 4 KiB, or, where the system likes, of 2 MiB. The allocator asks for the large
+/// ones, with which everything is up to a twentieth faster. But the first byte of one makes all of it resident, so that what
+/// is held here and there takes several times its size: clients that sent large items and were refused, ten megabytes in
+/// all, made 200 of them resident. Where the budget is small that is what kills the process.
+pub fn take_small_pages(small: bool) {
+    // A system without large pages may refuse to say so.
+    let _ = rustix::thread::disable_transparent_huge_pages(small);
+}
+
 /// Gives back what this thread keeps of the memory that it has freed.
 pub fn give_back_of_this_thread() {
     // SAFETY: it frees pages of this thread that nobody uses, as any call that allocates may do.

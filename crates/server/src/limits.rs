@@ -41,16 +41,22 @@ pub fn http2_window_bytes(bodies: u64) -> u32 {
     part.clamp(HTTP2_CONNECTION_WINDOW_BYTES_MIN, HTTP2_CONNECTION_WINDOW_BYTES)
 }
 
-/// Where the memory budget is smaller than this, the system may hold only so much of an answer that is not read: it counts
-/// against the container. Elsewhere the system decides by itself, up to 4 MiB.
+/// Below this a memory budget is small: what is fast and takes more memory than is used is for larger ones.
 const SMALL_BUDGET_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+/// Where the memory budget is small, the system may hold only so much of an answer that is not read: it counts
+/// against the container. Elsewhere the system decides by itself, up to 4 MiB.
 const SMALL_SEND_BUFFER_BYTES: u32 = 256 * 1024;
 /// Connections that wait to be accepted.
 pub const LISTEN_BACKLOG: u32 = 1024;
 
 /// What the system may hold of answers on a connection, if that is to be said.
 pub fn send_buffer_bytes(budget: u64) -> Option<u32> {
-    (budget < SMALL_BUDGET_BYTES).then_some(SMALL_SEND_BUFFER_BYTES)
+    is_small(budget).then_some(SMALL_SEND_BUFFER_BYTES)
+}
+
+/// Whether a memory budget is small.
+pub fn is_small(budget: u64) -> bool {
+    budget < SMALL_BUDGET_BYTES
 }
 
 /// An answer that is not read, or not given a window of HTTP/2, at this rate is given up when the time for writing

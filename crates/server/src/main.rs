@@ -100,6 +100,7 @@ enum Command {
 fn main() -> ExitCode {
     let started = Instant::now();
     allocator::give_back_soon();
+    allocator::take_small_pages(true);
     orrery_cluster::let_threads_give_back(allocator::give_back_of_this_thread);
     match run(started) {
         Ok(()) => ExitCode::SUCCESS,

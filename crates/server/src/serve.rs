@@ -11,6 +11,7 @@ use orrery_nosql::Gateway;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::admin::Admin;
+use crate::allocator;
 use crate::config::{Config, DirectPort};
 use crate::endpoints;
 use crate::front::Front;
@@ -28,6 +29,7 @@ use crate::{entra, limits, logs, modes, rotation, seed, webhook};
 
 pub fn run(config: Config, started: Instant) -> anyhow::Result<()> {
     logs::start(&config)?;
+    allocator::take_small_pages(limits::is_small(config.database().memory.budget));
     // Noted before the keys are read: they may change while the database opens.
     let seen = rotation::Seen::now(&config);
     let keys = AccountKeys::choose(config.bind, config.key_file.as_deref(), config.allow_emulator_key)?;

@@ -359,6 +359,21 @@ fn items_of_many_terms_keep_to_the_budget() {
     }
 }
 
+/// A large page is resident as a whole as soon as one byte of it is used.
+#[test]
+fn a_small_budget_is_not_spent_on_large_pages() {
+    let server = world(&[]);
+    let mut client = Client::new(server.port());
+    for number in 0..10 {
+        assert_eq!(put_item(&mut client, &format!("large-{number}"), 1_900_000), 201);
+    }
+    let pages = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", server.pid())).expect("its pages");
+    let line = pages.lines().find_map(|line| line.strip_prefix("AnonHugePages:")).expect("a line for them");
+    let large: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    // The allocator has one or two before the program begins.
+    assert!(large <= 4 * 1024, "{large} KiB");
+}
+
 /// A few bytes for each of many large items.
 #[test]
 fn batches_that_load_large_items_keep_to_the_budget() {

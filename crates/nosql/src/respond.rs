@@ -30,6 +30,8 @@ pub(crate) struct Reply {
     pub status: StatusCode,
     pub body: Bytes,
     pub receipt: Receipt,
+    /// The range that the client named, where it is shown instead of the one that served.
+    pub shown_range: Option<u32>,
     pub etag: Option<Version>,
     pub owner: Owner,
     /// For answers from the catalog: how far it is, and which change wrote the resource in the answer.
@@ -127,6 +129,7 @@ impl Reply {
             status,
             body: body.into(),
             receipt: Receipt::default(),
+            shown_range: None,
             etag: None,
             owner: Owner::None,
             catalog: None,
@@ -147,6 +150,10 @@ impl Reply {
 
     pub fn receipt(self, receipt: Receipt) -> Reply {
         Reply { receipt, ..self }
+    }
+
+    pub fn shown_range(self, shown_range: Option<u32>) -> Reply {
+        Reply { shown_range, ..self }
     }
 
     /// A charge without a partition behind it.
@@ -215,7 +222,7 @@ impl Responder {
 
     fn reply(&self, trace: &Trace<'_>, reply: Reply) -> Response<Full<Bytes>> {
         let mut values = Values::with_capacity(&reply);
-        self.standard(trace, &reply.receipt, &mut values);
+        self.standard(trace, &reply.receipt, reply.shown_range, &mut values);
         if let Some(etag) = reply.etag {
             values.ascii(Field::Etag, &etag.to_text());
         }
@@ -245,7 +252,7 @@ impl Responder {
         let wire = refusal.wire();
         let mut values = Values::new();
         let none = Receipt::default();
-        self.standard(trace, refusal.receipt().unwrap_or(&none), &mut values);
+        self.standard(trace, refusal.receipt().unwrap_or(&none), None, &mut values);
         if wire.substatus != 0 {
             values.put(Field::Substatus, |out| write!(out, "{}", wire.substatus));
         }
@@ -260,14 +267,14 @@ impl Responder {
         self.finish(wire.status, body, values, extra)
     }
 
-    fn standard(&self, trace: &Trace<'_>, receipt: &Receipt, values: &mut Values) {
+    fn standard(&self, trace: &Trace<'_>, receipt: &Receipt, shown_range: Option<u32>, values: &mut Values) {
         values.put(Field::ActivityId, |out| out.write_str(trace.activity.as_str()));
         let units = receipt.charge.total();
         values.put(Field::RequestCharge, |out| push_units(out, units));
         let transport = self.transport_request.fetch_add(1, Ordering::Relaxed);
         values.number(Field::TransportRequestId, transport);
         if let Some(served) = &receipt.served {
-            values.served(served, *trace.method != Method::GET);
+            values.served(served, shown_range, *trace.method != Method::GET);
         }
         if trace.explain_charge {
             values.put(Field::Explain, |out| explain(&receipt.charge, out));
@@ -358,8 +365,8 @@ impl Values {
         self.number(field, lsn.0);
     }
 
-    fn served(&mut self, served: &Served, is_write: bool) {
-        self.number(Field::RangeId, u64::from(served.range_id));
+    fn served(&mut self, served: &Served, shown_range: Option<u32>, is_write: bool) {
+        self.number(Field::RangeId, u64::from(shown_range.unwrap_or(served.range_id)));
         self.position(served.range_id, served.lsn, served.item_lsn, is_write);
     }
 

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
-use orrery_cluster::{Container, Cursor, Error, ErrorKind, PageOptions, QueryPage, Scope};
+use orrery_cluster::{Container, Cursor, Error, ErrorKind, PageOptions, QueryPage, RangeInfo, Scope};
+use orrery_doc::EpkRange;
 use orrery_query::ast::{Direction, OrderBy, Query, SelectSpec};
 use orrery_query::{Features, Program, QueryPlan, Sink, describe_with, needs_plan, partition_key_filter};
 
@@ -90,6 +91,7 @@ async fn run_in<F: Form>(call: &Call<'_>, container: &Arc<Container>, body: &[u8
     Ok(reply(call, &mut answered)
         .page(answered.page.rows.len(), answered.token)
         .receipt(answered.page.receipt)
+        .shown_range(gone_range(call, container))
         .in_container(container))
 }
 
@@ -162,24 +164,38 @@ fn knows_as_gone(newer: &Container, container: &Container, scope: &Scope) -> boo
 /// it looks again. What the range held is known, though, so a query that knows is answered as it was meant.
 fn of_gone(call: &Call<'_>, container: &Container, scope: Scope) -> (Scope, bool) {
     match scope.range_id().and_then(|id| container.gone_range(id)) {
-        Some(gone) if is_answered(call, container, gone.id) => {
+        Some(gone) => {
             let part = scope.covered(&container.definition.key).intersection(&gone.range);
+            if !is_answered(call, container, gone.id, &part) {
+                return (scope, false);
+            }
             let scope = match scope {
                 Scope::Below { key, .. } => Scope::Below { key, range_id: None, epk: Some(part) },
                 _ => Scope::Epk(part),
             };
             (scope, true)
         }
-        _ => (scope, false),
+        None => (scope, false),
     }
 }
 
-/// Whether a query over a range that is gone is answered: it was told before, its client asks for ever when it is
-/// told, or this is not its first page. Told in its middle, the Python SDK begins the range anew.
-fn is_answered(call: &Call<'_>, container: &Container, range: u32) -> bool {
+/// The range that is gone and was named all the same. It is shown in the answer: clients that are shown another than they asked
+/// look which ranges there are, in the middle of a query whose other ranges they go on asking as they knew them.
+fn gone_range(call: &Call<'_>, container: &Container) -> Option<u32> {
+    let named = scope::range_id(call.headers.range_id?).ok()?;
+    container.gone_range(named).map(|gone| gone.id)
+}
+
+/// Whether a query over a part of a range that is gone is answered: it was told before, its client asks for ever when it is
+/// told, this is not its first page, or what is there now reaches beyond the part. Told in its middle, the Python SDK begins
+/// the range anew. The Java SDK asks the ranges that overlap the part for all that they hold, so where one was merged with
+/// a neighbour, which it asks as well, it returns the rows of that twice.
+fn is_answered(call: &Call<'_>, container: &Container, range: u32, part: &EpkRange) -> bool {
     let was_told = |query: &str| call.told.before(query, container.resource.rid, range);
+    let reaches_beyond = |range: &RangeInfo| range.range.overlaps(part) && !part.contains_range(&range.range);
     call.headers.continuation.is_some()
         || call.headers.asks_gone_ranges_for_ever()
+        || container.ranges().iter().any(reaches_beyond)
         || call.headers.correlated_activity_id.is_some_and(was_told)
 }
 

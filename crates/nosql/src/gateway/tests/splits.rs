@@ -1,5 +1,7 @@
 //! What a client sees that does not know of a split.
 
+use orrery_cluster::Container;
+
 use super::*;
 
 const DOCS: &str = "/dbs/d/colls/c/docs";
@@ -19,11 +21,17 @@ async fn with_items(count: usize) -> Server {
 }
 
 impl Server {
-    async fn split(&self, range: u32, children: u32) {
+    fn ranged(&self) -> Arc<Container> {
         let catalog = self.0.0.db.catalog();
-        let container =
-            catalog.database("d").and_then(|database| database.container("c")).expect("made before");
-        self.0.0.db.split(container, range, children).await.expect("it can be split");
+        catalog.database("d").and_then(|database| database.container("c")).expect("made before").clone()
+    }
+
+    async fn split(&self, range: u32, children: u32) {
+        self.0.0.db.split(&self.ranged(), range, children).await.expect("it can be split");
+    }
+
+    async fn merge(&self, left: u32, right: u32) {
+        self.0.0.db.merge(&self.ranged(), left, right).await.expect("they can be merged");
     }
 
     /// All pages of a query that names a range, as the JavaScript SDK asks for them.
@@ -103,6 +111,41 @@ async fn no_query_is_told_twice_that_its_range_is_gone() {
     }
 }
 
+/// The Java SDK asks each range that overlaps the one that is gone for all that it holds, also what lies beyond. Its request
+/// for the neighbour returns the same rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn queries_over_a_range_whose_part_was_merged_with_its_neighbour_are_answered_as_they_were_meant() {
+    let server = with_items(40).await;
+    server.split(0, 3).await;
+    let count = async |range: &str, part: &[(&str, &str)]| {
+        let headers = [("x-ms-documentdb-isquery", "True"), ("x-ms-documentdb-partitionkeyrangeid", range)];
+        let query = json!({"query": "SELECT VALUE c.n FROM c ORDER BY c.n"});
+        let answer = server.send("POST", DOCS, &[&headers[..], part].concat(), &query).await;
+        answer.body["_count"].as_u64().ok_or(answer.status)
+    };
+    let whole: &[(&str, &str)] = &[];
+    let before = [count("2", whole).await, count("3", whole).await];
+    server.split(2, 2).await;
+    assert_eq!(count("2", whole).await, Err(410), "its parts are all that it was");
+    // The right part of 2, and 3.
+    server.merge(5, 3).await;
+    assert_eq!([count("2", whole).await, count("3", whole).await], before);
+    let parts = [count("4", whole).await, count("5", whole).await];
+    assert_eq!(parts.into_iter().sum::<Result<u64, u16>>(), before[0]);
+    // A client that followed a merge asks for a part of what it made, which is gone in turn.
+    let container = server.ranged();
+    let part = container.gone_range(3).expect("it is remembered").range.clone();
+    server.split(6, 2).await;
+    let (min, max) = (part.min.to_hex(), part.max.to_hex());
+    let part = [
+        ("x-ms-read-key-type", "EffectivePartitionKeyRange"),
+        ("x-ms-start-epk", min.as_str()),
+        ("x-ms-end-epk", max.as_str()),
+    ];
+    assert_eq!(count("6", &part).await, before[1]);
+    assert_eq!(count("6", whole).await, Err(410), "its parts are all that it was");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn further_pages_of_a_range_that_was_split_are_answered_as_they_were_meant() {
     let server = with_items(40).await;
@@ -115,6 +158,9 @@ async fn further_pages_of_a_range_that_was_split_are_answered_as_they_were_meant
     let headers = [&headers[..], &[("x-ms-continuation", continuation.as_str())]].concat();
     let page = server.send("POST", DOCS, &headers, &query).await.expect(200);
     assert_eq!(page.body["Documents"], json!([7, 8, 9, 10, 11, 12, 13]));
+    // The Java SDK looks which ranges there are when it is shown another than it has asked.
+    assert_eq!(page.header("x-ms-documentdb-partitionkeyrangeid"), "0");
+    assert!(!page.header("x-ms-session-token").starts_with("0:"), "{}", page.header("x-ms-session-token"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -78,7 +78,9 @@ impl Asked {
         }
     }
 
-    /// Ranges that are not there are left out; where none is, the client looks which there are.
+    /// Ranges that never were are left out; where none is left, the client looks which there are. One that others have
+    /// succeeded has its address still: the Java client looks only once, and if the range that it finds then is gone as
+    /// well before it has the address, it tells its user that the item is not there. The partition itself sends it on.
     pub fn answer(&self, call: &Call<'_>, direct: Direct) -> Result<Reply, Refusal> {
         let host = host(call, direct);
         let mut found = Vec::new();
@@ -86,7 +88,8 @@ impl Asked {
             What::Master => found.push((Place::Master, "M".to_owned())),
             What::Ranges { container, ranges } => {
                 let known = call.catalog.container_by_rid(*container).ok_or(Own::NotFound)?;
-                let there = ranges.iter().filter(|range| known.lsn_of(**range).is_some());
+                let was_there = |range| known.lsn_of(range).is_some() || known.gone_range(range).is_some();
+                let there = ranges.iter().filter(|range| was_there(**range));
                 found.extend(
                     there.map(|range| {
                         (Place::Range { container: *container, range: *range }, range.to_string())

@@ -24,6 +24,7 @@ use crate::gateway::{Direct, Options};
 use orrery_gateway::Unsent;
 
 mod asked;
+mod moved;
 mod outlived;
 mod recorded;
 mod served;

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http_body_util::BodyExt;
 use orrery_cluster::copy::{ContainerName, JobState, RekeyRequest};
 use orrery_cluster::limits::PartitionLimits;
-use orrery_cluster::{Account, Consistency, DbOptions, Durability, Storage, World};
+use orrery_cluster::{Account, Consistency, DbOptions, Durability, OpenError, Storage, World};
 use orrery_gateway::Scheme;
 use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ mod exchanges;
 mod forms;
 mod index_kinds;
 mod item_ids;
+mod pages;
 mod refused;
 mod resource_memory;
 mod script_memory;
@@ -54,6 +55,10 @@ impl Server {
     }
 
     fn in_world(world: World, change: impl FnOnce(DbOptions) -> DbOptions) -> Server {
+        Server::open(world, change).expect("an empty database opens")
+    }
+
+    fn open(world: World, change: impl FnOnce(DbOptions) -> DbOptions) -> Result<Server, OpenError> {
         let options = DbOptions {
             storage: Storage::Memory,
             durability: Durability::Durable,
@@ -67,8 +72,8 @@ impl Server {
                 serverless: false,
             },
         };
-        let db = Db::open_in(world, change(options)).expect("an empty database opens");
-        Server(Gateway::new(db, orrery_gateway::Keys::new([KEY], []).expect("a key"), Options::default()))
+        let db = Db::open_in(world, change(options))?;
+        Ok(Server(Gateway::new(db, orrery_gateway::Keys::new([KEY], []).expect("a key"), Options::default())))
     }
 
     async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {

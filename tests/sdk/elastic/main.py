@@ -2,7 +2,7 @@
 
 Usage: main.py [--seconds S] [--splits N] [--merges N] [--kills K] [--java COMMAND]
 
-Starts the server, the clients (worker.py, worker.mjs, follower.py, and Worker.java in direct mode) and meanwhile has partitions split on
+Starts the server, the clients (worker.py, worker.mjs, follower.py, and Worker.java in both modes) and meanwhile has partitions split on
 request, by size and by throughput, and merge. Each client checks what it sees at once; in the end all models, a
 full query, the change feed and `orrery verify` are compared.
 """
@@ -155,7 +155,8 @@ def start_clients(server, container, options, started):
     environment = {**os.environ, "ORRERY_ENDPOINT": server.endpoint}
     commands = []
     for number in range(options.java_clients if options.java else 0):
-        commands.append([*shlex.split(options.java), f"java{number}", database, name, mode])
+        for connection in ("direct", "gateway"):
+            commands.append([*shlex.split(options.java), f"java-{connection}{number}", database, name, mode])
     for number in range(options.clients):
         python = [sys.executable, str(HERE / "worker.py"), f"py{number}", database, name, mode]
         node = ["node", os.path.join(options.node_folder, "worker.mjs"), f"js{number}", database, name, mode]
@@ -163,7 +164,8 @@ def start_clients(server, container, options, started):
     commands.append([sys.executable, str(HERE / "follower.py"), "follower", database, name, mode])
     pipe = subprocess.PIPE
     for command in commands:
-        of_java = {"ORRERY_ENDPOINT": server.https, "ORRERY_MODE": "direct"} if "scenario.Worker" in command else {}
+        connection = next((word for word in ("direct", "gateway") if f"java-{word}" in command[-4]), None)
+        of_java = {"ORRERY_ENDPOINT": server.https, "ORRERY_MODE": connection} if connection else {}
         started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env={**environment, **of_java}))
     # Who has never reached the server does not know that it will come back.
     for client in started:
@@ -235,13 +237,11 @@ def run(options):
             assert checked.returncode == 0, checked.stdout + checked.stderr
             calls = sum(report["ops"] for report in reports[:-1])
             reread = reports[-1]["reread"]
-            slowest = max((report["slowest_ms"] for report in reports if "slowest_ms" in report), default=0)
             print(
                 f"elastic: {len(clients)} clients, {calls} operations, {operator.done()}, "
                 f"{len(operator.known)} partitions were there, {partitions} in the end, "
                 f"{items} items, {changes} changes seen; nothing lost, nothing twice; "
-                f"{reread} changes that the Python SDK read again by itself"
-                + (f"; the slowest call in direct mode took {slowest} ms" if options.java else "")
+                f"{reread} changes that the Python SDK read again by itself; {longest_waits(reports)}"
             )
         finally:
             for process in clients:
@@ -249,6 +249,16 @@ def run(options):
                     process.kill()
             if server.process.poll() is None:
                 server.stop(signal.SIGKILL)
+
+
+def longest_waits(reports):
+    """For each kind of client the longest time in which one of them got nothing done."""
+    longest = {}
+    for report in reports:
+        if "longest_ms" in report:
+            kind = report["worker"].rstrip("0123456789")
+            longest[kind] = max(longest.get(kind, 0), report["longest_ms"])
+    return "the longest time in which nothing succeeded: " + ", ".join(f"{kind} {ms} ms" for kind, ms in longest.items())
 
 
 def calm(container):
@@ -305,8 +315,8 @@ if __name__ == "__main__":
     parser.add_argument("--merges", type=int, default=2)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--clients", type=int, default=4, help="of each language")
-    parser.add_argument("--java", help="the command of a Java worker, in direct mode")
-    parser.add_argument("--java-clients", type=int, default=2)
+    parser.add_argument("--java", help="the command of a Java worker")
+    parser.add_argument("--java-clients", type=int, default=2, help="in each mode")
     parser.add_argument("--node-folder", default=str(HERE), help="where worker.mjs finds its SDK")
     parser.add_argument("--pause", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=int(time.time()))

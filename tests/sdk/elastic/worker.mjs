@@ -82,16 +82,20 @@ async function query() {
 }
 
 const actions = [put, put, put, read, read, remove, query];
+// The longest time in which nothing succeeded.
+let longest = 0, succeeded = performance.now();
 while (!stopped) {
     const place = `${name}-${below(KEYS)}|i${below(IDS)}`;
     const action = actions[below(actions.length)];
     try {
         await action(place);
         ops += 1;
+        longest = Math.max(longest, performance.now() - succeeded);
+        succeeded = performance.now();
     } catch (error) {
         if (!isOutage(error)) fail(`${action.name}: ${error.code} ${error.message}`);
         await pause(50);
     }
 }
 const model = Object.fromEntries([...states].map(([place, set]) => [place, [...set]]));
-process.stdout.write(`${JSON.stringify({ worker: name, ops, items: model })}\n`, () => process.exit(0));
+process.stdout.write(`${JSON.stringify({ worker: name, ops, longest_ms: Math.round(longest), items: model })}\n`, () => process.exit(0));

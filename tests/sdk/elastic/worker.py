@@ -106,15 +106,19 @@ def judge(rows, wanted):
 
 
 threading.Thread(target=wait_for_input, daemon=True).start()
+# The longest time in which nothing succeeded.
+longest, succeeded = 0, time.monotonic()
 while not stopped.is_set():
     place = (f"{name}-{chance.randrange(KEYS)}", f"i{chance.randrange(IDS)}")
     action = chance.choice([put, put, put, read, read, delete, lambda _: query()])
     try:
         action(place)
         ops += 1
+        longest = max(longest, time.monotonic() - succeeded)
+        succeeded = time.monotonic()
     except Exception as error:  # noqa: BLE001, everything else is what the test looks for
         if not is_outage(error):
             fail(f"{action.__name__}: {type(error).__name__}: {error}")
         time.sleep(0.05)
 model = {f"{pk}|{id}": sorted(allowed, key=str) for (pk, id), allowed in states.items()}
-print(json.dumps({"worker": name, "ops": ops, "items": model}), flush=True)
+print(json.dumps({"worker": name, "ops": ops, "longest_ms": int(longest * 1000), "items": model}), flush=True)

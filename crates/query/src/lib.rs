@@ -51,6 +51,6 @@ pub use pattern::LikePattern;
 pub use program::AggregateKind;
 pub use routing::{PinnedKeys, partition_key_filter};
 pub use row::{Row, SystemField, SystemProperties, SystemProps, SystemValue};
-pub use run::{Carry, Documents, Flow, PageEnd, Position, ResumePoint, Room, Rows, Run, Sink};
+pub use run::{Carry, Documents, Flow, Measured, PageEnd, Position, ResumePoint, Room, Rows, Run, Sink};
 pub use steward::Steward;
 pub use value::{Fields, Kind, List, Text, Val};

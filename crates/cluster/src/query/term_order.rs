@@ -17,7 +17,7 @@
 
 use orrery_doc::{Doc, DocBuilder, TermOrder, Value, encode_term};
 use orrery_query::ast::Direction;
-use orrery_query::{Carry, Flow, IndexOrder, IndexPath, IndexStep, Position, Rows, Sink, Span, Val};
+use orrery_query::{Carry, Flow, IndexOrder, IndexPath, IndexStep, Measured, Position, Sink, Span, Val};
 use orrery_store::index::{IndexReader, ItemLoader, OrderedCursor, Places, TermRange};
 use orrery_store::keys::after_prefix;
 use orrery_store::limits::BLOCKING_QUERY_TIME_MAX;
@@ -125,7 +125,8 @@ pub(super) fn feed_first_rows(visit: &mut Visit<'_>, shared: &mut dyn Feed) -> R
     if !pays_off(visit, &order)? {
         return Ok(false);
     }
-    let mut run: PageRun<'_, Rows> = visit.request.start()?;
+    // Several partitions are visited at once, and none of these pages is answered.
+    let mut run: PageRun<'_, Measured> = visit.request.start()?;
     // What was given to the shared program cannot be taken back, so this walk may not give up.
     walk(visit, &order, &mut Taker { run: &mut run, shared: Some(shared) }, u64::MAX)
 }

@@ -7,6 +7,8 @@
 //! Trees come from [`crate::parse`], or from code that speaks another language: it makes them with the constructors here,
 //! which leave all places empty, and hands them to [`crate::compile_ast`], which checks what the parser would have.
 
+use std::borrow::Cow;
+
 /// Byte offsets into the query text. All spans are equal: place is not meaning.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Span {
@@ -200,7 +202,7 @@ pub enum ExprKind {
     },
     Subquery(SubqueryKind, Box<Query>),
     /// Text that a client fills in before it sends the query back; only printed, never parsed.
-    Placeholder(&'static str),
+    Placeholder(Cow<'static, str>),
 }
 
 #[derive(Debug, Clone, PartialEq)]

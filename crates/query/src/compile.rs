@@ -12,6 +12,7 @@ mod grouping;
 mod made;
 mod order;
 mod prepared;
+mod ranking;
 mod stages;
 mod vectors;
 mod vocabulary;
@@ -38,6 +39,7 @@ pub(crate) use clauses::{item_names, selects_aggregate};
 pub(crate) use expressions::constant;
 pub(crate) use grouping::contains_aggregate;
 pub(crate) use order::{Origin, order_origin, unmapped};
+pub(crate) use ranking::{number, scores, weights};
 
 /// A query that is ready to run over the items of a partition.
 #[derive(Debug)]

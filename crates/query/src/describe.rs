@@ -7,12 +7,14 @@
 
 mod features;
 mod json;
+mod ranking;
 mod refusals;
 mod rewrite;
 
 use orrery_doc::{PartitionKeyDef, epk, prefix_range};
 
 pub use features::Features;
+pub use ranking::{Ranking, TextStatistics};
 
 use crate::ast::*;
 use crate::compile::{
@@ -32,6 +34,8 @@ use crate::routing::{PinnedKeys, pinned_keys};
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryPlan {
     pub info: QueryInfo,
+    /// What takes the place of `info` where the query ranks (ORDER BY RANK).
+    pub ranking: Option<Ranking>,
     pub keys: PinnedKeys,
     pub ranges: Vec<PlanRange>,
 }
@@ -136,18 +140,23 @@ fn describe_query(
         has_select_value: matches!(query.select.spec, SelectSpec::Value(_)),
         ..QueryInfo::default()
     };
+    if let Some(OrderBy::Rank(items)) = &query.order_by {
+        let ranking = ranking::of(&program, items, parameters)?;
+        supported.check_ranking(&ranking)?;
+        return Ok(QueryPlan { info, ranking: Some(ranking), keys, ranges });
+    }
     if query.from.is_some() {
         let one_key = matches!(&keys, PinnedKeys::Only(keys) if keys.len() == 1);
         let order = program.order();
         Merger { query, info: &mut info, one_key, offset, limit, order }.fill()?;
     }
     supported.check(&info)?;
-    Ok(QueryPlan { info, keys, ranges })
+    Ok(QueryPlan { info, ranking: None, keys, ranges })
 }
 
 /// The compiled query, or all that is wrong with it.
 fn sound(query: Query, parameters: &Parameters, vocabulary: &Vocabulary) -> Result<Program> {
-    let mut found = refusals::check(&query);
+    let mut found = refusals::check(&query, parameters);
     match compile_plan(query, parameters, vocabulary) {
         Ok(program) if found.is_empty() => return Ok(program),
         Err(QueryError::Invalid(list)) if found.is_empty() || list.iter().all(|d| d.code != Code::None) => {

@@ -28,6 +28,9 @@ pub enum QueryError {
     /// The text is right, but this release cannot run it (400 with a clear message).
     #[error("{0}")]
     Unsupported(String),
+    /// The query ranks (ORDER BY RANK): it runs as the queries of its plan, which the caller may carry out.
+    #[error("ORDER BY RANK is not supported here.")]
+    Ranked,
     /// A bound of `limits` was met while running (400 or 413 by the caller).
     #[error("{0}")]
     LimitExceeded(&'static str),

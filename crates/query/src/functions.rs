@@ -13,6 +13,7 @@ mod date_text;
 mod full_text;
 mod item;
 mod mathematical;
+mod ranking;
 mod regex;
 mod spatial;
 mod string;
@@ -94,19 +95,18 @@ const fn later(name: &'static str, least: usize, most: usize) -> Function {
     entry(name, least, most, Implementation::Later)
 }
 
-/// Functions of the ranking and embedding groups: parsed and planned, not yet run.
-static LATER: [Function; 6] = [
+/// Parsed and planned, but not run: FULLTEXTSCORE and RRF are what ORDER BY RANK ranks by, which runs as other queries do, and the
+/// others do not run yet.
+static LATER: [Function; 4] = [
     later("FULLTEXTSCORE", 2, MANY),
     later("RRF", 1, MANY),
-    later("_FULLTEXTWORDCOUNT", 1, 1),
-    later("_FULLTEXTSCORE", 2, MANY),
     later("GENERATEEMBEDDINGS", 1, MANY),
     later("HASH", 1, MANY),
 ];
 
 /// Finds a function by name, in any letter case.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    let groups: [&'static [Function]; 12] = [
+    let groups: [&'static [Function]; 13] = [
         &types::FUNCTIONS,
         &string::FUNCTIONS,
         &mathematical::FUNCTIONS,
@@ -118,9 +118,15 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
         &item::FUNCTIONS,
         &vector::FUNCTIONS,
         &full_text::FUNCTIONS,
+        &ranking::FUNCTIONS,
         &LATER,
     ];
     groups.into_iter().flatten().find(|function| function.name.eq_ignore_ascii_case(name))
+}
+
+/// Whether a query may order by the function, though it has no path into the item.
+pub(crate) fn is_score(name: &str) -> bool {
+    ["VectorDistance", "_VectorScore", "_FullTextScore"].iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 impl Function {

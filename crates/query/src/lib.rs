@@ -39,8 +39,8 @@ pub use compile::{
     compile_with,
 };
 pub use describe::{
-    DistinctType, Features, PlanRange, PlanSettings, QueryInfo, QueryPlan, describe, describe_with,
-    needs_plan,
+    DistinctType, Features, PlanRange, PlanSettings, QueryInfo, QueryPlan, Ranking, TextStatistics, describe,
+    describe_with, needs_plan,
 };
 pub use error::{Code, Diagnostic, QueryError, Result};
 pub use eval::{Context, UserFunctions, order_key};

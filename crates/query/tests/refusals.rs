@@ -70,6 +70,10 @@ fn refusals_of_order_by_rank() {
         "SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.t, 'a'), FullTextScore(c.u, 'b'), [1])",
         &[(2229, "ORDER BY RANK RRF(FullTextScore(c.t, 'a'), FullTextScore(c.u, 'b'), [1])")],
     );
+    for direction in ["ASC", "DESC"] {
+        let order = format!("ORDER BY RANK FullTextScore(c.t, 'a') {direction}");
+        refused(&format!("SELECT TOP 1 * FROM c {order}"), &[(2222, order.as_str())]);
+    }
     refused(
         "SELECT * FROM c WHERE RRF(FullTextScore(c.t, 'a'), 1) > 0",
         &[(2240, "FullTextScore(c.t, 'a')"), (2005, "RRF")],

@@ -111,7 +111,6 @@ fn an_order_of_distances_has_a_filter_a_top_and_an_offset_as_any_other() {
     for (text, expected) in [
         ("SELECT TOP 2 VALUE c.id FROM c WHERE {D} > 0 ORDER BY {D}", "near back"),
         ("SELECT VALUE c.id FROM c WHERE {D} < 11 ORDER BY {D} OFFSET 1 LIMIT 2", "near back"),
-        ("SELECT VALUE c.id FROM c WHERE IS_DEFINED({D}) ORDER BY {D} DESC", "far back near same"),
         ("SELECT VALUE c.id FROM c WHERE NOT IS_DEFINED({D})", "long none odd"),
         ("SELECT TOP 1 c.id, {D} AS far FROM c WHERE {D} > 20 ORDER BY {D}", "{id:far,far:45}"),
         ("SELECT DISTINCT VALUE c.kind FROM c ORDER BY {D}", ""),
@@ -218,6 +217,44 @@ fn texts_are_searched_for_phrases_without_any_index() {
         answer("SELECT FullTextContains(c.t, 'kite') AS has FROM c WHERE c.id = 'same'"),
         "{has:true}"
     );
+}
+
+#[test]
+fn texts_are_scored_by_their_phrases() {
+    let counts = "SELECT COUNT(1) AS items, [{words: SUM(_FullTextWordCount(c.t)), hits: \
+                  [COUNTIF(FullTextContains(c.t, 'kite'))]}] AS texts FROM c";
+    assert_eq!(answer(counts), "{items:7,texts:[{words:12,hits:[2]}]}");
+    let ranked = |phrases: &str, order: &str| {
+        let score = format!("_FullTextScore(c.t, {phrases}, 7, 12, [2, 3])");
+        answer(&format!("SELECT VALUE c.id FROM c WHERE {score} > 0 ORDER BY {score} {order}"))
+    };
+    // The shorter text comes first, and a phrase that stands there twice counts more.
+    assert_eq!(ranked("['kite']", "DESC"), "same back");
+    assert_eq!(ranked("['kite']", "ASC"), "back same");
+    assert_eq!(ranked("['red kite', 'rise']", "DESC"), "same back far");
+    // What is no text has no score. Of two items one has the phrase, and both are of one length.
+    assert_eq!(answer("SELECT VALUE _FullTextScore(c.t, ['a'], 7, 12, [1]) FROM c WHERE c.id = 'none'"), "");
+    let of_one = |value: &str| answer(&format!("SELECT VALUE {value} FROM c WHERE c.id = 'same'"));
+    assert_eq!(of_one("_FullTextScore('red kite', ['kite'], 2, 4, [1])"), "0.6931471805599453");
+    assert_eq!(of_one("_FullTextScore('red kite', ['kite'], 0, 0, [0]) > 0"), "true");
+}
+
+#[test]
+fn nobody_says_which_end_of_the_vectors_is_the_near_one() {
+    for direction in ["ASC", "DESC"] {
+        let query = format!("SELECT TOP 1 * FROM c ORDER BY VectorDistance(c.v, [1]) {direction}");
+        let error = compile(&query, &Parameters::new()).expect_err(direction);
+        let text = "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.";
+        assert_eq!(error.to_string(), text);
+        compile(&query.replace("VectorDistance", "_VectorScore"), &Parameters::new())
+            .expect("a plan says it");
+    }
+}
+
+#[test]
+fn a_query_that_ranks_says_that_it_is_one() {
+    let ranks = compile("SELECT TOP 1 * FROM c ORDER BY RANK FullTextScore(c.t, 'a')", &Parameters::new());
+    assert_eq!(ranks.expect_err("it has a plan"), QueryError::Ranked);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The clauses of one query level.
 
 use super::grouping::{GroupScope, contains_aggregate};
-use super::{Compiler, Purpose};
+use super::{Compiler, Purpose, ranking};
 use crate::ast::*;
 use crate::error::{QueryError, Result};
 use crate::limits;
@@ -126,12 +126,7 @@ impl Compiler<'_> {
             // One row has no order; its order keys need not be known after aggregation.
             Some(_) if grouped && query.group_by.is_empty() => return Ok(Vec::new()),
             Some(OrderBy::Items(items)) => items,
-            Some(OrderBy::Rank(items)) => {
-                if self.purpose == Purpose::Plan {
-                    items.iter().try_for_each(|item| self.expr(&item.expr).map(|_| ()))?;
-                }
-                return Err(QueryError::Unsupported("ORDER BY RANK is not yet supported.".into()));
-            }
+            Some(OrderBy::Rank(items)) => return self.ranking(items),
         };
         let keyed = |item: &OrderItem| {
             let key = self.expr(&item.expr)?;
@@ -139,9 +134,31 @@ impl Compiler<'_> {
                 Node::VectorDistance { distance, .. } => distance.best_first(),
                 _ => Direction::Ascending,
             };
+            ranking::refuse_direction(item)?;
             Ok((key, item.direction.unwrap_or(natural)))
         };
         items.iter().map(keyed).collect()
+    }
+
+    /// The scores of ORDER BY RANK, and which end of each is best. A plan asks for them; the query itself runs as the queries
+    /// that the plan makes of it.
+    fn ranking(&mut self, items: &[OrderItem]) -> Result<Vec<(Node, Direction)>> {
+        if self.purpose == Purpose::Run {
+            return Err(QueryError::Ranked);
+        }
+        let mut scores = Vec::new();
+        for item in items {
+            self.expr(&item.expr)?;
+            for score in ranking::scores(&item.expr) {
+                let key = self.expr(score)?;
+                let best = match &key {
+                    Node::VectorDistance { distance, .. } => distance.best_first(),
+                    _ => Direction::Descending,
+                };
+                scores.push((key, best));
+            }
+        }
+        Ok(scores)
     }
 
     fn counts(&mut self, query: &Query) -> Result<(u64, Option<u64>)> {

@@ -152,7 +152,7 @@ impl Compiler<'_> {
         if function.name == "ORDERKEY" {
             return order_key(nodes, expr.span);
         }
-        if function.name == "VECTORDISTANCE" {
+        if matches!(function.name, "VECTORDISTANCE" | "_VECTORSCORE") {
             return self.vector_distance(nodes, expr.span);
         }
         if function.name == "REGEXMATCH" {

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use crate::ast::*;
 use crate::compile::{item_names, selects_aggregate};
 use crate::error::{Code, Diagnostic, QueryError, Result};
+use crate::functions;
 
 /// Where a value comes from. What is made of one thing twice shares what is known of it: objects in objects could
 /// else grow by a power of two with each subquery.
@@ -53,10 +54,9 @@ fn refusal(message: &str) -> QueryError {
     QueryError::Invalid(vec![Diagnostic { code: Code::Number(2206), location: None, message }])
 }
 
-/// Where an ORDER BY item of a query comes from. Distances between vectors have an index of their own.
+/// Where an ORDER BY item of a query comes from. Distances between vectors and scores of texts have indexes of their own.
 pub(crate) fn order_origin(query: &Query, item: &Expr) -> Origin {
-    let is_distance = |name: &str| name.eq_ignore_ascii_case("VectorDistance");
-    if matches!(&item.kind, ExprKind::Call { udf: false, name, .. } if is_distance(name)) {
+    if matches!(&item.kind, ExprKind::Call { udf: false, name, .. } if functions::is_score(name)) {
         return Origin::Item;
     }
     let mut scope = Scope::new();

@@ -1,6 +1,6 @@
 //! What a client says it can merge (`x-ms-cosmos-supported-query-features`).
 
-use super::{DistinctType, QueryInfo};
+use super::{DistinctType, QueryInfo, Ranking};
 use crate::error::{QueryError, Result};
 use crate::program::AggregateKind;
 
@@ -25,7 +25,17 @@ impl Features {
 
     /// Refuses a plan that the client could not carry out.
     pub(super) fn check(&self, info: &QueryInfo) -> Result<()> {
-        let missing: Vec<&str> = needed(info).into_iter().filter(|name| !self.has(name)).collect();
+        self.check_all(needed(info))
+    }
+
+    /// The same of a plan that ranks.
+    pub(super) fn check_ranking(&self, ranking: &Ranking) -> Result<()> {
+        let weighs = (!ranking.weights.is_empty()).then_some("WeightedRankFusion");
+        self.check_all(["HybridSearch"].into_iter().chain(weighs))
+    }
+
+    fn check_all(&self, needed: impl IntoIterator<Item = &'static str>) -> Result<()> {
+        let missing: Vec<&str> = needed.into_iter().filter(|name| !self.has(name)).collect();
         if missing.is_empty() {
             return Ok(());
         }

@@ -1,14 +1,23 @@
 //! The plan as the service sends it.
 
-use super::{DistinctType, QueryInfo, QueryPlan};
+use super::{DistinctType, QueryInfo, QueryPlan, Ranking};
 use crate::ast::Direction;
 use crate::print::quote;
 
 impl QueryPlan {
     /// The body of the answer to a plan request.
     pub fn to_json(&self) -> String {
-        let mut out = String::from("{\"partitionedQueryExecutionInfoVersion\":2,\"queryInfo\":");
-        self.info.write_json(&mut out);
+        let mut out = String::from("{\"partitionedQueryExecutionInfoVersion\":2,");
+        match &self.ranking {
+            None => {
+                out.push_str("\"queryInfo\":");
+                self.info.write_json(&mut out);
+            }
+            Some(ranking) => {
+                out.push_str("\"hybridSearchQueryInfo\":");
+                ranking.write_json(&mut out);
+            }
+        }
         out.push_str(",\"queryRanges\":");
         list(&mut out, &self.ranges, |out, range| {
             out.push_str("{\"min\":");
@@ -20,6 +29,24 @@ impl QueryPlan {
         });
         out.push('}');
         out
+    }
+}
+
+impl Ranking {
+    fn write_json(&self, out: &mut String) {
+        out.push_str("{\"globalStatisticsQuery\":");
+        quote(&self.statistics_query, out);
+        out.push_str(",\"componentQueryInfos\":");
+        list(out, &self.components, |out, info| info.write_json(out));
+        out.push_str(
+            ",\"componentWithoutPayloadQueryInfos\":[],\"projectionQueryInfo\":null,\"componentWeights\":",
+        );
+        list(out, &self.weights, |out, weight| out.push_str(&weight.to_string()));
+        for (name, count) in [("skip", self.skip), ("take", self.take)] {
+            let count = count.map_or_else(|| "null".to_owned(), |count| count.to_string());
+            out.push_str(&format!(",\"{name}\":{count}"));
+        }
+        out.push_str(&format!(",\"requiresGlobalStatistics\":{}}}", self.needs_statistics));
     }
 }
 

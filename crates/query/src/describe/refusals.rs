@@ -5,23 +5,26 @@
 //! is FROM, its expressions, and then its own clauses.
 
 use crate::ast::*;
+use crate::compile::{number, weights};
 use crate::error::{Code, Diagnostic};
 use crate::functions;
+use crate::parameters::Parameters;
 
 /// Finds what the service does not plan.
-pub(super) fn check(query: &Query) -> Vec<Diagnostic> {
-    let mut checker = Checker { found: Vec::new(), ranked: false };
+pub(super) fn check(query: &Query, parameters: &Parameters) -> Vec<Diagnostic> {
+    let mut checker = Checker { parameters, found: Vec::new(), ranked: false };
     checker.query(query, false);
     checker.found
 }
 
-struct Checker {
+struct Checker<'q> {
+    parameters: &'q Parameters,
     found: Vec<Diagnostic>,
     /// Whether the expression at hand is an item of ORDER BY RANK.
     ranked: bool,
 }
 
-impl Checker {
+impl Checker<'_> {
     fn add(&mut self, code: u16, span: Span, message: impl Into<String>) {
         self.found.push(Diagnostic { code: Code::Sc(code), location: Some(span), message: message.into() });
     }
@@ -99,14 +102,20 @@ impl Checker {
     }
 
     fn rank(&mut self, query: &Query, items: &[OrderItem]) {
+        if items.len() > 1 {
+            self.add(2221, query.order_by_span, NO_SCORE);
+        }
         for item in items {
+            if item.direction.is_some() {
+                self.add(2222, query.order_by_span, SORT_ORDER);
+            }
             let ExprKind::Call { udf: false, name, arguments } = &item.expr.kind else { continue };
             let is = |known: &str| known.eq_ignore_ascii_case(name);
             let refusal = match () {
                 // A name that does not exist has a complaint of its own.
                 () if functions::find(name).is_none() => continue,
                 () if is("FullTextScore") || is("VectorDistance") => continue,
-                () if is("RRF") => fusion_refusal(arguments),
+                () if is("RRF") => fusion_refusal(arguments, self.parameters),
                 () => Some((2221, NO_SCORE)),
             };
             if let Some((code, message)) = refusal {
@@ -168,26 +177,24 @@ const BAD_WEIGHTS: &str = "The last parameter of the RRF function is an optional
      it must be a literal array of numbers, one for each of the component scores used for the RRF function. The \
      length of this array must be the same as the number of the component scores.";
 
+const SORT_ORDER: &str = "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed.";
+
 /// RRF fuses two scores or more; behind them it may have a list of weights, one for each.
-fn fusion_refusal(arguments: &[Expr]) -> Option<(u16, &'static str)> {
-    let (weights, components) = match arguments.split_last() {
-        Some((Expr { kind: ExprKind::Array(weights), .. }, components)) => (Some(weights), components),
-        _ => (None, arguments),
-    };
-    let is_sound = |weights: &Vec<Expr>| {
-        weights.len() == components.len() && weights.iter().all(|weight| number(weight).is_some())
-    };
-    match weights {
-        _ if components.len() < 2 => Some((2221, NO_SCORE)),
-        Some(weights) if !is_sound(weights) => Some((2229, BAD_WEIGHTS)),
-        _ => None,
+fn fusion_refusal(arguments: &[Expr], parameters: &Parameters) -> Option<(u16, &'static str)> {
+    let scores = arguments.iter().take_while(|argument| is_score(argument)).count();
+    match &arguments[scores..] {
+        _ if scores < 2 => Some((2221, NO_SCORE)),
+        [] => None,
+        [list] if matches!(list.kind, ExprKind::Array(_) | ExprKind::Parameter(_)) => {
+            let weights = weights(list, parameters);
+            weights.is_none_or(|weights| weights.len() != scores).then_some((2229, BAD_WEIGHTS))
+        }
+        _ => Some((2221, NO_SCORE)),
     }
 }
 
-fn number(expr: &Expr) -> Option<f64> {
-    match &expr.kind {
-        ExprKind::Literal(Literal::Int(value)) => Some(*value as f64),
-        ExprKind::Literal(Literal::Double(value)) => Some(*value),
-        _ => None,
-    }
+fn is_score(expr: &Expr) -> bool {
+    let is_known =
+        |name: &str| ["FullTextScore", "VectorDistance"].iter().any(|known| known.eq_ignore_ascii_case(name));
+    matches!(&expr.kind, ExprKind::Call { udf: false, name, .. } if is_known(name))
 }

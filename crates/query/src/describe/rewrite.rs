@@ -5,7 +5,7 @@ use crate::compile::item_names;
 use crate::program::AggregateKind;
 
 /// Stands for the condition with which a client resumes an ordered query; it fills it in.
-const FILTER: &str = "({documentdb-formattableorderbyquery-filter})";
+pub(super) const FILTER: &str = "({documentdb-formattableorderbyquery-filter})";
 
 /// Every partition must deliver what the whole query skips and takes.
 pub(super) fn offset_limit(offset: u64, limit: u64) -> OffsetLimit {
@@ -29,7 +29,7 @@ pub(super) fn order(query: &mut Query, items: &[OrderItem]) {
             None => condition,
         });
     };
-    require(Expr::made(ExprKind::Placeholder(FILTER)));
+    require(Expr::made(ExprKind::Placeholder(FILTER.into())));
     let payload = match &query.select.spec {
         SelectSpec::Star(_) => Expr::name(&root),
         SelectSpec::Value(expr) => {

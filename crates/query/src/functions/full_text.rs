@@ -28,12 +28,9 @@ enum Wanted {
 }
 
 fn contains<'a>(args: &Args<'_, 'a>, wanted: Wanted) -> Result<Option<Val<'a>>> {
-    if (1..args.len()).any(|i| args.get(i).get("term").as_str().is_some()) {
-        return Err(QueryError::Unsupported(
-            "Fuzzy terms of full-text functions are not yet supported.".into(),
-        ));
-    }
-    Ok(strings(args).map(|(text, phrases)| {
+    let phrases: Vec<Val<'_>> = (1..args.len()).map(|i| args.get(i).clone()).collect();
+    let phrases = phrases_of(&phrases)?;
+    Ok(args.str(0).zip(phrases).map(|(text, phrases)| {
         let text = read(args, text);
         let mut found = phrases.into_iter().map(|phrase| {
             args.charge(text.0.len() as u64 / BYTES_PER_STEP);
@@ -46,16 +43,20 @@ fn contains<'a>(args: &Args<'_, 'a>, wanted: Wanted) -> Result<Option<Val<'a>>> 
     }))
 }
 
-/// The text and the phrases, if all of them are strings.
-fn strings<'v>(args: &Args<'v, '_>) -> Option<(&'v str, Vec<&'v str>)> {
-    let phrases = (1..args.len()).map(|i| args.str(i)).collect::<Option<_>>()?;
-    Some((args.str(0)?, phrases))
+/// The phrases, if all of them are strings.
+pub(super) fn phrases_of<'v>(values: &'v [Val<'_>]) -> Result<Option<Vec<&'v str>>> {
+    if values.iter().any(|value| value.get("term").as_str().is_some()) {
+        return Err(QueryError::Unsupported(
+            "Fuzzy terms of full-text functions are not yet supported.".into(),
+        ));
+    }
+    Ok(values.iter().map(Val::as_str).collect())
 }
 
 /// Bytes of text that are read in one step of work.
-const BYTES_PER_STEP: u64 = 8;
+pub(super) const BYTES_PER_STEP: u64 = 8;
 
-fn read(args: &Args<'_, '_>, text: &str) -> Words {
+pub(super) fn read(args: &Args<'_, '_>, text: &str) -> Words {
     args.charge(text.len() as u64 / BYTES_PER_STEP);
     let words = Words::of(text);
     args.makes(words.0.len());
@@ -63,7 +64,7 @@ fn read(args: &Args<'_, '_>, text: &str) -> Words {
 }
 
 /// The words of a text in lower case, with a mark before each and behind the last.
-struct Words(String);
+pub(super) struct Words(String);
 
 /// No word has it.
 const MARK: char = '\0';
@@ -92,6 +93,24 @@ impl Words {
     fn has(&self, phrase: &Words) -> bool {
         // Without a word it is the mark alone, which is in every text.
         phrase.0.len() > MARK.len_utf8() && self.0.contains(&phrase.0)
+    }
+
+    /// How often the phrase is there. Neighbours share the mark between them.
+    pub(super) fn count(&self, phrase: &Words) -> usize {
+        if !self.has(phrase) {
+            return 0;
+        }
+        let mut from = 0;
+        let next = |from: &mut usize| {
+            let found = *from + self.0.get(*from..)?.find(&phrase.0)?;
+            *from = found + MARK.len_utf8();
+            Some(())
+        };
+        std::iter::from_fn(|| next(&mut from)).count()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -138,5 +157,15 @@ mod tests {
             assert!(!text.has(&Words::of(phrase)), "{phrase}");
         }
         assert!(!Words::of("").has(&Words::of("")));
+    }
+
+    #[test]
+    fn phrases_that_share_a_blank_are_counted_each() {
+        let text = Words::of("no no, no! Then yes and no no");
+        for (phrase, times) in
+            [("no", 5), ("no no", 3), ("yes", 1), ("then yes", 1), ("maybe", 0), ("", 0), ("NO.", 5)]
+        {
+            assert_eq!(text.count(&Words::of(phrase)), times, "{phrase}");
+        }
     }
 }

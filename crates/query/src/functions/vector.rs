@@ -4,11 +4,13 @@ use super::{Function, function};
 use crate::ast::Direction;
 use crate::value::List;
 
-pub(super) static FUNCTIONS: [Function; 1] = [Function {
-    is_search: true,
+/// The second is what the first is called in the queries of a plan.
+pub(super) static FUNCTIONS: [Function; 2] = [distance("VECTORDISTANCE"), distance("_VECTORSCORE")];
+
+const fn distance(name: &'static str) -> Function {
     // The compiler makes a node of its own of it, which knows what to measure.
-    ..function("VECTORDISTANCE", 2, 4, |_| None)
-}];
+    Function { is_search: true, ..function(name, 2, 4, |_| None) }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum VectorDistance {

@@ -29,6 +29,8 @@ pub const FEED_SORTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub const PAGE_ITEMS_DEFAULT: usize = 1_000;
 /// The most items of a page, whatever the client asks for.
 pub const PAGE_ITEMS_MAX: usize = 10_000;
+/// Most items that the server ranks for one query, of each score.
+pub const RANKED_ROWS_MAX: usize = 10_000;
 /// Parts of the key space with so few items, and bytes of them, are read in the order of creation.
 pub const CREATION_ITEMS_MAX: u64 = 5_000;
 pub const CREATION_BYTES_MAX: u64 = 16 * 1024 * 1024;

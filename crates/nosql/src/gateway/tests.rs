@@ -23,6 +23,7 @@ mod forms;
 mod index_kinds;
 mod item_ids;
 mod pages;
+mod ranked;
 mod refused;
 mod resource_memory;
 mod script_memory;

@@ -24,6 +24,7 @@ pub(crate) mod point;
 mod query;
 mod query_metrics;
 mod query_settings;
+mod ranked;
 pub(crate) mod render;
 mod scope;
 pub(crate) mod session;

@@ -13,14 +13,16 @@ use http::HeaderValue;
 use orrery_cluster::{Container, Cursor, Error, ErrorKind, PageOptions, QueryPage, RangeInfo, Scope};
 use orrery_doc::EpkRange;
 use orrery_query::ast::{Direction, OrderBy, Query, SelectSpec};
-use orrery_query::{Features, Program, QueryPlan, Sink, describe_with, needs_plan, partition_key_filter};
+use orrery_query::{
+    Features, Program, QueryError, QueryPlan, Sink, describe_with, needs_plan, partition_key_filter,
+};
 
 use crate::call::Call;
 use crate::errors::{Own, Refusal};
 use crate::headers::names;
 use crate::items::body_rows::{Binary, BodyRows, Form, Text};
 use crate::items::query_settings::plan_settings;
-use crate::items::{continuation, diagnostics, options, scope};
+use crate::items::{continuation, diagnostics, options, ranked, scope};
 use crate::query_spec::QuerySpec;
 use crate::respond::Reply;
 
@@ -48,7 +50,10 @@ async fn run_in<F: Form>(call: &Call<'_>, container: &Arc<Container>, body: &[u8
     let started = Instant::now();
     let spec = QuerySpec::parse(body)?;
     let compiled = || call.db.compile(container, &spec.text, &spec.parameters);
-    let mut program = at_length(call, container, body, compiled).await??;
+    let mut program = match at_length(call, container, body, compiled).await? {
+        Err(QueryError::Ranked) => return ranked::run::<F>(call, container, &spec).await,
+        program => program?,
+    };
     if let Some(filter) = &spec.resume {
         program.resume_at(filter.point(container.resource.rid)?)?;
     }
@@ -138,16 +143,20 @@ async fn at_length<T>(
     Ok(call.db.by_turns(Some(container), body.len(), work).await?)
 }
 
-fn describe(container: &Container, spec: &QuerySpec, features: &Features) -> orrery_query::Result<QueryPlan> {
+pub(super) fn describe(
+    container: &Container,
+    spec: &QuerySpec,
+    features: &Features,
+) -> orrery_query::Result<QueryPlan> {
     let settings = plan_settings(container);
     describe_with(&spec.text, &spec.parameters, &container.definition.key, features, &settings)
 }
 
 /// Where a query runs.
-struct Place {
-    scope: Scope,
+pub(super) struct Place {
+    pub scope: Scope,
     /// Whether the answers of several partitions are merged here.
-    merges: bool,
+    pub merges: bool,
 }
 
 fn is_gone(error: &Error) -> bool {
@@ -162,7 +171,7 @@ fn knows_as_gone(newer: &Container, container: &Container, scope: &Scope) -> boo
 
 /// A client may name a range that was split or merged since it looked. It is told so, as by the service, upon which
 /// it looks again. What the range held is known, though, so a query that knows is answered as it was meant.
-fn of_gone(call: &Call<'_>, container: &Container, scope: Scope) -> (Scope, bool) {
+pub(super) fn of_gone(call: &Call<'_>, container: &Container, scope: Scope) -> (Scope, bool) {
     match scope.range_id().and_then(|id| container.gone_range(id)) {
         Some(gone) => {
             let part = scope.covered(&container.definition.key).intersection(&gone.range);
@@ -243,7 +252,7 @@ fn aggregates_into_objects(container: &Container, spec: &QuerySpec, program: &Pr
 
 /// Whether one partition has all that the scope covers. The whole container never counts as one partition, as in the
 /// service: a query that works while there is one must not stop with a split.
-fn spans_one(container: &Container, scope: &Scope) -> bool {
+pub(super) fn spans_one(container: &Container, scope: &Scope) -> bool {
     if matches!(scope, Scope::Container) || scope.range_id().is_some() {
         return scope.range_id().is_some();
     }
@@ -257,7 +266,7 @@ pub(super) fn crosses(container: &Container, scope: &Scope) -> bool {
 }
 
 /// The refusal carries the plan, which saves clients that look for it a request.
-fn needs_plan_refusal(container: &Container, spec: &QuerySpec) -> Refusal {
+pub(super) fn needs_plan_refusal(container: &Container, spec: &QuerySpec) -> Refusal {
     match describe(container, spec, &Features::all()) {
         Ok(plan) => Own::NeedsQueryPlan { plan: Some(plan.to_json()) }.into(),
         // What no client can merge is wrong as a query over many partitions.

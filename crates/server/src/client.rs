@@ -25,9 +25,13 @@ use crate::manage;
 
 pub mod account;
 mod endpoint;
+mod poster;
+mod refusal;
 mod target;
 
 pub use endpoint::Endpoint;
+pub use poster::{Poster, Unwilling};
+pub use refusal::{Fault, Refusal};
 pub use target::{ContainerName, Target};
 
 /// How long a server may take to be reached, and to answer.
@@ -185,25 +189,8 @@ impl Reply {
 
     /// What went wrong, for people.
     pub fn refusal(&self) -> anyhow::Error {
-        let json = self.json();
-        let why = json["message"].as_str().map_or_else(|| "no reason given".to_owned(), in_plain_words);
-        anyhow::anyhow!("the server answered {}: {why}", self.status.as_u16())
+        Refusal::of(self.status, &self.json()).into()
     }
-}
-
-/// The protocol puts JSON into its messages (`Message: {"Errors":["…"]}`), and behind it who answered when; people want
-/// the sentences.
-fn in_plain_words(message: &str) -> String {
-    let lines = message.lines().take_while(|line| !line.starts_with("ActivityId:"));
-    let text = lines.collect::<Vec<_>>().join(" ");
-    let inner = text.strip_prefix("Message:").unwrap_or(&text).trim();
-    let Ok(json) = serde_json::from_str::<serde_json::Value>(inner) else { return inner.to_owned() };
-    let errors = json["Errors"].as_array().or_else(|| json["errors"].as_array());
-    let sentence = |error: &serde_json::Value| {
-        error.as_str().or_else(|| error["message"].as_str()).map(|text| text.trim().to_owned())
-    };
-    let sentences: Vec<String> = errors.into_iter().flatten().filter_map(sentence).collect();
-    if sentences.is_empty() { inner.to_owned() } else { sentences.join("; ") }
 }
 
 /// Runs what talks to a server, on this thread.

@@ -104,8 +104,8 @@ static LATER: [Function; 4] = [
     later("HASH", 1, MANY),
 ];
 
-/// Finds a function by name, in any letter case.
-pub(crate) fn find(name: &str) -> Option<&'static Function> {
+/// All functions, group by group.
+fn all() -> impl Iterator<Item = &'static Function> {
     let groups: [&'static [Function]; 13] = [
         &types::FUNCTIONS,
         &string::FUNCTIONS,
@@ -121,7 +121,17 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
         &ranking::FUNCTIONS,
         &LATER,
     ];
-    groups.into_iter().flatten().find(|function| function.name.eq_ignore_ascii_case(name))
+    groups.into_iter().flatten()
+}
+
+/// Finds a function by name, in any letter case.
+pub(crate) fn find(name: &str) -> Option<&'static Function> {
+    all().find(|function| function.name.eq_ignore_ascii_case(name))
+}
+
+/// The names of all functions that a query may call, for those who offer them to people.
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    all().filter(|function| !function.is_later()).map(|function| function.name)
 }
 
 /// Whether a query may order by the function, though it has no path into the item.

@@ -44,7 +44,7 @@ pub use describe::{
 };
 pub use error::{Code, Diagnostic, QueryError, Result};
 pub use eval::{Context, UserFunctions, order_key};
-pub use functions::{Geospatial, VectorDistance};
+pub use functions::{Geospatial, VectorDistance, function_names};
 pub use group_order::{only_counts, path_of};
 pub use parameters::Parameters;
 pub use pattern::LikePattern;
@@ -53,4 +53,5 @@ pub use routing::{PinnedKeys, partition_key_filter};
 pub use row::{Row, SystemField, SystemProperties, SystemProps, SystemValue};
 pub use run::{Carry, Documents, Flow, Measured, PageEnd, Position, ResumePoint, Room, Rows, Run, Sink};
 pub use steward::Steward;
+pub use token::keywords;
 pub use value::{Fields, Kind, List, Text, Val};

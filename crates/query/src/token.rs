@@ -24,6 +24,11 @@ macro_rules! keywords {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Keyword { $($name),* }
 
+        /// All keywords, for those who offer them to people.
+        pub fn keywords() -> &'static [&'static str] {
+            &[$($text),*]
+        }
+
         /// Finds a keyword in any letter case. The constants and `udf` are compared exactly, as by the
         /// service.
         pub fn keyword(text: &str) -> Option<Keyword> {

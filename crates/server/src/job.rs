@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use crate::client::{Client, ContainerName, Endpoint, on_runtime};
+use crate::style::Style;
 
 /// Between two looks at a job that the operator watches.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -126,7 +127,7 @@ pub fn run(job: Job) -> anyhow::Result<()> {
             }
             Action::List { json } => {
                 let list = client.manage(Method::GET, "jobs", None).await?;
-                if json { pretty(&list["jobs"]) } else { table(&list) }
+                if json { pretty(&list["jobs"]) } else { table(&list, Style::of(&std::io::stdout())) }
             }
             Action::Show { id, watch: true } => watch(&mut client, &id).await?,
             Action::Show { id, .. } => pretty(&client.manage(Method::GET, &path(&id)?, None).await?),
@@ -256,23 +257,30 @@ fn line(job: &Value) -> String {
     line
 }
 
-fn table(list: &Value) -> String {
-    let mut lines = vec![format!(
+fn table(list: &Value, style: Style) -> String {
+    let mut lines = vec![style.bold(&format!(
         "{:<12} {:<6} {:<8} {:<10} {:<10} {:>6} {:>12}  containers",
         "id", "kind", "mode", "state", "phase", "%", "items"
-    )];
+    ))];
     for job in list["jobs"].as_array().into_iter().flatten() {
         let text = |name: &str| job[name].as_str().unwrap_or_default().to_owned();
         let name = |side: &str| {
             let part = |name: &str| job[side][name].as_str().unwrap_or_default();
             format!("{}/{}", part("database"), part("container"))
         };
+        let state = text("state");
+        let padded = format!("{state:<10}");
+        let state = match state.as_str() {
+            "completed" => style.good(&padded),
+            "failed" => style.error(&padded),
+            "running" => style.link(&padded),
+            _ => style.warning(&padded),
+        };
         lines.push(format!(
-            "{:<12} {:<6} {:<8} {:<10} {:<10} {:>6.1} {:>12}  {} -> {}",
+            "{:<12} {:<6} {:<8} {state} {:<10} {:>6.1} {:>12}  {} -> {}",
             text("id"),
             text("kind"),
             text("mode"),
-            text("state"),
             text("phase"),
             job["percent"].as_f64().unwrap_or_default(),
             job["itemsCopied"].as_u64().unwrap_or_default(),

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::client::account::Account;
 use crate::client::{Endpoint, on_runtime};
+use crate::style::Style;
 
 #[derive(Args)]
 pub struct List {
@@ -47,18 +48,19 @@ pub fn run(list: List) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string_pretty(&found)?);
         return Ok(());
     }
-    found.iter().for_each(|resource| println!("{}", line(resource)));
+    let style = Style::of(&std::io::stdout());
+    found.iter().for_each(|resource| println!("{}", line(resource, style)));
     Ok(())
 }
 
-pub fn line(resource: &Value) -> String {
+pub fn line(resource: &Value, style: Style) -> String {
     let id = resource["id"].as_str().unwrap_or_default();
     let paths = resource["partitionKey"]["paths"].as_array();
     match paths {
         None => id.to_owned(),
         Some(paths) => {
             let paths: Vec<&str> = paths.iter().filter_map(Value::as_str).collect();
-            format!("{id:<30} {}", paths.join(", "))
+            format!("{id:<30} {}", style.faint(&paths.join(", ")))
         }
     }
 }

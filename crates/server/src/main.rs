@@ -38,8 +38,10 @@ mod proxies;
 mod query;
 mod ready;
 mod rotation;
+mod rows;
 mod seed;
 mod serve;
+mod shell;
 mod signals;
 mod sockets;
 mod style;
@@ -65,6 +67,8 @@ enum Command {
     Verify(Box<Config>),
     /// Ask a container with SQL and print its rows.
     Query(query::Query),
+    /// Ask containers with SQL and look around, line after line.
+    Shell(shell::Shell),
     /// Make a database or container.
     Create(create::Create),
     /// Remove a database or container with all that is in it.
@@ -118,6 +122,7 @@ fn run(started: Instant) -> anyhow::Result<()> {
         Command::Serve(config) => serve::run(*config, started),
         Command::Verify(config) => verify::run(*config),
         Command::Query(query) => query::run(query),
+        Command::Shell(shell) => shell::run(shell),
         Command::Create(create) => create::run(create),
         Command::Delete(delete) => delete::run(delete),
         Command::List(list) => list::run(list),

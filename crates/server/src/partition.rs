@@ -5,6 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::client::{Client, Place};
+use crate::style::Style;
 
 #[derive(Args)]
 pub struct Partition {
@@ -58,7 +59,11 @@ async fn answer(action: Action) -> anyhow::Result<String> {
         Action::List { place, json } => {
             let path = format!("{}/partitions", place.path());
             let list = Client::new(place.endpoint).manage(Method::GET, &path, None).await?;
-            Ok(if json { serde_json::to_string_pretty(&list["partitions"])? } else { table(&list) })
+            Ok(if json {
+                serde_json::to_string_pretty(&list["partitions"])?
+            } else {
+                table(&list, Style::of(&std::io::stdout()))
+            })
         }
         Action::Split { place, range, children } => {
             let path = format!("{}/partitions/{range}/split", place.path());
@@ -76,16 +81,18 @@ async fn answer(action: Action) -> anyhow::Result<String> {
     }
 }
 
-fn table(list: &Value) -> String {
-    let mut lines = vec![format!(
+fn table(list: &Value, style: Style) -> String {
+    let mut lines = vec![style.bold(&format!(
         "{:<6} {:<34} {:<34} {:>12} {:>16} {:>8} {:>10} {:>8}",
         "id", "from", "to", "items", "bytes", "RU/s", "of", "429/s"
-    )];
+    ))];
     for partition in list["partitions"].as_array().into_iter().flatten() {
         let text = |name: &str| partition[name].as_str().unwrap_or_default().to_owned();
         let rate = |name: &str| partition["use"]["perSecond"][name].as_f64().unwrap_or_default();
+        let throttled = format!("{:>8.1}", rate("throttled"));
+        let throttled = if rate("throttled") > 0.0 { style.error(&throttled) } else { throttled };
         lines.push(format!(
-            "{:<6} {:<34} {:<34} {:>12} {:>16} {:>8.1} {:>10} {:>8.1}",
+            "{:<6} {:<34} {:<34} {:>12} {:>16} {:>8.1} {:>10} {throttled}",
             text("id"),
             text("minInclusive"),
             text("maxExclusive"),
@@ -93,7 +100,6 @@ fn table(list: &Value) -> String {
             partition["bytes"].as_u64().unwrap_or_default(),
             rate("requestUnits"),
             throughput(partition["throughput"].as_f64().unwrap_or_default()),
-            rate("throttled"),
         ));
     }
     lines.join("\n")

@@ -3,12 +3,13 @@
 use std::io::{IsTerminal, Read, Write};
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
-use serde_json::value::RawValue;
+use clap::Args;
 use serde_json::{Value, json};
 
 use crate::client::account::{Account, Headers};
 use crate::client::{ContainerName, Endpoint, on_runtime};
+use crate::rows::{Format, Rows};
+use crate::shell::pointed_at;
 use crate::style::Style;
 use crate::transfer::of_page;
 
@@ -33,32 +34,24 @@ pub struct Query {
 pub struct Manner {
     /// A parameter of the query, such as `@total=40` or `@name=ada`: JSON, or else a text. May be given several times.
     #[arg(long = "parameter", short = 'p', value_name = "@NAME=VALUE", value_parser = parameter)]
-    parameters: Vec<(String, Value)>,
+    pub parameters: Vec<(String, Value)>,
     /// Ask one logical partition: its key as JSON, `"ada"` or `["ada",7]`, or as a plain text.
     #[arg(long, value_name = "KEY")]
-    partition_key: Option<String>,
+    pub partition_key: Option<String>,
     /// Rows at most.
     #[arg(long, value_name = "N")]
-    max: Option<usize>,
+    pub max: Option<usize>,
     /// How rows are printed; by default `pretty` on a terminal and `lines` elsewhere.
     #[arg(long, value_enum)]
-    format: Option<Format>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A row on each line, as the server wrote it.
-    Lines,
-    /// One JSON array.
-    Array,
-    /// With indentation, for reading.
-    Pretty,
+    pub format: Option<Format>,
 }
 
 /// What an answer came to.
 pub struct Outcome {
     pub rows: usize,
     pub charge: f64,
+    /// There are more rows than were asked for.
+    pub is_cut: bool,
 }
 
 pub fn run(query: Query) -> anyhow::Result<()> {
@@ -68,10 +61,15 @@ pub fn run(query: Query) -> anyhow::Result<()> {
     };
     let mut account = Account::new(query.endpoint);
     let mut out = std::io::stdout().lock();
-    let is_terminal = out.is_terminal();
-    let asked = ask(&mut account, &query.container, &sql, &query.manner, is_terminal, &mut out);
-    let outcome = on_runtime(asked)?;
+    let stream = std::io::stdout();
+    let format = if stream.is_terminal() { Format::Pretty } else { Format::Lines };
+    let mut rows = Rows::new(&mut out, query.manner.format.unwrap_or(format), &stream);
+    let asked = ask(&mut account, &query.container, &sql, &query.manner, &mut rows);
+    let outcome = on_runtime(asked);
+    // The reader of our output may have seen enough and be gone.
+    let _ = rows.finish();
     let style = Style::of(&std::io::stderr());
+    let outcome = outcome.map_err(|error| pointed_at(&sql, error, style))?;
     eprintln!("{}", style.faint(&outcome.line()));
     Ok(())
 }
@@ -95,10 +93,8 @@ pub async fn ask(
     container: &ContainerName,
     sql: &str,
     manner: &Manner,
-    is_terminal: bool,
-    out: &mut impl Write,
+    out: &mut Rows<'_, impl Write>,
 ) -> anyhow::Result<Outcome> {
-    let format = manner.format.unwrap_or(if is_terminal { Format::Pretty } else { Format::Lines });
     let parameters: Vec<Value> =
         manner.parameters.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
     let query = json!({"query": sql, "parameters": parameters});
@@ -106,44 +102,24 @@ pub async fn ask(
     headers
         .extend(manner.partition_key.as_deref().map(|key| ("x-ms-documentdb-partitionkey", key_header(key))));
     let most = manner.max.unwrap_or(usize::MAX);
-    let mut outcome = Outcome { rows: 0, charge: 0.0 };
+    let mut outcome = Outcome { rows: 0, charge: 0.0, is_cut: false };
     let mut continuation = None;
     loop {
         let page = account.query(container, &query, &headers, continuation.as_deref()).await?;
         outcome.charge += page.charge;
         let rows = of_page(&page.reply.body).context("the server sent a page that is not one")?;
-        for row in rows.into_iter().take(most - outcome.rows) {
-            let shown = write_row(out, format, row, outcome.rows);
-            outcome.rows += 1;
-            if shown.is_err() {
-                // The reader of our output has seen enough.
-                return Ok(outcome);
-            }
-        }
+        let shown = rows.len().min(most - outcome.rows);
+        let written = out.page(&rows[..shown]);
+        outcome.rows += shown;
         continuation = page.continuation;
-        if continuation.is_none() || outcome.rows >= most {
-            break;
-        }
-    }
-    if format == Format::Array {
-        let _ = out.write_all(if outcome.rows == 0 { b"[]\n" } else { b"\n]\n" });
-    }
-    let _ = out.flush();
-    Ok(outcome)
-}
-
-fn write_row(out: &mut impl Write, format: Format, row: &RawValue, number: usize) -> std::io::Result<()> {
-    match format {
-        Format::Lines => writeln!(out, "{}", row.get()),
-        Format::Array => write!(out, "{}{}", if number == 0 { "[\n" } else { ",\n" }, row.get()),
-        Format::Pretty => {
-            let value: Value = serde_json::from_str(row.get())?;
-            writeln!(out, "{value:#}")
+        outcome.is_cut = shown < rows.len() || (outcome.rows >= most && continuation.is_some());
+        if written.is_err() || continuation.is_none() || outcome.rows >= most {
+            return Ok(outcome);
         }
     }
 }
 
-fn parameter(text: &str) -> Result<(String, Value), String> {
+pub fn parameter(text: &str) -> Result<(String, Value), String> {
     let (name, value) = text.split_once('=').ok_or("name it as @NAME=VALUE")?;
     if !name.starts_with('@') || name.len() < 2 {
         return Err("the name of a parameter begins with @".to_owned());

@@ -20,6 +20,9 @@ impl Style {
         Style { is_coloured: is_coloured(stream) }
     }
 
+    #[cfg(test)]
+    pub const PLAIN: Style = Style { is_coloured: false };
+
     pub fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
@@ -30,6 +33,18 @@ impl Style {
 
     pub fn link(self, text: &str) -> String {
         self.paint("36", text)
+    }
+
+    pub fn error(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    pub fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    pub fn warning(self, text: &str) -> String {
+        self.paint("33", text)
     }
 
     fn paint(self, code: &str, text: &str) -> String {

@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 
 use crate::client::Place;
 
-pub use items::{Items, KeyPaths, line_of, of_page};
+pub use items::{Items, KeyPaths, Members, line_of, of_page};
 
 /// The most that may go on at once.
 const PARALLEL_MAX: u16 = 256;

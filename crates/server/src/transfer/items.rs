@@ -148,7 +148,7 @@ pub fn without_system(item: &str, out: &mut Vec<u8>) -> serde_json::Result<()> {
 }
 
 /// The members of an object in their order, values as text.
-struct Members<'b>(Vec<(String, &'b RawValue)>);
+pub struct Members<'b>(pub Vec<(String, &'b RawValue)>);
 
 impl<'de: 'b, 'b> Deserialize<'de> for Members<'b> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {

@@ -52,6 +52,12 @@ impl Terminal {
         self.screen.lock().expect("not poisoned").screen().contents()
     }
 
+    /// Whether what stands there is bold.
+    pub fn is_bold(&self, line: u16, column: u16) -> bool {
+        let screen = self.screen.lock().expect("not poisoned");
+        screen.screen().cell(line, column).is_some_and(vt100::Cell::bold)
+    }
+
     /// Waits until the screen is as it must be, and returns it.
     #[track_caller]
     pub fn wait_for(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> String {

@@ -4,6 +4,7 @@ mod commands;
 mod first_screen;
 mod proxy;
 mod seed;
+mod shell;
 mod stumbles;
 #[path = "../insight/terminal.rs"]
 mod terminal;

@@ -96,10 +96,16 @@ impl Admin {
     }
 
     fn metrics_page(&self) -> Response<Full<Bytes>> {
+        let text = self.metrics_text(self.shows_names);
+        page_of(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
+    }
+
+    /// All metrics in Prometheus's text format, with the names of databases and containers or without.
+    pub fn metrics_text(&self, shows_names: bool) -> String {
         let mut out = String::with_capacity(4096);
         self.metrics.write_to(&mut out);
-        metrics::write_database(&self.db.stats(), self.shows_names, &mut out);
-        page_of(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", out)
+        metrics::write_database(&self.db.stats(), shows_names, &mut out);
+        out
     }
 
     async fn authority_page(&self) -> Response<Full<Bytes>> {

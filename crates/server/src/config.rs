@@ -21,11 +21,13 @@ mod data_dir;
 mod database;
 mod file;
 mod memory;
+mod otlp;
 mod ports;
 mod units;
 
 pub use alerts::AlertOptions;
 pub use file::{load, read_text};
+pub use otlp::OtlpOptions;
 pub use ports::PortChoice;
 
 #[derive(Args, Clone, Debug)]
@@ -246,6 +248,9 @@ pub struct Config {
 
     #[command(flatten)]
     pub alerts: AlertOptions,
+
+    #[command(flatten)]
+    pub otlp: OtlpOptions,
 }
 
 impl Config {

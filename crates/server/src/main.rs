@@ -32,6 +32,7 @@ mod logs;
 mod manage;
 mod metrics;
 mod modes;
+mod otlp;
 mod partition;
 mod ports;
 mod proxies;

@@ -25,6 +25,9 @@ pub struct Metrics {
     /// Hundredths of request units: no charge is finer.
     charged: [AtomicU64; Speech::ALL.len()],
     throttled: AtomicU64,
+    spans_sent: AtomicU64,
+    spans_dropped: AtomicU64,
+    otlp_failures: AtomicU64,
 }
 
 /// In which protocol a request came.
@@ -69,6 +72,9 @@ impl Metrics {
             answers: Default::default(),
             charged: Default::default(),
             throttled: AtomicU64::new(0),
+            spans_sent: AtomicU64::new(0),
+            spans_dropped: AtomicU64::new(0),
+            otlp_failures: AtomicU64::new(0),
         }
     }
 
@@ -104,6 +110,19 @@ impl Metrics {
         self.charged[speech as usize].fetch_add((units * 100.0).round() as u64, Relaxed);
     }
 
+    pub fn spans_sent(&self, count: u64) {
+        self.spans_sent.fetch_add(count, Relaxed);
+    }
+
+    /// Spans for which there was no room, or which the collector has not taken.
+    pub fn spans_dropped(&self, count: u64) {
+        self.spans_dropped.fetch_add(count, Relaxed);
+    }
+
+    pub fn otlp_failed(&self) {
+        self.otlp_failures.fetch_add(1, Relaxed);
+    }
+
     pub fn served(&self) -> impl Iterator<Item = Served> {
         let counters = Speech::ALL.iter().zip(&self.answers).zip(&self.charged);
         counters.map(|((speech, answers), charged)| Served {
@@ -133,6 +152,9 @@ impl Metrics {
             ("orrery_connections_timed_out_total", "Connections cut off.", &self.connections_timed_out),
             ("orrery_tls_failures_total", "TLS handshakes that failed.", &self.tls_failures),
             ("orrery_throttled_total", "Requests answered with 429.", &self.throttled),
+            ("orrery_otlp_spans_total", "Spans that the collector has taken.", &self.spans_sent),
+            ("orrery_otlp_spans_dropped_total", "Spans that were not sent.", &self.spans_dropped),
+            ("orrery_otlp_failures_total", "Sendings that the collector has not taken.", &self.otlp_failures),
         ] {
             counter(out, name, help, value.load(Relaxed));
         }

@@ -15,6 +15,7 @@ use crate::listener::http::{Handler, Http, Shared};
 use crate::listener::protocol::Protocols;
 use crate::listener::{self, Port, Timeouts};
 use crate::metrics::Metrics;
+use crate::otlp::Tracer;
 use crate::signals::StopSignals;
 use crate::sockets::Sockets;
 use crate::tls::Tls;
@@ -25,6 +26,7 @@ pub struct Ports<'c> {
     pub hosts: Arc<Hosts>,
     pub metrics: Arc<Metrics>,
     pub tls: Arc<Tls>,
+    pub tracer: Option<Arc<Tracer>>,
     /// Window of a connection of HTTP/2.
     pub window: u32,
     pub signals: StopSignals,
@@ -90,6 +92,7 @@ impl Ports<'_> {
             hosts: Arc::clone(&self.hosts),
             proxies: self.config.proxies(),
             metrics: Arc::clone(&self.metrics),
+            tracer: self.tracer.clone(),
             request_time_max: self.config.request_timeout_seconds,
             http2_window_bytes: self.window,
         })

@@ -25,7 +25,7 @@ use crate::ports::Ports;
 use crate::signals::StopSignals;
 use crate::sockets::{Sockets, port_of};
 use crate::tls::Tls;
-use crate::{entra, limits, logs, modes, rotation, seed, webhook};
+use crate::{entra, limits, logs, modes, otlp, rotation, seed, webhook};
 
 pub fn run(config: Config, started: Instant) -> anyhow::Result<()> {
     logs::start(&config)?;
@@ -56,24 +56,12 @@ async fn serve(
     if !config.in_memory {
         modes::keep_folder(&config.data_dir)?;
     }
-    let tls_folder = (!config.in_memory).then(|| config.data_dir.join("tls"));
-    let tls = Arc::new(Tls::new(tls_folder, &config.tls_names)?);
+    let tls = open_tls(&config)?;
     let metrics = Arc::new(Metrics::new(started));
     let db = open_database(&config).await?;
     watch_partitions(&db, &config);
     let entra = entra::choose(&config)?.map(Arc::new);
-    let options = gateway_options(&config, entra.clone(), port_of(sockets.direct.as_ref())?);
-    let gateways = Gateways {
-        nosql: Gateway::new(db.clone(), keys.for_gateway()?, options),
-        table: match &sockets.table {
-            Some(_) => Some(orrery_table::Gateway::new(
-                db.clone(),
-                keys.for_gateway()?,
-                table_options(&config, entra),
-            )),
-            None => None,
-        },
-    };
+    let gateways = open_gateways(&config, &db, &keys, &sockets, entra)?;
     let hosts = Arc::new(Hosts::new(config.names(), keys.uses_emulator_key() || config.entra_development));
     rotation::watch(&config, &gateways, Arc::clone(&hosts), seen, hangups);
     let admin = Arc::new(Admin::new(
@@ -90,10 +78,12 @@ async fn serve(
     };
     let manage = Manage::new(db.clone(), gateways.nosql.clone(), server, config.body_timeout_seconds);
     keep_tls(Arc::clone(&tls));
+    let (tracer, exporter) = otlp::set_up(&config.otlp, &metrics, address.port()).unzip();
+    let telling = exporter.map(|exporter| exporter.start(Arc::clone(&admin)));
 
     let window = limits::http2_window_bytes(db.memory().shares().bodies);
     let front = Front::new(Arc::clone(&admin), manage, gateways.nosql.clone());
-    let ports = Ports { config: &config, hosts, metrics, tls, window, signals };
+    let ports = Ports { config: &config, hosts, metrics, tls, tracer, window, signals };
     let endpoints = endpoints::all(&config, address, table_port);
     let greeting = Greeting { config: &config, keys: &keys, address, endpoints };
     admin.seed(!config.seeds.is_empty());
@@ -110,10 +100,35 @@ async fn serve(
     if let Some(Ok(())) = begun {
         running.await;
     }
+    otlp::end(telling).await;
     db.close().await;
     begun.unwrap_or(Ok(()))?;
     tracing::info!("stopped");
     Ok(())
+}
+
+fn open_gateways(
+    config: &Config,
+    db: &Db,
+    keys: &AccountKeys,
+    sockets: &Sockets,
+    entra: Option<Arc<Entra>>,
+) -> anyhow::Result<Gateways> {
+    let options = gateway_options(config, entra.clone(), port_of(sockets.direct.as_ref())?);
+    let nosql = Gateway::new(db.clone(), keys.for_gateway()?, options);
+    let table = match &sockets.table {
+        Some(_) => {
+            let options = table_options(config, entra);
+            Some(orrery_table::Gateway::new(db.clone(), keys.for_gateway()?, options))
+        }
+        None => None,
+    };
+    Ok(Gateways { nosql, table })
+}
+
+fn open_tls(config: &Config) -> anyhow::Result<Arc<Tls>> {
+    let folder = (!config.in_memory).then(|| config.data_dir.join("tls"));
+    Ok(Arc::new(Tls::new(folder, &config.tls_names)?))
 }
 
 async fn open_database(config: &Config) -> anyhow::Result<Db> {

@@ -27,6 +27,7 @@ use super::pulse::{Beat, Pulse};
 use crate::hosts::{Accepted, Hosts};
 use crate::limits;
 use crate::metrics::{Metrics, Speech};
+use crate::otlp::Tracer;
 use crate::proxies::Proxies;
 use lines::Lines;
 
@@ -59,6 +60,8 @@ pub struct Shared<H> {
     pub hosts: Arc<Hosts>,
     pub proxies: Proxies,
     pub metrics: Arc<Metrics>,
+    /// Who notes requests for a collector, if there is one.
+    pub tracer: Option<Arc<Tracer>>,
     /// How long the handler may work on a request.
     pub request_time_max: Duration,
     /// What a connection may have sent in bodies of HTTP/2 before anybody reads them.
@@ -140,6 +143,7 @@ async fn serve<H: Handler>(
         async move {
             let Held { shared, pulse } = &*beat.holder().0;
             let speech = shared.handler.speech(&request);
+            let span = shared.tracer.as_ref().and_then(|tracer| tracer.begin(&request, speech));
             let answered = match refused {
                 Some(refusal) => Some(*refusal),
                 None => shared.handler.answer_now(&request, peer),
@@ -160,6 +164,9 @@ async fn serve<H: Handler>(
             }
             shared.metrics.answered(speech, response.status());
             shared.metrics.charged(speech, charge(&response));
+            if let Some((tracer, span)) = shared.tracer.as_ref().zip(span) {
+                tracer.end(span, &response);
+            }
             drop(beat);
             Ok::<_, Infallible>(response)
         }

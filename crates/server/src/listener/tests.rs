@@ -103,6 +103,7 @@ fn http() -> Http<Answers> {
         hosts: Arc::new(Hosts::new(std::iter::empty(), true)),
         proxies: crate::proxies::Proxies::default(),
         metrics: Arc::new(Metrics::new(Instant::now())),
+        tracer: None,
         request_time_max: LONG,
         http2_window_bytes: 1 << 20,
     })

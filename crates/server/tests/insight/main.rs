@@ -1,5 +1,7 @@
 //! What the server tells of its partitions: by the management API, the metrics page, alerts, and in a terminal.
 
+mod collector;
+mod otlp;
 mod terminal;
 mod world;
 

@@ -39,6 +39,32 @@ done
 ! readelf -S "$binary" | grep -q '\.debug_info' || fail 'the packed binary is not stripped'
 ok 'what the archive holds'
 
+# The script of the GitHub Action, as a runner calls it: later steps read what it leaves in these files.
+mkdir "$work/runner"
+: >"$work/outputs" && : >"$work/environment" && : >"$work/path"
+cat >"$work/seed.json" <<SEED
+{"databases": [{"id": "seeded", "containers": [{"id": "c", "partitionKey": "/pk", "items": [{"id": "1", "pk": "a"}]}]}]}
+SEED
+env -u ORRERY_ENDPOINT -u ORRERY_KEY RUNNER_TEMP="$work/runner" GITHUB_OUTPUT="$work/outputs" GITHUB_ENV="$work/environment" \
+    GITHUB_PATH="$work/path" ARCHIVE="$(ls "$work"/out/orrery-*.tar.gz)" PORT=0 SEED="$work/seed.json" OPTIONS="--table-port none" \
+    "$root/packaging/action/start.sh" >"$work/action.log" || fail "the action: $(cat "$work/action.log")"
+server=$(sed -n 's/^pid=//p' "$work/outputs")
+answer=$(
+    connection=$(sed -n 's/^AZURE_COSMOS_CONNECTION_STRING=//p' "$work/environment")
+    unset ORRERY_ENDPOINT ORRERY_KEY
+    AZURE_COSMOS_CONNECTION_STRING=$connection "$(cat "$work/path")/orrery" query seeded/c 'SELECT VALUE c.pk FROM c' 2>/dev/null
+)
+[ "$answer" = '"a"' ] || fail "what the action has started answered $answer"
+grep -q '^connection-string=AccountEndpoint=http://localhost:[0-9]*/;AccountKey=.*;$' "$work/outputs" || fail 'the outputs of the action'
+for input in $(sed -n '/^inputs:/,/^outputs:/s/^  \([a-z]*\):$/\1/p' "$root/action.yml"); do
+    grep -q "\${{ inputs.$input }}" "$root/action.yml" || fail "the action does not use its input $input"
+done
+stop_server
+if RUNNER_TEMP="$work/runner" GITHUB_OUTPUT=/dev/null GITHUB_ENV=/dev/null GITHUB_PATH=/dev/null ARCHIVE="$work/none" \
+    "$root/packaging/action/start.sh" 2>"$work/action.err"; then fail 'the action takes an archive that is not there'; fi
+grep -q 'there is no archive' "$work/action.err" || fail "$(cat "$work/action.err")"
+ok 'the GitHub Action'
+
 if command -v dpkg-deb >/dev/null; then
     dpkg-deb -x "$work"/out/*.deb "$work/deb"
     for file in usr/bin/orrery lib/systemd/system/orrery.service usr/lib/sysusers.d/orrery.conf etc/default/orrery \

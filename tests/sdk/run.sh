@@ -4,7 +4,7 @@
 # Without names it runs all. `requests` counts how many requests the SDKs send for their reads and writes.
 # `dotnet` needs a client that is not part of this project; where it is missing the step says so and is left out.
 # `guides` runs the examples of docs/guides, against a server whose logical partitions are soon full.
-# `documents` runs the programs and commands of README.md as they stand there.
+# `documents` runs the programs and commands of README.md and docs as they stand there.
 # ORRERY_BIN names another server binary. What is installed lands in .cache/sdk and is announced.
 set -eu
 
@@ -134,10 +134,13 @@ run_guides() {
 run_documents() {
     install_python
     install_javascript
+    finish_build java
+    finish_build go
     start documents
-    say "documents: the blocks of README.md on port $port"
+    trust_in_java
+    say "documents: the blocks of README.md and docs on port $port"
     judge documents env COLUMNS=300 ORRERY_PORT="$port" ORRERY_BIN="$binary" ORRERY_NODE="$work" \
-        ORRERY_PYTHON="$venv/bin/python" PYTHONDONTWRITEBYTECODE=1 \
+        ORRERY_PYTHON="$venv/bin/python" ORRERY_JAVA="java $java_options -cp $java_classes" PYTHONDONTWRITEBYTECODE=1 \
         "$venv/bin/python" -W ignore -m pytest -q -p no:cacheprovider "$here/documents"
     stop_server
 }
@@ -402,7 +405,7 @@ fi
 [ $# -gt 0 ] || set -- python tables javascript elastic guides documents dotnet go java rust requests
 export CARGO_TARGET_DIR="$root/.cache/rust-target" CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 for language in go java rust; do
-    case " $* " in *" $language "* | *" requests "*) "build_$language" ;; *" elastic "*) [ "$language" != java ] || build_java ;; esac
+    case " $* " in *" $language "* | *" requests "*) "build_$language" ;; *" documents "*) [ "$language" = rust ] || "build_$language" ;; *" elastic "*) [ "$language" != java ] || build_java ;; esac
 done
 for language in "$@"; do
     case $language in

@@ -44,21 +44,32 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("clone")
     (place / "docs").symlink_to(ROOT / "docs")
     (place / "node_modules").symlink_to(pathlib.Path(os.environ["ORRERY_NODE"]) / "node_modules")
+    # The modules that the scenario of Go has.
+    (place / "module").mkdir()
+    for name in ["go.mod", "go.sum"]:
+        (place / "module" / name).write_bytes((ROOT / "tests/sdk/go" / name).read_bytes())
     (place / "orrery").symlink_to(pathlib.Path(os.environ["ORRERY_BIN"]).resolve())
     return place
 
 
 def run(folder, language, body):
     body = body.replace("localhost:8081", f"localhost:{PORT}")
-    names = {"sh": "block.sh", "python": "block.py", "js": "block.mjs"}
+    names = {"sh": "block.sh", "python": "block.py", "js": "block.mjs", "java": "Block.java", "go": "module/main.go"}
     assert language in names, f"nothing here runs {language}: mark the block with a reason"
     (folder / names[language]).write_text(body)
-    commands = {"sh": ["bash", "-e", "-o", "pipefail"], "python": [os.environ["ORRERY_PYTHON"]], "js": ["node"]}
+    commands = {
+        "sh": ["bash", "-e", "-o", "pipefail"],
+        "python": [os.environ["ORRERY_PYTHON"]],
+        "js": ["node"],
+        # With the SDK among its classes, and trust in the server.
+        "java": os.environ["ORRERY_JAVA"].split(),
+        "go": ["go", "run", "-C", str(folder / "module"), "-mod=readonly"],
+    }
     environment = os.environ | {
         "PATH": f"{folder}:{os.environ['PATH']}",
         "ORRERY_ENDPOINT": f"http://localhost:{PORT}/",
     }
-    command = commands[language] + [names[language]]
+    command = commands[language] + ["." if language == "go" else names[language]]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
@@ -90,7 +101,8 @@ def test_what_is_not_run_says_why_and_is_counted():
         "docs/guides/synthetic-keys.md": ["python", "python", "python"],
         "docs/management-api.md": ["sh", "sh"],
         "docs/telemetry.md": ["sh"],
-        "docs/ways-in.md": ["sh", "sh", "sh", "sh", "yaml", "python", "js", "java", "go", "csharp"],
+        "docs/testcontainers.md": ["python", "js", "java", "go", "csharp", "csharp"],
+        "docs/ways-in.md": ["sh", "sh", "sh", "sh", "yaml", "yaml"],
     }
     run = [block[0].split(":")[0] for block in RUN]
     assert {document: run.count(document) for document in run} == {
@@ -98,4 +110,5 @@ def test_what_is_not_run_says_why_and_is_counted():
         "docs/advisor.md": 1,
         "docs/command-line.md": 3,
         "docs/management-api.md": 1,
+        "docs/testcontainers.md": 4,
     }

@@ -25,7 +25,8 @@ pub struct Census {
     /// The unique keys of the container, each a list of paths.
     unique: Vec<Vec<Path>>,
     ids: Hashes,
-    /// Hashes that there is room for.
+    /// Hashes that there is room for, and of these what is left.
+    most: usize,
     room: usize,
     items: u64,
     is_whole: bool,
@@ -67,10 +68,17 @@ impl Census {
             candidates: candidates.iter().filter_map(Counted::new).collect(),
             unique,
             ids: Hashes::default(),
+            most: limits::CENSUS_HASHES_MAX,
             room: limits::CENSUS_HASHES_MAX,
             items: 0,
             is_whole: true,
         }
+    }
+
+    /// To be said before the first look: there is memory for so many hashes, if these are fewer than usual.
+    pub fn hold_at_most(&mut self, hashes: usize) {
+        self.most = self.most.min(hashes);
+        self.room = self.most;
     }
 
     /// The first look: one id of an item.
@@ -82,7 +90,7 @@ impl Census {
     pub fn end_of_ids(&mut self, all_were_seen: bool) {
         self.is_whole &= all_were_seen;
         self.ids.keep_met();
-        self.room = limits::CENSUS_HASHES_MAX.saturating_sub(self.ids.0.len());
+        self.room = self.most.saturating_sub(self.ids.0.len());
     }
 
     /// The second look: an item.
@@ -325,6 +333,20 @@ mod tests {
         let nothing = items(10, |n| json!({"id": n.to_string(), "country": "x"}));
         let clash = found(&census(&nothing, "/country", &["/mail"]), "/country").unique_key;
         assert_eq!(clash.map(|clash| clash.items), Some(10), "what is missing is null");
+    }
+
+    #[test]
+    fn a_census_holds_no_more_than_there_is_memory_for() {
+        let all = items(100, |n| json!({"id": n.to_string(), "kind": n % 3}));
+        for (hashes, is_whole) in [(100, true), (99, false)] {
+            let mut census = Census::new(&[Candidate::parse("/kind").expect("a candidate")], Vec::new());
+            census.hold_at_most(hashes);
+            (0..all.len()).for_each(|n| census.note_id(n.to_string().as_bytes()));
+            assert!(census.ids.0.len() <= hashes);
+            census.end_of_ids(true);
+            assert_eq!(census.is_whole, is_whole, "{hashes}");
+            assert!(census.room <= hashes);
+        }
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
-use orrery_advisor::limits::{SAMPLE_BYTES_MAX, SAMPLE_ITEMS_MAX, SEED};
+use orrery_advisor::limits::{CENSUS_HASHES_MAX, SAMPLE_BYTES_MAX, SAMPLE_ITEMS_MAX, SEED};
 use orrery_advisor::{AdviceError, Census, Chance, Existing, Inquiry, Settings, Workload};
 use orrery_cluster::store::{Item, ItemId};
-use orrery_cluster::{Container, Db};
+use orrery_cluster::{Consumer, Container, Db};
 use orrery_nosql::Denial;
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,6 +23,37 @@ static AT_ONCE: Semaphore = Semaphore::const_new(1);
 /// How long one question may be worked on, and how much of that all items may be looked at.
 const WORK_TIME_MAX: Duration = Duration::from_secs(60);
 const CENSUS_TIME_MAX: Duration = Duration::from_secs(30);
+/// A question takes one part in so many of the share of all queries, as long as that is of use, and waits for it.
+const QUERIES_PART: u64 = 4;
+const MEMORY_PATIENCE: Duration = Duration::from_secs(5);
+/// What sampled items take, as values whose members are found by name, for each byte of their text; and what a hash takes
+/// whose table has just grown.
+const BYTES_PER_SAMPLED: u64 = 4;
+const BYTES_PER_HASH: u64 = 32;
+
+/// What a question may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Means {
+    bytes: u64,
+    sample_bytes: usize,
+    hashes: usize,
+}
+
+impl Means {
+    /// Half for the sample and half for the look at all items, where the share of all queries has so many bytes.
+    fn of(queries: u64) -> Means {
+        let useful = |count: usize, each: u64| count as u64 * each;
+        let (sample, hashes) =
+            (useful(SAMPLE_BYTES_MAX, BYTES_PER_SAMPLED), useful(CENSUS_HASHES_MAX, BYTES_PER_HASH));
+        let half = queries / QUERIES_PART / 2;
+        let (sample, hashes) = (half.min(sample), half.min(hashes));
+        Means {
+            bytes: sample + hashes,
+            sample_bytes: (sample / BYTES_PER_SAMPLED) as usize,
+            hashes: (hashes / BYTES_PER_HASH) as usize,
+        }
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,8 +81,17 @@ pub async fn serve(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer
         Denial::new(StatusCode::TOO_MANY_REQUESTS, message)
     })?;
     let format = question.format;
-    let subject = Subject { db: call.db.clone(), container: container.clone() };
-    let work = move || subject.answer(question);
+    let memory = call.db.memory();
+    let means = Means::of(memory.shares().queries);
+    let held = memory.take(Consumer::Queries, means.bytes, MEMORY_PATIENCE).await.ok_or_else(|| {
+        let message = "Other queries have the memory that this question needs; ask again in a few seconds.";
+        Denial::new(StatusCode::TOO_MANY_REQUESTS, message)
+    })?;
+    let subject = Subject { db: call.db.clone(), container: container.clone(), means };
+    let work = move || {
+        let _held = held;
+        subject.answer(question)
+    };
     let text = work_aside(turn, work).await.map_err(|_| broken())??;
     Ok(match format {
         Format::Html => Answer::html(text),
@@ -64,6 +104,7 @@ pub async fn serve(call: &Call<'_>, container: &Arc<Container>) -> Result<Answer
 struct Subject {
     db: Db,
     container: Arc<Container>,
+    means: Means,
 }
 
 impl Subject {
@@ -100,12 +141,13 @@ impl Subject {
         let mut chance = Chance::new(SEED);
         let wanted = wanted.clamp(1, SAMPLE_ITEMS_MAX);
         let mut below = |n: u64| chance.below(n);
-        let items = self.db.sample(&self.container, wanted, SAMPLE_BYTES_MAX, &mut below)?;
+        let items = self.db.sample(&self.container, wanted, self.means.sample_bytes, &mut below)?;
         Ok(items.iter().map(json).collect())
     }
 
     fn census(&self, inquiry: &Inquiry<'_>, until: Instant) -> Result<Census, Denial> {
         let mut census = inquiry.census(self.container.definition.unique_keys().paths().to_vec());
+        census.hold_at_most(self.means.hashes);
         let all = self.db.visit_ids(&self.container, until, |id| census.note_id(id.as_bytes()))?;
         census.end_of_ids(all);
         let look = |id: &ItemId, item: &Item| census.look_at(id.as_bytes(), item.root());
@@ -155,6 +197,19 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
+
+    #[test]
+    fn a_question_takes_a_part_of_what_queries_have() {
+        const MIB: u64 = 1 << 20;
+        for queries in [15 * MIB, 27 * MIB, 126 * MIB, 2048 * MIB] {
+            let Means { bytes, sample_bytes, hashes } = Means::of(queries);
+            assert!(bytes <= queries / QUERIES_PART);
+            let held = sample_bytes as u64 * BYTES_PER_SAMPLED + hashes as u64 * BYTES_PER_HASH;
+            assert!(held <= bytes && hashes > 50_000, "{queries}: {sample_bytes} bytes and {hashes} hashes");
+        }
+        let much = Means::of(8192 * MIB);
+        assert_eq!((much.sample_bytes, much.hashes), (SAMPLE_BYTES_MAX, CENSUS_HASHES_MAX));
+    }
 
     #[tokio::test]
     async fn a_question_keeps_its_turn_when_whoever_asked_goes_away() {

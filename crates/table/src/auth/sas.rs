@@ -173,10 +173,13 @@ fn check_place<'p>(shown: &Shown<'_>, get: impl Fn(&str) -> &'p str) -> Result<(
     if !get("sip").is_empty() && !is_within(shown.peer.remote.ip().to_canonical(), get("sip")) {
         return Err(invalid("The signature is for another address."));
     }
-    if get("spr") == "https" && shown.peer.scheme != Scheme::Https {
-        return Err(invalid("The signature is for HTTPS only."));
+    match get("spr") {
+        "" | "https,http" | "http,https" => Ok(()),
+        "https" if shown.peer.scheme == Scheme::Https => Ok(()),
+        "https" => Err(invalid("The signature is for HTTPS only.")),
+        // What its maker meant to allow is not known, so nothing is.
+        _ => Err(invalid("The protocols of the signature, spr, are neither \"https\" nor \"https,http\".")),
     }
-    Ok(())
 }
 
 fn wrong() -> Refusal {
@@ -405,6 +408,10 @@ mod tests {
         assert_eq!(with(3, "10.0.0.8"), Some(403), "another address");
         assert_eq!(with(3, "10.0.0.1-10.0.0.9"), None, "a range of addresses");
         assert_eq!(with(4, "https"), Some(403), "not over TLS");
+        assert_eq!(with(4, "https,http"), None, "over either");
+        for unknown in ["http", "ftp", "HTTPS", "https,", "https,ftp"] {
+            assert_eq!(with(4, unknown), Some(403), "{unknown}");
+        }
         assert_eq!(with(10, "stranger"), Some(403), "another account");
         let query = of_my_table(valid);
         assert_eq!(read(&query.replace("sp=r", "sp=raud")).err(), Some(403), "more than was signed");

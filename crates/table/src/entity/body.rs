@@ -25,7 +25,12 @@ impl Body {
         let invalid = || Refusal::invalid(ONE_INPUT);
         let body = json::parse_wide(text, BODY_DEPTH_MAX).map_err(|_| invalid())?;
         let object = body.root().as_object().ok_or_else(invalid)?;
-        let own = |name: &str| match (object.get(name), object.get(&format!("{name}{TYPE_OF}")).as_str()) {
+        let type_of = |name: &str| match object.get(&format!("{name}{TYPE_OF}")) {
+            Value::Undefined | Value::Null => Ok(None),
+            Value::Str(text) => Ok(Some(text)),
+            _ => Err(invalid()),
+        };
+        let own = |name: &str| match (object.get(name), type_of(name)?) {
             (Value::Undefined | Value::Null, _) => Ok(None),
             (Value::Str(text), None | Some("Edm.String")) => Ok(Some(text)),
             _ => Err(invalid()),
@@ -44,8 +49,7 @@ impl Body {
             if is_own(name) {
                 continue;
             }
-            let annotated = object.get(&format!("{name}{TYPE_OF}")).as_str();
-            let Some(edm) = Edm::read(value, annotated)? else { continue };
+            let Some(edm) = Edm::read(value, type_of(name)?)? else { continue };
             if name.is_empty() || name.chars().count() > PROPERTY_NAME_CHARS_MAX {
                 return Err(invalid());
             }
@@ -112,6 +116,8 @@ mod tests {
             r#"{"PartitionKey":"p","PartitionKey@odata.type":"Edm.Binary","RowKey":"r"}"#,
             r#"{"PartitionKey":"p","RowKey":"r","1x":1}"#,
             r#"{"PartitionKey":"p","RowKey":"r","x":[]}"#,
+            r#"{"PartitionKey":"p","RowKey":"r","x":1,"x@odata.type":5}"#,
+            r#"{"PartitionKey":"p","PartitionKey@odata.type":[],"RowKey":"r"}"#,
             r#"{"PartitionKey":"p","RowKey":"r","":1}"#,
         ] {
             assert_eq!(read(text), Err(400), "{text}");

@@ -395,6 +395,34 @@ fn write_until_killed(mut client: Client, first: usize, acknowledged: &Sender<()
     unreachable!("the server is killed")
 }
 
+/// A batch with so many inserts, each of an entity of its own.
+fn inserts(count: usize) -> String {
+    let part = |row: usize| {
+        format!(
+            "--set\r\nContent-Type: application/http\r\n\r\nPOST http://localhost/t() HTTP/1.1\r\n\
+             Content-Type: application/json\r\nPrefer: return-no-content\r\n\r\n\
+             {{\"PartitionKey\":\"many\",\"RowKey\":\"{row:03}\"}}\r\n"
+        )
+    };
+    let parts: String = (0..count).map(part).collect();
+    format!("--b\r\nContent-Type: multipart/mixed; boundary=set\r\n\r\n{parts}--set--\r\n--b--\r\n")
+}
+
+#[test]
+fn a_batch_of_too_many_operations_names_the_last_that_there_was_room_for() {
+    let (_server, mut client) = started(&["--in-memory"]);
+    create_table(&mut client, "t");
+    let mut sent = |count: usize| {
+        text(&client.send_table("POST", "/$batch", &IN_BATCH, inserts(count).as_bytes()).expect("an answer"))
+    };
+    let refused = sent(101);
+    assert!(refused.contains("HTTP/1.1 400") && refused.contains(r#""code":"InvalidInput""#), "{refused}");
+    let message =
+        r#""value":"99:The batch request operation exceeds the maximum 100 changes per change set."#;
+    assert!(refused.contains(message), "{refused}");
+    assert_eq!(sent(100).matches("HTTP/1.1 204").count(), 100, "nothing of the other one was done");
+}
+
 #[test]
 fn a_server_that_is_killed_loses_and_tears_no_batch() {
     let folder = tempfile::tempdir().expect("a folder");

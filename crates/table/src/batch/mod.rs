@@ -65,7 +65,8 @@ fn read(call: &Call<'_>, part: &Part<'_>) -> Result<Reply, Refusal> {
 async fn write(call: &Call<'_>, parts: &[Part<'_>]) -> Result<Reply, (Option<usize>, Refusal)> {
     if parts.len() > BATCH_OPERATIONS_MAX {
         let message = "The batch request operation exceeds the maximum 100 changes per change set.";
-        return Err((None, Refusal::invalid(message)));
+        // Azure Storage names the last operation that there was room for, and clients tell their users which one it is.
+        return Err((Some(BATCH_OPERATIONS_MAX - 1), Refusal::invalid(message)));
     }
     let mut changes: Vec<Change> = Vec::with_capacity(parts.len());
     for (place, part) in parts.iter().enumerate() {

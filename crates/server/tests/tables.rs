@@ -395,6 +395,62 @@ fn write_until_killed(mut client: Client, first: usize, acknowledged: &Sender<()
     unreachable!("the server is killed")
 }
 
+#[test]
+fn a_query_for_one_key_is_a_point_read_and_is_charged_as_one() {
+    let (_server, mut client) = started(&["--in-memory"]);
+    create_table(&mut client, "t");
+    for row in ["r", "it''s"] {
+        let entity = format!("/t(PartitionKey='p',RowKey='{row}')");
+        assert_eq!(send(&mut client, "PUT", &entity, r#"{"a":1,"b":"x"}"#).status, 204);
+    }
+    let units =
+        |reply: &Reply| reply.header("x-ms-request-charge").and_then(|units| units.parse::<f64>().ok());
+    let mut query = |filter: &str, more: &str| {
+        let filter = utf8_percent_encode(filter, NON_ALPHANUMERIC);
+        let reply = send(&mut client, "GET", &format!("/t()?$filter={filter}{more}"), "");
+        assert_eq!(reply.status, 200, "{}", text(&reply));
+        assert_eq!(reply.header("x-ms-continuation-nextpartitionkey"), None);
+        let mut rows = reply.json()["value"].as_array().expect("rows").clone();
+        for row in &mut rows {
+            row.as_object_mut().expect("an entity").remove("Timestamp").expect("the time of its write");
+        }
+        (rows, units(&reply))
+    };
+    let entity = serde_json::json!({"PartitionKey": "p", "RowKey": "it's", "a": 1, "b": "x"});
+    let wanted = std::slice::from_ref(&entity);
+    let (found, by_key) = query("PartitionKey eq 'p' and RowKey eq 'it''s'", "");
+    assert_eq!(found, wanted);
+    let (found, by_query) = query("PartitionKey eq 'p' and RowKey eq 'it''s' and a eq 1", "");
+    assert_eq!(found, wanted, "what a query finds looks the same");
+    let (found, _) = query("'it''s' eq RowKey and (PartitionKey eq 'p')", "&$top=5&$select=a,Timestamp,z");
+    assert_eq!(found, [serde_json::json!({"a": 1, "z": null})]);
+    let (found, of_nothing) = query("PartitionKey eq 'p' and RowKey eq 'none'", "");
+    assert_eq!((found.len(), of_nothing), (0, by_key));
+    let long = format!("PartitionKey eq 'p' and RowKey eq '{}'", "k".repeat(2_000));
+    let (found, _) = query(&long, "");
+    assert_eq!(found.len(), 0);
+    let read = units(&send(&mut client, "GET", "/t(PartitionKey='p',RowKey='it%27%27s')", ""));
+    assert!(by_key.is_some() && by_key == read && by_query > by_key, "{by_key:?} {read:?} {by_query:?}");
+}
+
+#[test]
+fn a_query_for_one_key_shows_a_signature_only_what_it_covers() {
+    let (_server, mut client) = started(&["--in-memory"]);
+    create_table(&mut client, "t");
+    let terms = [("sp", "r"), ("se", "2099-01-01"), ("spk", "p"), ("srk", "b"), ("epk", "p"), ("erk", "c")];
+    let signature = client.signer().table_sas_with("t", &terms);
+    for row in ["a", "b"] {
+        let entity = format!("/t(PartitionKey='p',RowKey='{row}')");
+        assert_eq!(send(&mut client, "PUT", &entity, "{}").status, 204);
+        let filter = format!("PartitionKey%20eq%20'p'%20and%20RowKey%20eq%20'{row}'");
+        let reply = client.send_raw("GET", &format!("/t()?$filter={filter}&{signature}"), &[], b"");
+        let reply = reply.expect("an answer");
+        assert_eq!(reply.status, 200, "{}", text(&reply));
+        let rows = reply.json()["value"].as_array().map(Vec::len);
+        assert_eq!(rows, Some(usize::from(row == "b")), "{row}");
+    }
+}
+
 /// A batch with so many inserts, each of an entity of its own.
 fn inserts(count: usize) -> String {
     let part = |row: usize| {

@@ -147,6 +147,11 @@ impl Refusal {
         }
     }
 
+    /// Whether it says that there is no such entity.
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Refusal::Db(error) if matches!(&error.kind, ErrorKind::Op { error: OpError::NotFound, .. }))
+    }
+
     /// Whether it is about an operation itself. What the client is to try again as it is, is none of an operation of a batch.
     pub fn is_of_operation(&self) -> bool {
         match self {

@@ -34,6 +34,11 @@ pub(crate) fn get(
     let container = crate::tables::find(call.catalog, table)?;
     let selected = query::selected(call)?;
     let (item, receipt) = read(call, &container, partition_key, row_key)?;
+    // Versions that a client insists on are for writes; here it may say which one it has.
+    let has = |header: &str| moment::written_of_etag(header) == Some(item.header.time);
+    if call.headers.if_none_match.is_some_and(has) {
+        return Err(Own::NotModified.into());
+    }
     let renderer = Renderer::new(call, table, selected.as_deref());
     let mut out = Vec::with_capacity(item.header.json_bytes as usize + 256);
     renderer.single(&item.doc.root(), item.header.time, &mut out);
@@ -42,7 +47,7 @@ pub(crate) fn get(
         .receipt(receipt))
 }
 
-/// The item of an entity, unless the client has this version already. Versions that it insists on are for writes.
+/// The item of an entity.
 fn read(
     call: &Call<'_>,
     container: &Arc<Container>,
@@ -55,12 +60,6 @@ fn read(
         precondition: Precondition::None,
     };
     let reply = call.db.read(container, &key_of(partition_key), &target_of(row_key)?, &options)?;
-    let has = |header: Option<&str>| {
-        header.is_some_and(|text| moment::written_of_etag(text) == Some(reply.item.header.time))
-    };
-    if has(call.headers.if_none_match) {
-        return Err(Own::NotModified.into());
-    }
     Ok((reply.item, reply.receipt))
 }
 

@@ -12,7 +12,7 @@ use orrery_cluster::{
     AccessChoice, Container, ErrorKind, ItemOrder, ItemProperties, OfferedIndexes, PageOptions, QueryPage,
     Scope,
 };
-use orrery_doc::json;
+use orrery_doc::Value;
 use orrery_query::ast::{Direction, Expr, OrderBy, OrderItem};
 use orrery_query::{
     Documents, Indexes, Parameters as Values, Program, SystemField, SystemValue, Vocabulary, compile_ast,
@@ -24,7 +24,6 @@ use crate::errors::{Own, Refusal};
 use crate::filter::{self, Filter, Names};
 use crate::gateway::Call;
 use crate::limits::{PAGE_ENTITIES_DEFAULT, PAGE_ENTITIES_MAX, PAGE_TIME_MAX, SELECTED_MAX};
-use crate::metadata::Metadata;
 use crate::respond::{NEXT_PARTITION_KEY, NEXT_ROW_KEY, Reply};
 use crate::tables::{query_of, top};
 use crate::{continuation, tables};
@@ -48,15 +47,19 @@ impl ItemProperties for NoProperties {
 pub(crate) async fn run(call: &Call<'_>, table: &str) -> Result<Reply, Refusal> {
     let container = tables::find(call.catalog, table)?;
     let filter = call.parameters.get("$filter").map(filter::parse).transpose()?;
-    let filter = restricted(filter, call.grant.restriction());
     let selected = selected(call)?;
+    let renderer = Renderer::new(call, table, selected.as_deref());
     let top = top(call, PAGE_ENTITIES_DEFAULT)?.min(PAGE_ENTITIES_MAX);
+    let continuation = call.parameters.get("NextPartitionKey").map(continuation::read).transpose()?;
+    if let (Some((partition_key, row_key)), None) = (filter.as_ref().and_then(Filter::key), &continuation) {
+        return by_key(call, &container, partition_key, row_key, &renderer);
+    }
+    let filter = restricted(filter, call.grant.restriction());
     let scope = match filter.as_ref().and_then(|filter| filter.pinned("PartitionKey")) {
         Some(partition_key) => Scope::Key(key_of(partition_key)),
         None => Scope::Container,
     };
     let program = program_of(&container, filter.as_ref(), matches!(scope, Scope::Container))?;
-    let continuation = call.parameters.get("NextPartitionKey").map(continuation::read).transpose()?;
     let options = PageOptions {
         items_max: top,
         bytes_max: call.page_bytes,
@@ -73,31 +76,69 @@ pub(crate) async fn run(call: &Call<'_>, table: &str) -> Result<Reply, Refusal> 
         _ => call.db.query_into(&container, &scope, &program, &options).await,
     }
     .map_err(refused)?;
-    let renderer = Renderer::new(call, table, selected.as_deref());
-    let mut out = Vec::with_capacity(256 + page.rows.iter().map(|row| row.bytes().len()).sum::<usize>());
-    out.push(b'{');
-    if call.metadata != Metadata::None {
-        out.extend_from_slice(b"\"odata.metadata\":");
-        json::write_str(&format!("{}$metadata#{table}", call.base), &mut out);
-        out.push(b',');
-    }
-    out.extend_from_slice(b"\"value\":[");
-    for (place, row) in page.rows.iter().enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
+    let bytes = page.rows.iter().map(|row| row.bytes().len()).sum();
+    let rows = page.rows.iter().map(|row| {
         let row = row.root();
-        let written = row.get(WRITTEN).as_i64().and_then(|time| u64::try_from(time).ok()).unwrap_or_default();
-        renderer.row(&row.get(ITEM), written, &mut out);
-    }
-    out.extend_from_slice(b"]}");
-    let reply = Reply::new(StatusCode::OK, call.metadata.content_type(), out).receipt(page.receipt);
+        let written = row.get(WRITTEN).as_i64().and_then(|time| u64::try_from(time).ok());
+        (row.get(ITEM), written.unwrap_or_default())
+    });
+    let reply = shown(call, &renderer, rows, bytes).receipt(page.receipt);
     Ok(match page.continuation {
         Some(cursor) => reply
             .header(NEXT_PARTITION_KEY, &continuation::write(&cursor))
             .header(NEXT_ROW_KEY, continuation::NO_ROW_KEY),
         None => reply,
     })
+}
+
+/// The only entity that can pass a filter is read as any other that is asked for by its key.
+fn by_key(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    partition_key: &str,
+    row_key: &str,
+    renderer: &Renderer<'_>,
+) -> Result<Reply, Refusal> {
+    // What the sender may not see is not among what a query shows, which is no error.
+    if call.grant.check_key(partition_key, row_key).is_err() {
+        return Ok(shown(call, renderer, std::iter::empty(), 0));
+    }
+    match super::read(call, container, partition_key, row_key) {
+        Ok((item, receipt)) => {
+            let row = (item.doc.root(), item.header.time);
+            let bytes = item.header.json_bytes as usize;
+            Ok(shown(call, renderer, std::iter::once(row), bytes).receipt(receipt))
+        }
+        Err(refusal) if refusal.is_absence() => {
+            let reply = shown(call, renderer, std::iter::empty(), 0);
+            Ok(match refusal.receipt() {
+                Some(receipt) => reply.receipt(receipt.clone()),
+                None => reply,
+            })
+        }
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// Items, each with the time of its last write, as the list that a query is answered with; `bytes` is about how large it gets.
+fn shown<'v>(
+    call: &Call<'_>,
+    renderer: &Renderer<'_>,
+    rows: impl Iterator<Item = (Value<'v>, u64)>,
+    bytes: usize,
+) -> Reply {
+    let mut out = Vec::with_capacity(256 + bytes);
+    out.push(b'{');
+    renderer.head_of_list(&mut out);
+    out.extend_from_slice(b"\"value\":[");
+    for (place, (item, written)) in rows.enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        renderer.row(&item, written, &mut out);
+    }
+    out.extend_from_slice(b"]}");
+    Reply::new(StatusCode::OK, call.metadata.content_type(), out)
 }
 
 /// A continuation that is none of ours is the only thing that a client can do wrong here.

@@ -34,6 +34,13 @@ impl<'a> Renderer<'a> {
         out.push(b'}');
     }
 
+    /// What stands in front of a list.
+    pub fn head_of_list(&self, out: &mut Vec<u8>) {
+        if self.metadata != Metadata::None {
+            push(out, "odata.metadata", &format!("{}$metadata#{}", self.base, self.table));
+        }
+    }
+
     /// One of a list.
     pub fn row(&self, item: &Value<'_>, written: u64, out: &mut Vec<u8>) {
         out.push(b'{');

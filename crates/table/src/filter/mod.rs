@@ -86,6 +86,14 @@ impl Filter {
             _ => None,
         }
     }
+
+    /// Both parts of a key, if the filter asks for one entity by them and for nothing else.
+    pub fn key(&self) -> Option<(&str, &str)> {
+        match self {
+            Filter::And(list) if list.len() == 2 => self.pinned("PartitionKey").zip(self.pinned("RowKey")),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -105,5 +113,26 @@ mod tests {
         assert_eq!(pinned("PartitionKey eq 'p' or RowKey eq 'r'"), (None, None));
         assert_eq!(pinned("not (PartitionKey eq 'p')"), (None, None));
         assert_eq!(pinned("PartitionKey ge 'p'"), (None, None));
+    }
+
+    #[test]
+    fn a_filter_for_one_entity_is_known() {
+        let key = |text: &str| {
+            let filter = parse(text).expect("well formed");
+            filter.key().map(|(partition_key, row_key)| format!("{partition_key} {row_key}"))
+        };
+        for text in ["PartitionKey eq 'p' and RowKey eq 'r'", "(('r' eq RowKey) and (PartitionKey eq 'p'))"] {
+            assert_eq!(key(text).as_deref(), Some("p r"), "{text}");
+        }
+        for text in [
+            "PartitionKey eq 'p'",
+            "PartitionKey eq 'p' or RowKey eq 'r'",
+            "PartitionKey eq 'p' and RowKey ge 'r'",
+            "PartitionKey eq 'p' and RowKey eq 'r' and a eq 1",
+            "PartitionKey eq 'p' and PartitionKey eq 'r'",
+            "not (PartitionKey eq 'p' and RowKey eq 'r')",
+        ] {
+            assert_eq!(key(text), None, "{text}");
+        }
     }
 }

@@ -252,23 +252,39 @@ fn query(client: &mut Client, sql: &str) -> Reply {
     client.send("POST", "/dbs/TablesDB/colls/people/docs", &headers, body.as_bytes()).expect("an answer")
 }
 
-#[test]
-fn older_clients_make_tables_and_write_batches_through_the_other_protocol() {
-    let (_server, mut client) = started(&["--in-memory"]);
-    let mut nosql = |verb: &str, path: &str, headers: &[(&str, &str)], body: Value| {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        client.send(verb, path, headers, body.as_bytes()).expect("an answer")
-    };
-    assert_eq!(nosql("POST", "/dbs", &[], json!({"id": "TablesDB"})).status, 201);
+/// A request as older clients of tables send it.
+fn older(client: &mut Client, verb: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Reply {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    client.send(verb, path, headers, body.as_bytes()).expect("an answer")
+}
+
+/// The table `people`, made as older clients make one, with the entity `Ben` in it, whose version is returned.
+fn made_by_older_clients(client: &mut Client) -> String {
+    assert_eq!(older(client, "POST", "/dbs", &[], &json!({"id": "TablesDB"})).status, 201);
     let table = json!({"id": "people", "partitionKey": {"paths": ["/'$pk'"], "kind": "Hash"}});
-    let made = nosql("POST", "/dbs/TablesDB/colls", &[("x-ms-offer-throughput", "700")], table);
+    let made = older(client, "POST", "/dbs/TablesDB/colls", &[("x-ms-offer-throughput", "700")], &table);
     assert_eq!(made.status, 201, "{}", text(&made));
-    let made = nosql("POST", "/dbs/TablesDB/colls/people/docs", &[KEY], item("Ben", 4));
+    let made = older(client, "POST", "/dbs/TablesDB/colls/people/docs", &[KEY], &item("Ben", 4));
     assert_eq!(made.status, 201, "{}", text(&made));
     let version = made.json()["_etag"].as_str().expect("a version").to_owned();
     assert!(version.starts_with("\"00000000-0000-0000-"), "clients read a time out of it: {version}");
+    version
+}
 
-    let mut batch = |arguments: Value| nosql("POST", PROCEDURE, &[KEY], arguments);
+/// Entities and their ages, as clients of the Table API read them.
+fn ages(client: &mut Client) -> Vec<(String, i64)> {
+    let listed = send(client, "GET", "/people()", "").json();
+    let age_of = |row: &Value| {
+        (row["RowKey"].as_str().expect("a key").to_owned(), row["Age"].as_i64().expect("an age"))
+    };
+    listed["value"].as_array().expect("rows").iter().map(age_of).collect()
+}
+
+#[test]
+fn older_clients_make_tables_and_write_batches_through_the_other_protocol() {
+    let (_server, mut client) = started(&["--in-memory"]);
+    let version = made_by_older_clients(&mut client);
+    let mut batch = |arguments: Value| older(&mut client, "POST", PROCEDURE, &[KEY], &arguments);
     // 0 inserts, 1 deletes, 2 replaces, 3 merges, 4 and 5 insert what is not there, 6 reads.
     let more = json!({"Name": {"$t": 2, "$v": "x"}, "id": "Ben", "$pk": "Smith", "$id": "Ben"});
     let done = batch(json!([[item("Ann", 1), more, item("Cat", 3)], [0, 3, 4], ["", version, null]]));
@@ -277,9 +293,24 @@ fn older_clients_make_tables_and_write_batches_through_the_other_protocol() {
     assert_eq!(list.as_array().map(Vec::len), Some(3));
     assert_eq!((&list[1]["Age"]["$v"], &list[1]["Name"]["$v"]), (&json!(4), &json!("x")));
     let version = list[1]["_etag"].as_str().expect("a version").to_owned();
+    let replaced = batch(json!([[item("Ben", 9), item("Ann", 0)], [2, 1], [version, "*"]]));
+    assert_eq!(replaced.status, 200, "{}", text(&replaced));
+    assert!(
+        text(&replaced).ends_with(",null]\""),
+        "of what was deleted there is nothing: {}",
+        text(&replaced)
+    );
+    assert_eq!(ages(&mut client), [("Ben".to_owned(), 9), ("Cat".to_owned(), 3)]);
+}
+
+#[test]
+fn a_batch_of_older_clients_that_fails_says_where_and_does_nothing() {
+    let (_server, mut client) = started(&["--in-memory"]);
+    made_by_older_clients(&mut client);
+    let mut batch = |arguments: &Value| older(&mut client, "POST", PROCEDURE, &[KEY], arguments);
     for (arguments, place, words) in [
         (
-            json!([[item("New", 1), item("Ann", 1)], [0, 0], ["", ""]]),
+            json!([[item("New", 1), item("Ben", 1)], [0, 0], ["", ""]]),
             1,
             "Resource with specified id or name already exists",
         ),
@@ -297,23 +328,22 @@ fn older_clients_make_tables_and_write_batches_through_the_other_protocol() {
         ),
         (json!([[item("Ann", 5)], [9], [""]]), 0, "a number from 0 to 6"),
     ] {
-        let refused = batch(arguments.clone());
+        let refused = batch(&arguments);
         let said = text(&refused);
         assert_eq!(refused.status, 400, "{arguments}: {said}");
         assert!(said.contains(&format!("OperationCount:{place}.")) && said.contains(words), "{said}");
     }
     for arguments in [json!([]), json!([[], [], []]), json!([[item("x", 1)], [0], []]), json!([1, 2, 3])] {
-        assert_eq!(batch(arguments.clone()).status, 400, "{arguments}");
+        assert_eq!(batch(&arguments).status, 400, "{arguments}");
     }
-    let replaced = batch(json!([[item("Ben", 9), item("Ann", 0)], [2, 1], [version, "*"]]));
-    assert_eq!(replaced.status, 200, "{}", text(&replaced));
-    assert!(
-        text(&replaced).ends_with(",null]\""),
-        "of what was deleted there is nothing: {}",
-        text(&replaced)
-    );
+    assert_eq!(ages(&mut client), [("Ben".to_owned(), 4)], "nothing is left of batches that failed");
+}
 
-    // Their queries, and how they ask whether there is a table: by an item that nobody has.
+/// Their queries, and how they ask whether there is a table: by an item that nobody has.
+#[test]
+fn older_clients_find_what_they_ask_for() {
+    let (_server, mut client) = started(&["--in-memory"]);
+    made_by_older_clients(&mut client);
     let found = query(
         &mut client,
         "select * from entity where (entity['$pk'] = \"Smith\") and (entity['Age']['$v'] > 3)",
@@ -322,19 +352,10 @@ fn older_clients_make_tables_and_write_batches_through_the_other_protocol() {
     assert_eq!((&found.json()["Documents"][0]["$id"], &found.json()["_count"]), (&json!("Ben"), &json!(1)));
     for database in ["TablesDB", "nothing"] {
         let path = format!("/dbs/{database}/colls/people/docs/7c0b4e3e-9d5f-4d0c-8f0a-1c4b1f7d2a90");
-        let missing = client.send("GET", &path, &[KEY], b"").expect("an answer");
+        let missing = older(&mut client, "GET", &path, &[KEY], &Value::Null);
         let wanted = if database == "TablesDB" { 0 } else { 1003 };
         assert_eq!((missing.status, missing.sub_status()), (404, wanted), "{database}: {}", text(&missing));
     }
-
-    let listed = send(&mut client, "GET", "/people()", "").json();
-    let rows: Vec<(&str, i64)> = listed["value"]
-        .as_array()
-        .expect("rows")
-        .iter()
-        .map(|row| (row["RowKey"].as_str().expect("a key"), row["Age"].as_i64().expect("an age")))
-        .collect();
-    assert_eq!(rows, [("Ben", 9), ("Cat", 3)], "nothing is left of batches that failed");
 }
 
 /// An entity with so many properties, whose names begin with a letter.

@@ -7,7 +7,7 @@
 //!
 //! A request never waits for any of it: it copies a few texts and tries the queue once. Without a collector there is no
 //! tracer, and a request looks at an `Option`. The encoding is OTLP/JSON, written by hand: the libraries for it
-//! would bring some forty crates for two kinds of messages (docs/decisions/0023).
+//! would bring some forty crates for two kinds of messages (docs/decisions/0025).
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;

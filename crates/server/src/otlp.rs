@@ -109,8 +109,8 @@ impl Tracer {
     }
 
     /// Ends it and hands it on, if there is room.
-    pub fn end<B>(&self, open: Box<OpenSpan>, response: &Response<B>) {
-        let OpenSpan { mut span, began } = *open;
+    pub fn end<B>(&self, open: OpenSpan, response: &Response<B>) {
+        let OpenSpan { mut span, began } = open;
         let number = |name: &str| text(response.headers(), name).and_then(|text| text.parse::<f64>().ok());
         span.lasted = began.elapsed();
         span.status = response.status().as_u16();

@@ -165,7 +165,7 @@ async fn serve<H: Handler>(
             shared.metrics.answered(speech, response.status());
             shared.metrics.charged(speech, charge(&response));
             if let Some((tracer, span)) = shared.tracer.as_ref().zip(span) {
-                tracer.end(span, &response);
+                tracer.end(*span, &response);
             }
             drop(beat);
             Ok::<_, Infallible>(response)

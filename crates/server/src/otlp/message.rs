@@ -11,13 +11,15 @@ pub struct Attribute<'a> {
     pub value: Any<'a>,
 }
 
+/// A value, under the name that protobuf gives its type.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 pub enum Any<'a> {
-    StringValue(&'a str),
-    #[serde(serialize_with = "as_text")]
-    IntValue(u64),
-    DoubleValue(f64),
+    #[serde(rename = "stringValue")]
+    Text(&'a str),
+    #[serde(rename = "intValue", serialize_with = "as_text")]
+    Whole(u64),
+    #[serde(rename = "doubleValue")]
+    Double(f64),
 }
 
 /// What sends it, so that a collector can tell servers apart.
@@ -35,11 +37,11 @@ pub struct Scope {
 pub const SCOPE: Scope = Scope { name: "orrery", version: env!("CARGO_PKG_VERSION") };
 
 pub fn text<'a>(key: &'a str, value: &'a str) -> Attribute<'a> {
-    Attribute { key, value: Any::StringValue(value) }
+    Attribute { key, value: Any::Text(value) }
 }
 
 pub fn number(key: &str, value: u64) -> Attribute<'_> {
-    Attribute { key, value: Any::IntValue(value) }
+    Attribute { key, value: Any::Whole(value) }
 }
 
 /// Numbers of 64 bits are texts in this form, since not all readers of JSON have them.

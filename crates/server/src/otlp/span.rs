@@ -108,7 +108,7 @@ impl Span {
             number("server.port", u64::from(port)),
             Attribute {
                 key: "azure.cosmosdb.operation.request_charge",
-                value: Any::DoubleValue(self.charge),
+                value: Any::Double(self.charge),
             },
             text("azure.cosmosdb.connection.mode", "gateway"),
         ];

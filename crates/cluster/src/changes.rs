@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use orrery_doc::EpkRange;
 use orrery_store::limits::{CHANGE_PAGE_BYTES_MAX, PAGE_ITEMS_MAX};
-use orrery_store::{FeedCursor, HistoryEntry, Item, Lsn, Meter, OpError, Scan, View};
+use orrery_store::{Fault, FeedCursor, HistoryEntry, Item, Lsn, Meter, Scan, View};
 
 use crate::catalog::Container;
 use crate::db::Db;
@@ -155,7 +155,7 @@ impl Db {
     }
 }
 
-fn refuse(error: OpError) -> Error {
+fn refuse(error: Fault) -> Error {
     error.into()
 }
 

@@ -11,7 +11,8 @@ use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{INDEX_BUILDS_MAX, LOOK_UPS_MAX};
 use orrery_store::{
-    Action, Done, Effect, Lsn, Op, OpError, Partition, Schema, Target, Txn, TxnError, View, WholeKey,
+    Action, Done, Effect, Failed, Fault, Lsn, Op, OpError, Partition, Schema, Target, Txn, TxnError, View,
+    WholeKey,
 };
 
 use tokio::sync::Semaphore;
@@ -143,7 +144,7 @@ impl Db {
         match self.world().spawn(work(self.clone())).await {
             Ok(done) => done.map_err(charged),
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-            Err(_) => Err(ErrorKind::Stopping.into()),
+            Err(_) => Err(Fault::Stopping.into()),
         }
     }
 
@@ -333,14 +334,14 @@ impl Db {
     }
 
     fn refuse(&self, container: &Container, range: &Range, mark: KeyMark, refusal: TxnError) -> Box<Failure> {
-        if matches!(refusal.error, OpError::LogicalPartitionFull) {
+        if matches!(refusal.error, Failed::Refused(OpError::LogicalPartitionFull)) {
             range.counters.writes_over_limit.fetch_add(1, Ordering::Relaxed);
         }
         let charges: Vec<Charge> = refusal.meters.iter().map(ru::write).collect();
         let charge = Charge::sum(&charges);
         self.pay_key(container, range, mark, &charge);
         let served = Some(Served { range_id: range.id, lsn: range.partition.lsn(), item_lsn: None });
-        let kind = ErrorKind::Op { place: refusal.place, error: refusal.error };
+        let kind = ErrorKind::from(refusal);
         Box::new(Failure { error: Error::from(kind).with(Receipt { charge, served }), charges })
     }
 

@@ -1,6 +1,6 @@
 //! Why the database refuses a request, by what the caller must do about it.
 
-use orrery_store::OpError;
+use orrery_store::{Failed, Fault, OpError, TxnError};
 
 use crate::receipt::{Charge, Receipt};
 use crate::resource::ResourceKind;
@@ -28,6 +28,9 @@ pub enum ErrorKind {
     /// One operation of a transaction was refused; `place` says which.
     #[error("{error}")]
     Op { place: usize, error: OpError },
+    /// This server could not do it, whatever it is; `place` says at which operation it found out.
+    #[error("{fault}")]
+    Fault { place: usize, fault: Fault },
     #[error("there is no such {0:?}")]
     NotFound(ResourceKind),
     /// The parent in the path does not exist.
@@ -80,15 +83,9 @@ pub enum ErrorKind {
     /// The work took longer than any request may; ask for less.
     #[error("the request took too long")]
     TimedOut,
-    /// Nothing was written; the disk must get room first.
-    #[error("the disk is full")]
-    DiskFull,
     /// Too much work is waiting; nothing was written.
     #[error("too many requests are waiting")]
     Overloaded,
-    /// The server is stopping; nothing was written.
-    #[error("the server is stopping")]
-    Stopping,
     #[error("{0} is not supported yet")]
     Unsupported(&'static str),
 }
@@ -136,6 +133,55 @@ impl From<OpError> for Error {
     }
 }
 
+/// A fault that no operation in particular has met.
+impl From<Fault> for ErrorKind {
+    fn from(fault: Fault) -> Self {
+        ErrorKind::Fault { place: 0, fault }
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        ErrorKind::from(fault).into()
+    }
+}
+
+impl From<TxnError> for ErrorKind {
+    fn from(TxnError { place, error, .. }: TxnError) -> Self {
+        match error {
+            Failed::Refused(error) => ErrorKind::Op { place, error },
+            Failed::Fault(fault) => ErrorKind::Fault { place, fault },
+        }
+    }
+}
+
+impl From<Failed> for ErrorKind {
+    fn from(error: Failed) -> Self {
+        TxnError::untried(error).into()
+    }
+}
+
+impl ErrorKind {
+    /// Which operation of a transaction met it, if it was met while the operations were tried. A disk that is full and a
+    /// server that stops refuse the transaction as a whole.
+    pub fn place(&self) -> Option<usize> {
+        match self {
+            ErrorKind::Fault { fault: Fault::DiskFull | Fault::Stopping, .. } => None,
+            ErrorKind::Op { place, .. } | ErrorKind::Fault { place, .. } => Some(*place),
+            _ => None,
+        }
+    }
+
+    /// Nothing goes on here: the server is about to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        matches!(self, ErrorKind::Fault { fault: Fault::Stopping, .. })
+    }
+
+    pub(crate) fn is_disk_full(&self) -> bool {
+        matches!(self, ErrorKind::Fault { fault: Fault::DiskFull, .. })
+    }
+}
+
 impl From<HistoryError> for Error {
     fn from(error: HistoryError) -> Self {
         ErrorKind::History(error).into()
@@ -155,5 +201,31 @@ impl Error {
     pub fn with(mut self, receipt: Receipt) -> Error {
         self.receipt = Some(receipt);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_met_while_operations_are_tried_has_a_place_among_them() {
+        let failed = |error: Failed| ErrorKind::from(TxnError { place: 3, error, meters: Vec::new() });
+        for tried in [
+            Failed::Refused(OpError::NotFound),
+            Failed::Fault(Fault::Damaged("x".into())),
+            Failed::Fault(Fault::Io("x".into())),
+            Failed::Fault(Fault::NoMemory { bytes: 1 }),
+            Failed::Fault(Fault::TooMuchMemory { bytes: 2, most: 1 }),
+        ] {
+            let text = tried.to_string();
+            let kind = failed(tried);
+            assert_eq!((kind.place(), kind.to_string()), (Some(3), text));
+        }
+        for whole in
+            [Fault::DiskFull.into(), Fault::Stopping.into(), ErrorKind::Overloaded, ErrorKind::RangeGone]
+        {
+            assert_eq!(whole.place(), None, "{whole:?}");
+        }
     }
 }

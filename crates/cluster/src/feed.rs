@@ -15,7 +15,7 @@ use std::time::Duration;
 use orrery_doc::{Epk, EpkRange, PartitionKey, epk};
 use orrery_store::index::key_at;
 use orrery_store::limits::LOOK_AHEAD_ITEMS_MAX;
-use orrery_store::{Item, Members, Meter, OpError, PartSize, PartitionState, Position, Scan, View, WholeKey};
+use orrery_store::{Fault, Item, Members, Meter, PartSize, PartitionState, Position, Scan, View, WholeKey};
 
 use crate::catalog::Container;
 use crate::cursor::{Cursor, CursorPlace, Leg};
@@ -206,7 +206,7 @@ pub(crate) fn part_size(
     container: &Container,
     logical: Option<&PartitionKey>,
     state: &PartitionState,
-) -> std::result::Result<PartSize, OpError> {
+) -> std::result::Result<PartSize, Fault> {
     let mut size = PartSize { items: state.items, bytes: state.bytes, partition_items: state.items };
     if let Some(key) = logical {
         let logical = view.logical_size(&epk(&container.definition.key, key))?;
@@ -230,13 +230,13 @@ impl LastSeen {
     }
 
     /// In the terms of the walk.
-    pub fn place(self, walk: &Walk) -> std::result::Result<Option<Last>, OpError> {
+    pub fn place(self, walk: &Walk) -> std::result::Result<Option<Last>, Fault> {
         match self.rid {
             None => Ok(None),
             Some(rid) if walk.leg().is_some() => Ok(Some(Last::Rid(rid))),
             Some(_) => match key_at(&self.place) {
                 Some(key) => Ok(Some(Last::Place(key))),
-                None => Err(OpError::Damaged("an item key".into())),
+                None => Err(Fault::Damaged("an item key".into())),
             },
         }
     }

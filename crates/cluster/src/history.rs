@@ -74,7 +74,7 @@ impl Db {
             }
             match range.erase_history(&self.inner.committer, keep_since).await {
                 Ok(_) => self.world().sleep(PAUSE).await,
-                Err(WriteError::Unwritten(ErrorKind::Stopping)) => return Err(ErrorKind::Stopping),
+                Err(WriteError::Unwritten(kind)) if kind.is_stopping() => return Err(kind),
                 // The container is going, or there is no room: the next round will see.
                 Err(WriteError::Unwritten(_)) => return Ok(()),
                 Err(WriteError::Refused(refusal)) => {

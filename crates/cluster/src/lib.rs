@@ -73,7 +73,7 @@ pub use world::{ByHand, World};
 /// What gateways need of the store: operations and their outcomes, items, and places in a feed.
 pub mod store {
     pub use orrery_store::{
-        Action, ChangeKind, Edit, EditRefusal, Edited, Effect, Etag, FeedCursor, HistoryEntry, Item,
+        Action, ChangeKind, Edit, EditRefusal, Edited, Effect, Etag, Fault, FeedCursor, HistoryEntry, Item,
         ItemHeader, ItemId, ItemKey, ItemRid, Lsn, Meter, Op, OpError, Outcome, Precondition,
         TICKS_PER_SECOND, Target,
     };

@@ -19,7 +19,8 @@ use orrery_doc::{Epk, EpkRange};
 use orrery_store::engine::Snapshot;
 use orrery_store::limits::{PARTITION_QUEUE_BYTES_MAX, PARTITION_QUEUE_MAX, PartitionLimits};
 use orrery_store::{
-    Action, Ahead, DefaultTtl, Done, Etag, ItemKey, Lifetimes, Lsn, Op, Partition, Schema, Txn, TxnError,
+    Action, Ahead, DefaultTtl, Done, Etag, Fault, ItemKey, Lifetimes, Lsn, Op, Partition, Schema, Txn,
+    TxnError,
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
@@ -402,7 +403,7 @@ impl Range {
                     held = self.more_memory(&again, had).await.map_err(WriteError::Unwritten)?;
                     work = again;
                 }
-                Err(_) => return Err(WriteError::Unwritten(ErrorKind::Stopping)),
+                Err(_) => return Err(WriteError::Unwritten(Fault::Stopping.into())),
             }
         }
     }
@@ -497,11 +498,11 @@ impl Range {
     }
 }
 
-impl From<CommitError> for ErrorKind {
-    fn from(error: CommitError) -> ErrorKind {
+impl From<CommitError> for Fault {
+    fn from(error: CommitError) -> Fault {
         match error {
-            CommitError::DiskFull => ErrorKind::DiskFull,
-            CommitError::Stopping => ErrorKind::Stopping,
+            CommitError::DiskFull => Fault::DiskFull,
+            CommitError::Stopping => Fault::Stopping,
         }
     }
 }

@@ -43,7 +43,7 @@ impl Db {
         loop {
             match self.finish_index_build(container.resource.rid, &builds).await {
                 Ok(_) => return,
-                Err(error) if matches!(error.kind, ErrorKind::DiskFull | ErrorKind::Overloaded) => {
+                Err(error) if error.kind.is_disk_full() || matches!(error.kind, ErrorKind::Overloaded) => {
                     self.world().sleep(PAUSE_REFUSED).await;
                 }
                 Err(error) => {
@@ -66,7 +66,8 @@ impl Db {
             }
             let pause = match range.build_index(&self.inner.committer).await {
                 Ok(_) => PAUSE,
-                Err(WriteError::Unwritten(ErrorKind::RangeGone | ErrorKind::Stopping)) => return false,
+                Err(WriteError::Unwritten(ErrorKind::RangeGone)) => return false,
+                Err(WriteError::Unwritten(kind)) if kind.is_stopping() => return false,
                 Err(WriteError::Unwritten(_)) => PAUSE_REFUSED,
                 Err(WriteError::Refused(refusal)) => {
                     tracing::error!(range = range.id, error = %refusal.error, "an index could not be built");

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use orrery_store::index::key_at;
 use orrery_store::limits::{SAMPLE_TRIES_PER_ITEM, SAMPLE_WALKED_ITEMS_MAX};
-use orrery_store::{Item, ItemId, ItemKey, Lsn, OpError, Scan, Target, View};
+use orrery_store::{Fault, Item, ItemId, ItemKey, Lsn, Scan, Target, View};
 
 use crate::catalog::Container;
 use crate::db::Db;
@@ -84,7 +84,7 @@ impl Db {
                     clock.tick()
                 }
                 None => {
-                    failure = Some(OpError::Damaged("an item key".into()));
+                    failure = Some(Fault::Damaged("an item key".into()));
                     Scan::Stop
                 }
             })?;
@@ -111,7 +111,7 @@ impl Db {
         &self,
         container: &Container,
         until: Instant,
-        mut walk: impl FnMut(&View<'_>, &mut Clock<'_>) -> std::result::Result<(), OpError>,
+        mut walk: impl FnMut(&View<'_>, &mut Clock<'_>) -> std::result::Result<(), Fault>,
     ) -> Result<bool> {
         let mut clock = Clock { db: self, until, passed: 0, is_over: false };
         for range in &container.ranges {
@@ -136,7 +136,7 @@ impl Db {
     fn look_into<T>(
         &self,
         range: &Range,
-        look: impl FnOnce(&View<'_>) -> std::result::Result<T, OpError>,
+        look: impl FnOnce(&View<'_>) -> std::result::Result<T, Fault>,
     ) -> Result<T> {
         let lsn = range.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
@@ -176,11 +176,7 @@ pub fn shares(counts: &[u64], wanted: usize) -> Vec<usize> {
 }
 
 /// The places of some items of a partition.
-fn choose(
-    view: &View<'_>,
-    wanted: usize,
-    below: &mut Below<'_>,
-) -> std::result::Result<Vec<ItemKey>, OpError> {
+fn choose(view: &View<'_>, wanted: usize, below: &mut Below<'_>) -> std::result::Result<Vec<ItemKey>, Fault> {
     match view.state()?.items {
         _ if wanted == 0 => Ok(Vec::new()),
         items if items <= SAMPLE_WALKED_ITEMS_MAX => by_walking(view, wanted, below),
@@ -192,7 +188,7 @@ fn by_walking(
     view: &View<'_>,
     wanted: usize,
     below: &mut Below<'_>,
-) -> std::result::Result<Vec<ItemKey>, OpError> {
+) -> std::result::Result<Vec<ItemKey>, Fault> {
     let mut kept = Kept::new(wanted);
     let mut is_damaged = false;
     view.scan_keys(view.range(), |place| {
@@ -203,14 +199,14 @@ fn by_walking(
         });
         if is_damaged { Scan::Stop } else { Scan::Continue }
     })?;
-    if is_damaged { Err(OpError::Damaged("an item key".into())) } else { Ok(kept.keys) }
+    if is_damaged { Err(Fault::Damaged("an item key".into())) } else { Ok(kept.keys) }
 }
 
 fn by_trying(
     view: &View<'_>,
     wanted: usize,
     below: &mut Below<'_>,
-) -> std::result::Result<Vec<ItemKey>, OpError> {
+) -> std::result::Result<Vec<ItemKey>, Fault> {
     let mut kept = Kept::new(wanted);
     let (mut tried, mut met) = (HashSet::new(), 0);
     for _ in 0..wanted.saturating_mul(SAMPLE_TRIES_PER_ITEM) {

@@ -82,7 +82,7 @@ impl Db {
                 self.pay_purge(container, range, &done.outcomes);
                 Ok(true)
             }
-            Err(WriteError::Unwritten(ErrorKind::Stopping)) => Err(ErrorKind::Stopping),
+            Err(WriteError::Unwritten(kind)) if kind.is_stopping() => Err(kind),
             // The container is going, or there is no room: the next round will see.
             Err(WriteError::Unwritten(_)) => Ok(false),
             Err(WriteError::Refused(refusal)) => {

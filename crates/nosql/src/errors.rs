@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use http::StatusCode;
 use orrery_cluster::limits::TTL_SECONDS_MAX;
-use orrery_cluster::store::OpError;
+use orrery_cluster::store::{Fault, OpError};
 use orrery_cluster::{Error, ErrorKind, HistoryError, Receipt, ScriptError, ThrottleCause};
 use orrery_gateway::room::OVERLOADED_RETRY_MS;
 use orrery_gateway::{BodyError, TokenError};
@@ -173,6 +173,7 @@ impl Refusal {
 fn kind_wire(kind: &ErrorKind) -> Wire {
     match kind {
         ErrorKind::Op { error, .. } => op_wire(error),
+        ErrorKind::Fault { fault, .. } => fault_wire(fault),
         ErrorKind::NotFound(_) => own_wire(&Own::NotFound),
         ErrorKind::OwnerNotFound(_) => own_wire(&Own::OwnerNotFound),
         ErrorKind::AlreadyExists(_) => op_wire(&OpError::Conflict),
@@ -219,15 +220,7 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
             0,
             "The request took longer than a request may. Ask for fewer items, or with a narrower filter.",
         ),
-        ErrorKind::DiskFull => gateway(
-            StatusCode::SERVICE_UNAVAILABLE,
-            0,
-            "The disk of the server is full. Nothing was written; writes work again when it has room.",
-        ),
         ErrorKind::Overloaded => overloaded(),
-        ErrorKind::Stopping => {
-            gateway(StatusCode::SERVICE_UNAVAILABLE, 0, "The server is stopping. Nothing was written.")
-        }
         ErrorKind::Unsupported(feature) => own_wire(&Own::Unsupported(Cow::Borrowed(feature))),
     }
 }
@@ -295,16 +288,6 @@ pub(crate) fn op_wire(error: &OpError) -> Wire {
             3402,
             "The items that the batch reads are too large for one answer.",
         ),
-        OpError::NoMemory { .. } => overloaded(),
-        OpError::TooMuchMemory { bytes, most } => partition(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            0,
-            format!(
-                "The request needs more than {bytes} bytes of the server's memory for the items that it changes and their \
-                 index entries, and one request may have {most}. Send fewer operations at once, exclude paths from the \
-                 index, or give the server more memory."
-            ),
-        ),
         OpError::LogicalPartitionFull => partition(
             StatusCode::FORBIDDEN,
             1014,
@@ -316,9 +299,41 @@ pub(crate) fn op_wire(error: &OpError) -> Wire {
             0,
             "Conflicting request to resource has been attempted. Retry to avoid conflicts.",
         ),
-        OpError::Damaged(what) => {
+    }
+}
+
+/// What this server could not do, whatever was asked for.
+fn fault_wire(fault: &Fault) -> Wire {
+    match fault {
+        Fault::Damaged(what) => {
             tracing::error!(what, "stored data is damaged");
             partition(StatusCode::INTERNAL_SERVER_ERROR, 0, "Stored data is damaged; the log says which.")
+        }
+        Fault::Io(what) => {
+            tracing::error!(what, "stored data could not be read");
+            partition(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                0,
+                "Stored data could not be read; the log says why.",
+            )
+        }
+        Fault::DiskFull => gateway(
+            StatusCode::SERVICE_UNAVAILABLE,
+            0,
+            "The disk of the server is full. Nothing was written; writes work again when it has room.",
+        ),
+        Fault::NoMemory { .. } => overloaded(),
+        Fault::TooMuchMemory { bytes, most } => partition(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            0,
+            format!(
+                "The request needs more than {bytes} bytes of the server's memory for the items that it changes and their \
+                 index entries, and one request may have {most}. Send fewer operations at once, exclude paths from the \
+                 index, or give the server more memory."
+            ),
+        ),
+        Fault::Stopping => {
+            gateway(StatusCode::SERVICE_UNAVAILABLE, 0, "The server is stopping. Nothing was written.")
         }
     }
 }

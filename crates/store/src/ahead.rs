@@ -18,7 +18,7 @@ use crate::engine::Snapshot;
 use crate::group::{Ledger, Progress};
 use crate::limits::PartitionLimits;
 use crate::{
-    Action, Etag, Group, Item, ItemId, ItemKey, Lender, Lifetimes, Lsn, Op, OpError, Outcome, Partition,
+    Action, Etag, Fault, Group, Item, ItemId, ItemKey, Lender, Lifetimes, Lsn, Op, Outcome, Partition,
     Schema, TICKS_PER_SECOND, Target, Txn, TxnError,
 };
 
@@ -66,8 +66,8 @@ impl Workbench {
         limits: PartitionLimits,
         scope: Epk,
         now: u64,
-    ) -> Result<Workbench, OpError> {
-        let state = partition.state_at(&snapshot).map_err(crate::view::damaged)?;
+    ) -> Result<Workbench, Fault> {
+        let state = partition.state_at(&snapshot)?;
         let view = crate::View::new(partition, &snapshot, state.lsn, schema.lifetimes(now));
         let size = view.logical_size(&scope)?;
         let lsn = Lsn(state.lsn.0 + 1);

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::engine::{EngineError, Keyspace, Snapshot};
 use crate::item::{read_u32, read_u64};
-use crate::{Item, ItemKey, OpError, PartitionSpec, keys};
+use crate::{Fault, Item, ItemKey, PartitionSpec, keys};
 
 /// Which items the index that is being built holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,9 +103,9 @@ impl Reached {
         spec: &PartitionSpec,
         snapshot: &Snapshot,
         (items_max, bytes_max): (usize, usize),
-        admit: &mut dyn FnMut(&ItemKey, &Item) -> Result<(), OpError>,
-    ) -> Result<BuildStep, OpError> {
-        let damaged = |text: String| OpError::Damaged(text);
+        admit: &mut dyn FnMut(&ItemKey, &Item) -> Result<(), Fault>,
+    ) -> Result<BuildStep, Fault> {
+        let damaged = |text: String| Fault::Damaged(text);
         let mut step = BuildStep { items: Vec::new(), reached: Reached::Everything };
         let (first, upper) = keys::item_range(spec.container, &spec.range);
         let after = match self {
@@ -116,7 +116,7 @@ impl Reached {
         let lower = after.as_deref().map_or(Bound::Included(first.as_slice()), Bound::Excluded);
         let (mut bytes, mut last) = (0, Vec::new());
         for entry in snapshot.range(Keyspace::Item, lower, Bound::Excluded(&upper), false) {
-            let (key, value) = entry.map_err(|error| damaged(error.to_string()))?;
+            let (key, value) = entry?;
             let (_, item_key) = keys::parse_item(&key).ok_or_else(|| damaged("an item key".into()))?;
             let item = Item::decode(&value).map_err(|error| damaged(error.to_string()))?;
             let place = key[4..].to_vec();

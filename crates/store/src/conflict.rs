@@ -13,7 +13,7 @@ use orrery_doc::Epk;
 
 use crate::feed::FeedCursor;
 use crate::item::{Item, read_u16, read_u64};
-use crate::{ItemId, ItemKey, Lsn, OpError, keys};
+use crate::{Fault, ItemId, ItemKey, Lsn, keys};
 
 const FORMAT: u8 = 1;
 const HEAD_BYTES: usize = 1 + 1 + 8 + 2 + 8 + 2;
@@ -59,14 +59,14 @@ impl Conflict {
         out
     }
 
-    pub fn decode(key: &[u8], value: &Bytes) -> Result<Conflict, OpError> {
+    pub fn decode(key: &[u8], value: &Bytes) -> Result<Conflict, Fault> {
         let (lsn, place) = keys::parse_conflict(key).ok_or_else(wrong)?;
         let at = FeedCursor { lsn: Lsn(lsn), place };
         let place = place_in(value)?;
         let (epk, id) = Epk::decode_key(place).ok_or_else(wrong)?;
         let id = ItemId::new(id).map_err(|_| wrong())?;
         let rest = value.slice(HEAD_BYTES + place.len()..);
-        let item = || Item::decode(&rest).map_err(|error| OpError::Damaged(error.to_string()));
+        let item = || Item::decode(&rest).map_err(|error| Fault::Damaged(error.to_string()));
         let (kind, item) = match value[1] {
             1 => (ConflictKind::Created, Some(item()?)),
             2 => (ConflictKind::Replaced, Some(item()?)),
@@ -78,12 +78,12 @@ impl Conflict {
     }
 }
 
-fn wrong() -> OpError {
-    OpError::Damaged("an entry of the conflicts".into())
+fn wrong() -> Fault {
+    Fault::Damaged("an entry of the conflicts".into())
 }
 
 /// The place of the item that an entry is about.
-pub(crate) fn place_in(value: &[u8]) -> Result<&[u8], OpError> {
+pub(crate) fn place_in(value: &[u8]) -> Result<&[u8], Fault> {
     match value.first() {
         Some(&FORMAT) if value.len() >= HEAD_BYTES => {
             let place_bytes = usize::from(read_u16(value, HEAD_BYTES - 2));

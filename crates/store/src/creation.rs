@@ -20,7 +20,7 @@ use orrery_doc::EpkRange;
 use crate::index::Places;
 use crate::limits::{CREATION_BYTES_MAX, CREATION_ITEMS_MAX, CREATION_SORTED_BYTES};
 use crate::view::{Scan, View};
-use crate::{Item, OpError};
+use crate::{Fault, Item};
 
 /// To fetch a small item is as much work as to scan so many; a large one is hardly dearer.
 const FETCH_FOR_SCANS: u64 = 4;
@@ -182,7 +182,7 @@ impl View<'_> {
         size: PartSize,
         wanted: Option<usize>,
         mut visit: impl FnMut(Item) -> Scan,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         let mut after = after;
         let bound = match members {
             Members::All => size.bound(wanted),
@@ -216,7 +216,7 @@ impl View<'_> {
         members: Members<'_>,
         size: PartSize,
         mut take: impl FnMut(Item),
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         let places = match members {
             Members::At(places) => places,
             Members::All => {
@@ -239,7 +239,7 @@ impl View<'_> {
         members: Members<'_>,
         mut bound: Bound,
         visit: &mut impl FnMut(Item) -> Scan,
-    ) -> Result<bool, OpError> {
+    ) -> Result<bool, Fault> {
         // No generation of other entries is asked for.
         let reader = self.index(0, range, None);
         let mut rids = reader.rids(after.map(|rid| rid + 1), false);

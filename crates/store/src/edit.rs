@@ -50,6 +50,13 @@ pub enum Edited {
 #[error("{0}")]
 pub struct EditRefusal(Arc<dyn std::error::Error + Send + Sync>);
 
+/// Refusals that say the same are the same: the type is the gateway's, and the text is all that others know of it.
+impl PartialEq for EditRefusal {
+    fn eq(&self, other: &EditRefusal) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
 impl EditRefusal {
     pub fn new(why: impl std::error::Error + Send + Sync + 'static) -> EditRefusal {
         EditRefusal(Arc::new(why))

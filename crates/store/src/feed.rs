@@ -10,8 +10,8 @@ use crate::conflict::Conflict;
 use crate::history::{HistoryBounds, HistoryEntry, StoredEntry};
 use crate::limits::{FEED_SORTED_BYTES_MAX, FEED_SORTED_ITEMS_MAX};
 use crate::lineage::{Entries, Entry, Sequence, Source};
-use crate::view::{damaged, parse_place, read_item};
-use crate::{Item, ItemKey, Lsn, OpError, Scan, View};
+use crate::view::{parse_place, read_item};
+use crate::{Fault, Item, ItemKey, Lsn, Scan, View};
 
 /// Entries of the feed that are walked in the time in which one item is looked at and sorted.
 const ENTRIES_PER_ITEM: u64 = 8;
@@ -51,7 +51,7 @@ pub(crate) struct Fed {
 }
 
 impl Fed {
-    fn parse(entry: &Entry) -> Result<Fed, OpError> {
+    fn parse(entry: &Entry) -> Result<Fed, Fault> {
         Ok(Fed { at: entry.at, key: parse_place(&entry.value)?, is_own: entry.is_own })
     }
 }
@@ -65,7 +65,7 @@ impl View<'_> {
         range: &EpkRange,
         after: FeedCursor,
         mut visit: impl FnMut(FeedCursor, Option<Item>) -> Scan,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         for entry in self.walk(Sequence::Latest, after) {
             let Fed { at, key, is_own } = Fed::parse(&entry?)?;
             let item = match is_own && range.contains(&key.epk) {
@@ -86,7 +86,7 @@ impl View<'_> {
         range: &EpkRange,
         after: FeedCursor,
         mut visit: impl FnMut(FeedCursor, Option<Item>) -> Scan,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         let size = self.logical_size(&range.min)?;
         let is_small = size.items <= FEED_SORTED_ITEMS_MAX && size.bytes <= FEED_SORTED_BYTES_MAX;
         let writes = self.lsn().0.saturating_sub(after.lsn.0);
@@ -111,7 +111,7 @@ impl View<'_> {
     }
 
     /// Where the items lie whose last write was this transaction.
-    pub fn last_written_by(&self, lsn: Lsn) -> Result<Vec<ItemKey>, OpError> {
+    pub fn last_written_by(&self, lsn: Lsn) -> Result<Vec<ItemKey>, Fault> {
         let after = FeedCursor::after(Lsn(lsn.0.saturating_sub(1)));
         let entries = self.partition.spec.entries(self.snapshot, Sequence::Latest, after, lsn);
         entries.map(|entry| parse_place(&entry?.value)).collect()
@@ -127,8 +127,8 @@ impl View<'_> {
         &self,
         source: &Source,
         after: FeedCursor,
-        mut visit: impl FnMut(Fed) -> Result<Scan, OpError>,
-    ) -> Result<(), OpError> {
+        mut visit: impl FnMut(Fed) -> Result<Scan, Fault>,
+    ) -> Result<(), Fault> {
         for entry in self.partition.spec.walk_of(self.snapshot, source, after, self.lsn()) {
             if visit(Fed::parse(&entry?)?)? == Scan::Stop {
                 break;
@@ -138,14 +138,14 @@ impl View<'_> {
     }
 
     /// The item that an entry of the feed names, whether it is expired or not.
-    pub(crate) fn fed_item(&self, key: &ItemKey) -> Result<Item, OpError> {
+    pub(crate) fn fed_item(&self, key: &ItemKey) -> Result<Item, Fault> {
         let item = read_item(self.partition, self.snapshot, key)?;
-        item.ok_or_else(|| OpError::Damaged("a feed entry without its item".into()))
+        item.ok_or_else(|| Fault::Damaged("a feed entry without its item".into()))
     }
 
     /// Which part of the history is there; none when nothing was ever recorded.
-    pub fn history_bounds(&self) -> Result<Option<HistoryBounds>, OpError> {
-        HistoryBounds::read(self.snapshot, self.partition.spec.number).map_err(damaged)
+    pub fn history_bounds(&self) -> Result<Option<HistoryBounds>, Fault> {
+        Ok(HistoryBounds::read(self.snapshot, self.partition.spec.number)?)
     }
 
     /// Every write to items of `range` after `after`, as [`View::changes`] shows it. The caller must have compared
@@ -155,7 +155,7 @@ impl View<'_> {
         range: &EpkRange,
         after: FeedCursor,
         mut visit: impl FnMut(FeedCursor, Option<HistoryEntry>) -> Scan,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         for entry in self.walk(Sequence::History, after) {
             let entry = entry?;
             let is_own = entry.is_own;
@@ -176,7 +176,7 @@ impl View<'_> {
         range: &EpkRange,
         after: FeedCursor,
         mut visit: impl FnMut(FeedCursor, Option<Conflict>) -> Scan,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         for entry in self.walk(Sequence::Conflicts, after) {
             let Entry { at, key, value, is_own } = entry?;
             let conflict = if is_own { Some(Conflict::decode(&key, &value)?) } else { None };
@@ -193,7 +193,7 @@ impl View<'_> {
 
     /// The last transaction before a moment. After a merge it may be an earlier one: the partitions of before had each
     /// their own LSNs, and nothing may be left out.
-    pub fn lsn_before(&self, time: u64) -> Result<Lsn, OpError> {
+    pub fn lsn_before(&self, time: u64) -> Result<Lsn, Fault> {
         let mut found = self.lsn();
         for source in self.partition.spec.sequences() {
             if let Some(before) = self.lsn_before_in(&source, time)? {
@@ -206,7 +206,7 @@ impl View<'_> {
     /// The last LSN before the first entry of a sequence that is not older than a moment; none when all are older. In
     /// one sequence times grow with LSNs, so a search by halves finds it. It looks at siblings' entries too: their
     /// times tell as much, and nobody has to walk past them.
-    fn lsn_before_in(&self, source: &Source, time: u64) -> Result<Option<Lsn>, OpError> {
+    fn lsn_before_in(&self, source: &Source, time: u64) -> Result<Option<Lsn>, Fault> {
         let (mut low, mut high) = (source.after.0, source.to.min(self.lsn()).0);
         let mut is_found = false;
         while low < high {

@@ -48,10 +48,11 @@ use crate::path_counts::PathCountChange;
 use crate::terms::{Terms, TermsSize};
 use crate::ttl::own_ttl;
 use crate::unique::{EntryTable, Holders, encode_holders};
-use crate::view::{damaged, find_rid, read_item};
+use crate::view::{find_rid, read_item};
 use crate::{
-    Action, Edited, Effect, Etag, Item, ItemHeader, ItemId, ItemKey, LogicalSize, Lsn, Meter, Op, OpError,
-    Outcome, Owner, Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn, TxnError, keys,
+    Action, Edited, Effect, Etag, Failed, Fault, Item, ItemHeader, ItemId, ItemKey, LogicalSize, Lsn, Meter,
+    Op, OpError, Outcome, Owner, Partition, PartitionState, Precondition, Schema, SchemaMark, Target, Txn,
+    TxnError, keys,
 };
 
 use self::funds::Account;
@@ -225,12 +226,12 @@ impl<'a> Group<'a> {
     }
 
     /// Erases entries of the history that are older than the container keeps them, or all when it keeps none.
-    pub fn erase_history(&mut self, keep_since: Option<u64>, entries_max: usize) -> Result<(), OpError> {
+    pub fn erase_history(&mut self, keep_since: Option<u64>, entries_max: usize) -> Result<(), Fault> {
         self.history.erase(&self.partition.spec, self.snapshot, keep_since, entries_max)
     }
 
     /// Takes the index that is being built a step further; does nothing when there is none.
-    pub fn build(&mut self, items_max: usize, bytes_max: usize) -> Result<(), OpError> {
+    pub fn build(&mut self, items_max: usize, bytes_max: usize) -> Result<(), Fault> {
         let (Some(index), Some(build)) = (&self.schema.building, &mut self.build) else { return Ok(()) };
         if index.policy.mode == IndexingMode::None {
             // There is nothing to write, so nothing has to be looked at.
@@ -265,10 +266,9 @@ impl<'a> Group<'a> {
 
     /// Runs a transaction that was worked out ahead, unless its logical partition has changed since.
     pub fn run_ahead(&mut self, ahead: &Ahead, own: u64) -> Result<Done, Box<TxnError>> {
-        let refused = |error| Box::new(TxnError::untried(error));
-        let current = self.load_size(&ahead.txn.scope).map_err(refused)?.version();
-        if ahead.base.is_some_and(|base| base != current) {
-            return Err(refused(OpError::Overtaken));
+        let size = self.load_size(&ahead.txn.scope).map_err(|fault| Box::new(TxnError::untried(fault)))?;
+        if ahead.base.is_some_and(|base| base != size.version()) {
+            return Err(Box::new(TxnError::untried(OpError::Overtaken)));
         }
         self.run_stamped(&ahead.txn, &ahead.stamps, own)
     }
@@ -295,7 +295,8 @@ impl<'a> Group<'a> {
             let fitting = evaluated.and_then(|outcome| {
                 answer_bytes += read_bytes(&outcome);
                 // Said before anything is written: a client that gets no answer takes the transaction for undone.
-                if answer_bytes > TXN_READ_BYTES_MAX { Err(OpError::AnswerTooLarge) } else { Ok(outcome) }
+                let is_fitting = answer_bytes <= TXN_READ_BYTES_MAX;
+                is_fitting.then_some(outcome).ok_or(Failed::Refused(OpError::AnswerTooLarge))
             });
             match fitting {
                 Ok(outcome) => outcomes.push(outcome),
@@ -357,7 +358,7 @@ impl<'a> Group<'a> {
         moment: &Moment,
         draft: &mut Draft,
         meter: &mut Meter,
-    ) -> Result<Outcome, OpError> {
+    ) -> Result<Outcome, Failed> {
         // Whatever it is refused for, something was looked at.
         let outcome = self.perform(txn, op, moment, draft, meter).inspect_err(|_| meter.misses += 1)?;
         Ok(Outcome { meter: *meter, ..outcome })
@@ -370,7 +371,7 @@ impl<'a> Group<'a> {
         moment: &Moment,
         draft: &mut Draft,
         meter: &mut Meter,
-    ) -> Result<Outcome, OpError> {
+    ) -> Result<Outcome, Failed> {
         let key = self.locate(&txn.scope, &op.target, draft)?.ok_or(OpError::NotFound)?;
         check_ttl(&op.action)?;
         let is_home = |doc| self.is_at_home(txn, None, doc);
@@ -378,7 +379,7 @@ impl<'a> Group<'a> {
         let stored = self.visible(txn, op, &key, draft)?;
         match &op.action {
             Action::Create(doc) => match stored {
-                Some(version) => Err(self.conflict(&version, doc)),
+                Some(version) => Err(self.conflict(&version, doc).into()),
                 None => self.put(key, None, doc.clone(), op, moment, draft, meter),
             },
             Action::Upsert(doc) => {
@@ -395,13 +396,13 @@ impl<'a> Group<'a> {
             }
             Action::Edit(edit) => {
                 if stored.is_none() && !edit.may_create() {
-                    return Err(OpError::NotFound);
+                    return Err(OpError::NotFound.into());
                 }
                 check(op.precondition, stored.as_ref())?;
-                match edit.edit(stored.as_ref().map(Version::item), moment.now)? {
+                match edit.edit(stored.as_ref().map(Version::item), moment.now).map_err(OpError::Edit)? {
                     Edited::To(doc) => {
                         if !self.is_at_home(txn, stored.as_ref(), &doc) {
-                            return Err(OpError::OutOfPlace);
+                            return Err(OpError::OutOfPlace.into());
                         }
                         meter.properties_patched += edit.properties();
                         self.put(key, stored, doc, op, moment, draft, meter)
@@ -417,13 +418,13 @@ impl<'a> Group<'a> {
                 let version = stored.ok_or(OpError::NotFound)?;
                 Ok(read(key, &version, op.precondition, meter))
             }
-            Action::Wrong { needs_item: true } if stored.is_none() => Err(OpError::NotFound),
-            Action::Wrong { .. } => Err(OpError::Wrong),
+            Action::Wrong { needs_item: true } if stored.is_none() => Err(OpError::NotFound.into()),
+            Action::Wrong { .. } => Err(OpError::Wrong.into()),
         }
     }
 
     /// The key that an operation means; `None` when no item has the rid.
-    fn locate(&self, scope: &Epk, target: &Target, draft: &Draft) -> Result<Option<ItemKey>, OpError> {
+    fn locate(&self, scope: &Epk, target: &Target, draft: &Draft) -> Result<Option<ItemKey>, Fault> {
         let rid = match target {
             Target::Id(id) => return Ok(Some(ItemKey { epk: scope.clone(), id: id.clone() })),
             Target::Rid(rid) => *rid,
@@ -457,7 +458,7 @@ impl<'a> Group<'a> {
     }
 
     /// The version of an item that this transaction sees.
-    fn lookup(&mut self, key: &ItemKey, draft: &mut Draft) -> Result<Option<Version>, OpError> {
+    fn lookup(&mut self, key: &ItemKey, draft: &mut Draft) -> Result<Option<Version>, Fault> {
         if let Some(version) = self.known(key, draft) {
             return Ok(version.clone());
         }
@@ -473,7 +474,7 @@ impl<'a> Group<'a> {
         op: &Op,
         key: &ItemKey,
         draft: &mut Draft,
-    ) -> Result<Option<Version>, OpError> {
+    ) -> Result<Option<Version>, Failed> {
         let stored = self.lookup(key, draft)?;
         let may_create = op.action.may_create();
         let stored = match may_create {
@@ -485,13 +486,13 @@ impl<'a> Group<'a> {
             txn.key.as_ref().is_none_or(|key| key.is_of(&self.schema.key, doc))
         };
         match stored {
-            Some(version) if !is_own(&version) && may_create => Err(OpError::KeyCollision),
+            Some(version) if !is_own(&version) && may_create => Err(OpError::KeyCollision.into()),
             stored => Ok(stored.filter(is_own)),
         }
     }
 
     /// Terms may be many times what they are made of, so those of a large item are counted before.
-    fn version(&mut self, item: Item, draft: &mut Draft) -> Result<Version, OpError> {
+    fn version(&mut self, item: Item, draft: &mut Draft) -> Result<Version, Fault> {
         let policy = &self.schema.index.policy;
         let is_large = item.doc.bytes().len() > TERMS_COUNTED_BYTES;
         let expected = if is_large { TermsSize::of(&item, policy) } else { TermsSize::default() };
@@ -510,7 +511,7 @@ impl<'a> Group<'a> {
         (before, after): (Option<&Version>, Option<&Version>),
         changed: TermsSize,
         draft: &mut Draft,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         let bytes = |version: Option<&Version>| version.map_or(0, |v| v.item().doc.bytes().len() as u64);
         let mut held = bytes(after) + funds::of_changes(key, changed);
         if self.schema.keeps_history {
@@ -552,10 +553,10 @@ impl<'a> Group<'a> {
         moment: &Moment,
         draft: &mut Draft,
         meter: &mut Meter,
-    ) -> Result<Outcome, OpError> {
+    ) -> Result<Outcome, Failed> {
         let json_bytes = json::size(doc.root());
         if json_bytes > ITEM_BYTES_MAX {
-            return Err(OpError::TooLarge { bytes: json_bytes });
+            return Err(OpError::TooLarge { bytes: json_bytes }.into());
         }
         let growth = json_bytes as i64 - before.as_ref().map_or(0, |v| i64::from(v.item().header.json_bytes));
         self.check_size(&key.epk, growth, draft)?;
@@ -600,11 +601,11 @@ impl<'a> Group<'a> {
         moment: &Moment,
         draft: &mut Draft,
         meter: &mut Meter,
-    ) -> Result<Outcome, OpError> {
+    ) -> Result<Outcome, Failed> {
         let target = ItemKey { epk: key.epk.clone(), id };
         let occupant = self.lookup(&target, draft)?;
         if let Some(occupant) = self.unless_expired(&target, occupant, moment.now, draft)? {
-            return Err(self.conflict(&occupant, &doc));
+            return Err(self.conflict(&occupant, &doc).into());
         }
         draft.moving = Some(before.item().header.rid);
         self.remove(key, before, Removal::Request, draft, meter)?;
@@ -620,7 +621,7 @@ impl<'a> Group<'a> {
         removal: Removal,
         draft: &mut Draft,
         meter: &mut Meter,
-    ) -> Result<Outcome, OpError> {
+    ) -> Result<Outcome, Failed> {
         self.load_size(&key.epk)?;
         self.claim(&key, Some(&before.item().doc), None, 0, draft)?;
         let changed = count_write(Some(&before), None, meter);
@@ -634,18 +635,18 @@ impl<'a> Group<'a> {
     }
 
     /// A full logical partition still takes writes that make it smaller.
-    fn check_size(&mut self, scope: &Epk, growth: i64, draft: &Draft) -> Result<(), OpError> {
+    fn check_size(&mut self, scope: &Epk, growth: i64, draft: &Draft) -> Result<(), Failed> {
         let limit = self.limits.logical_partition_bytes;
         let size = self.load_size(scope)?;
         let after = size.bytes.saturating_add_signed(draft.bytes + growth);
-        if growth > 0 && after > limit { Err(OpError::LogicalPartitionFull) } else { Ok(()) }
+        if growth > 0 && after > limit { Err(OpError::LogicalPartitionFull.into()) } else { Ok(()) }
     }
 
-    fn load_size(&mut self, scope: &Epk) -> Result<LogicalSize, OpError> {
+    fn load_size(&mut self, scope: &Epk) -> Result<LogicalSize, Fault> {
         if let Some(size) = self.sizes.get(scope) {
             return Ok(*size);
         }
-        let size = self.partition.logical_size(scope, self.snapshot).map_err(damaged)?;
+        let size = self.partition.logical_size(scope, self.snapshot)?;
         self.sizes.insert(scope.clone(), size);
         Ok(size)
     }

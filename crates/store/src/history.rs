@@ -19,14 +19,14 @@ use orrery_doc::Epk;
 use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
 use crate::feed::FeedCursor;
 use crate::group::{Removal, Write};
-use crate::item::{DamagedItem, TICKS_PER_SECOND, read_u64};
+use crate::item::{TICKS_PER_SECOND, read_u64};
 use crate::limits::{HISTORY_PASSED_PER_STEP, RETENTION_MINUTES_MAX, SIBLINGS_PASSED_AT_ONCE};
 use crate::lineage::{Entries, Entry, Sequence};
 use crate::net_effect::Version;
 use crate::partition_state::is_ahead;
 use crate::view::read_item;
 use crate::{
-    Item, ItemId, ItemKey, Lsn, OpError, Partition, PartitionSpec, PartitionState, Scan, Schema, View, keys,
+    Fault, Item, ItemId, ItemKey, Lsn, Partition, PartitionSpec, PartitionState, Scan, Schema, View, keys,
 };
 
 const FORMAT: u8 = 1;
@@ -144,7 +144,7 @@ impl HistoryMove {
         snapshot: &Snapshot,
         keep_since: Option<u64>,
         entries_max: usize,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         let Some(bounds) = &mut self.to else { return Ok(()) };
         let (begun, mut passed, mut complete) = (bounds.erased, 0, true);
         let mut outlived = bounds.floor;
@@ -244,7 +244,7 @@ impl HistoryBounds {
         snapshot: &Snapshot,
         spec: &PartitionSpec,
         keep_since: u64,
-    ) -> Result<bool, OpError> {
+    ) -> Result<bool, Fault> {
         for entry in scan(snapshot, spec, self.erased) {
             let entry = entry?;
             // Passing others' old entries is worth a step as well, but not those where the last one ended.
@@ -266,7 +266,7 @@ fn outlived_from(
     lsn: Lsn,
     time: u64,
     keep_since: u64,
-) -> Result<Option<Lsn>, OpError> {
+) -> Result<Option<Lsn>, Fault> {
     // No container keeps its history longer, so it is not later than this now.
     let latest = keep_since.saturating_add(RETENTION_MINUTES_MAX as u64 * 60 * TICKS_PER_SECOND);
     if !is_ahead(time, latest) {
@@ -328,15 +328,15 @@ fn time_of(value: &[u8]) -> u64 {
     if value.len() < HEAD_BYTES { 0 } else { read_u64(value, 2) }
 }
 
-pub(crate) fn parse_key(key: &[u8]) -> Result<FeedCursor, OpError> {
+pub(crate) fn parse_key(key: &[u8]) -> Result<FeedCursor, Fault> {
     keys::parse_history(key)
         .map(|(lsn, place)| FeedCursor { lsn: Lsn(lsn), place })
-        .ok_or_else(|| OpError::Damaged("a key of the history".into()))
+        .ok_or_else(|| Fault::Damaged("a key of the history".into()))
 }
 
 /// The place of the item that an entry is about.
-pub(crate) fn place_in(value: &[u8]) -> Result<&[u8], OpError> {
-    let wrong = || OpError::Damaged("an entry of the history".into());
+pub(crate) fn place_in(value: &[u8]) -> Result<&[u8], Fault> {
+    let wrong = || Fault::Damaged("an entry of the history".into());
     match value.first() {
         Some(&FORMAT) if value.len() >= HEAD_BYTES => {
             let place_bytes = usize::from(u16::from_be_bytes([value[18], value[19]]));
@@ -355,8 +355,8 @@ pub(crate) struct StoredEntry {
 }
 
 impl StoredEntry {
-    pub fn parse(key: &[u8], value: Bytes) -> Result<StoredEntry, OpError> {
-        let wrong = || OpError::Damaged("an entry of the history".into());
+    pub fn parse(key: &[u8], value: Bytes) -> Result<StoredEntry, Fault> {
+        let wrong = || Fault::Damaged("an entry of the history".into());
         let at = parse_key(key)?;
         let place = place_in(&value)?;
         let place_bytes = place.len();
@@ -368,8 +368,8 @@ impl StoredEntry {
         self.at
     }
 
-    pub fn decode(self) -> Result<HistoryEntry, OpError> {
-        let wrong = || OpError::Damaged("an entry of the history".into());
+    pub fn decode(self) -> Result<HistoryEntry, Fault> {
+        let wrong = || Fault::Damaged("an entry of the history".into());
         let mut end = HEAD_BYTES + self.place_bytes;
         let (_, id) = Epk::decode_key(&self.value[HEAD_BYTES..end]).ok_or_else(wrong)?;
         let id = ItemId::new(id).map_err(|_| wrong())?;
@@ -381,8 +381,7 @@ impl StoredEntry {
             _ => return Err(wrong()),
         };
         let previous = Some(read_u64(&self.value, 10)).filter(|lsn| *lsn > 0).map(Lsn);
-        let damaged = |error: DamagedItem| OpError::Damaged(error.to_string());
-        let mut part = |length_bytes: usize| -> Result<Bytes, OpError> {
+        let mut part = |length_bytes: usize| -> Result<Bytes, Fault> {
             let length = self.value.get(end..end + length_bytes).ok_or_else(wrong)?;
             let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
             let (from, to) = (end + length_bytes, end + length_bytes + length);
@@ -393,16 +392,16 @@ impl StoredEntry {
         let replaced = match self.value[1] & (WITH_REPLACED | WITH_REPLACED_ALONE) {
             WITH_REPLACED => {
                 let id = ItemId::new(part(2)?).map_err(|_| wrong())?;
-                Some(Replaced { id, item: Item::decode(&part(4)?).map_err(damaged)? })
+                Some(Replaced { id, item: Item::decode(&part(4)?)? })
             }
             WITH_REPLACED_ALONE => {
-                let item = Item::decode(&part(4)?).map_err(damaged)?;
+                let item = Item::decode(&part(4)?)?;
                 let told = item.doc.root().get("id").as_str().and_then(|id| ItemId::new(id).ok());
                 Some(Replaced { id: told.unwrap_or_else(|| id.clone()), item })
             }
             _ => None,
         };
-        let item = Item::decode(&self.value.slice(end..)).map_err(damaged)?;
+        let item = Item::decode(&self.value.slice(end..))?;
         let time = read_u64(&self.value, 2);
         let key = ItemKey { epk: self.epk, id };
         Ok(HistoryEntry { at: self.at, kind, time, previous, key, item, replaced })
@@ -417,7 +416,7 @@ impl Partition {
         view: &View<'_>,
         schema: &Schema,
         mut find: impl FnMut(String),
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         let Some(bounds) = view.history_bounds()? else { return Ok(()) };
         let (mut newest, mut behind) = (Lsn(0), 0);
         view.changes(&self.spec.range, FeedCursor::after(bounds.floor), |_, item| {

@@ -10,6 +10,7 @@ mod creation;
 mod edit;
 pub mod engine;
 mod etag;
+mod fault;
 mod feed;
 #[cfg(test)]
 mod golden;
@@ -47,6 +48,7 @@ pub use conflict::{Conflict, ConflictKind};
 pub use creation::{Members, PartSize};
 pub use edit::{Edit, EditRefusal, Edited};
 pub use etag::Etag;
+pub use fault::{Failed, Fault};
 pub use feed::FeedCursor;
 pub use group::{Done, Group, Lender, Prepared};
 pub use history::{ChangeKind, HistoryBounds, HistoryEntry, Replaced};

@@ -19,8 +19,7 @@ use crate::feed::FeedCursor;
 use crate::history;
 use crate::index::PlaceRange;
 use crate::limits::SIBLINGS_PASSED_AT_ONCE;
-use crate::view::damaged;
-use crate::{Lsn, OpError, PartitionSpec, keys};
+use crate::{Fault, Lsn, PartitionSpec, keys};
 
 /// A partition that is no more, and the part of its sequences that belongs to a successor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +62,7 @@ impl Sequence {
     }
 
     /// The place of the item that an entry is about.
-    fn place_in(self, value: &[u8]) -> Result<&[u8], OpError> {
+    fn place_in(self, value: &[u8]) -> Result<&[u8], Fault> {
         match self {
             Sequence::Latest => Ok(value),
             Sequence::History => history::place_in(value),
@@ -130,7 +129,7 @@ impl PartitionSpec {
         source: &Source,
         after: FeedCursor,
         to: Lsn,
-    ) -> Result<Option<Entry>, OpError> {
+    ) -> Result<Option<Entry>, Fault> {
         // To the partition that wrote the sequence all of its entries are its own.
         let mut stream = Stream::open(snapshot, Sequence::Latest, source.number, source, after, to);
         stream.fill()?;
@@ -144,8 +143,8 @@ impl PartitionSpec {
         sequence: Sequence,
         after: FeedCursor,
         to: Lsn,
-    ) -> impl Iterator<Item = Result<Entry, OpError>> + use<> {
-        let is_wanted = |entry: &Result<Entry, OpError>| entry.as_ref().map_or(true, |entry| entry.is_own);
+    ) -> impl Iterator<Item = Result<Entry, Fault>> + use<> {
+        let is_wanted = |entry: &Result<Entry, Fault>| entry.as_ref().map_or(true, |entry| entry.is_own);
         self.walk(snapshot, sequence, after, to).filter(is_wanted)
     }
 
@@ -217,20 +216,20 @@ impl Stream {
     }
 
     /// Makes sure that the next entry is known, if there is one.
-    fn fill(&mut self) -> Result<(), OpError> {
+    fn fill(&mut self) -> Result<(), Fault> {
         let mut passed = 0;
         while self.is_open && self.head.is_none() {
             let Some(entry) = self.entries.next() else {
                 self.is_open = false;
                 break;
             };
-            let (key, value) = entry.map_err(damaged)?;
+            let (key, value) = entry?;
             let place = self.sequence.place_in(&value)?;
             let is_own = self.range.as_ref().is_none_or(|range| range.contains(place));
             passed += usize::from(!is_own);
             if is_own || passed == SIBLINGS_PASSED_AT_ONCE {
                 let at = self.sequence.parse(&key);
-                let at = at.ok_or_else(|| OpError::Damaged("a feed key".into()))?;
+                let at = at.ok_or_else(|| Fault::Damaged("a feed key".into()))?;
                 self.head = Some(Entry { at, key, value, is_own });
             }
         }
@@ -239,7 +238,7 @@ impl Stream {
 }
 
 impl Entries {
-    fn take_first(&mut self) -> Result<Option<Entry>, OpError> {
+    fn take_first(&mut self) -> Result<Option<Entry>, Fault> {
         let mut first: Option<(usize, FeedCursor)> = None;
         for (place, stream) in self.streams.iter_mut().enumerate() {
             stream.fill()?;
@@ -254,7 +253,7 @@ impl Entries {
 }
 
 impl Iterator for Entries {
-    type Item = Result<Entry, OpError>;
+    type Item = Result<Entry, Fault>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.take_first().transpose()

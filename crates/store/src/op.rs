@@ -7,7 +7,7 @@ use orrery_doc::{Doc, Epk, PartitionKey, json};
 use crate::edit::{Edit, EditRefusal};
 use crate::item::{FLAG_UNINDEXED, FLAG_UNLINKED, Item, ItemHeader};
 use crate::limits::TERMS_COUNTED_BYTES;
-use crate::{Etag, ItemId};
+use crate::{Etag, Failed, ItemId};
 
 /// Operations on one logical partition that happen together or not at all.
 #[derive(Clone, Debug)]
@@ -178,8 +178,9 @@ pub struct Outcome {
     pub meter: crate::Meter,
 }
 
-/// Why an operation was refused; each says what the client must do.
-#[derive(Clone, Debug, thiserror::Error)]
+/// Why an operation was refused; each says what the client must do. It follows from the operation and from what is stored, so every copy
+/// of the partition refuses it alike; what depends on the machine is a [`Fault`](crate::Fault).
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OpError {
     #[error("there is no such item")]
     NotFound,
@@ -206,34 +207,26 @@ pub enum OpError {
     TooLarge { bytes: usize },
     #[error("the items that the transaction reads are too large for one answer")]
     AnswerTooLarge,
-    /// Others have the memory that it needs. So much it held when there was no more.
-    #[error("there is no memory for what the transaction holds")]
-    NoMemory { bytes: u64 },
-    /// It would hold more than one transaction may, whatever others do.
-    #[error("the transaction would hold {bytes} bytes of memory, and one may hold {most}")]
-    TooMuchMemory { bytes: u64, most: u64 },
     #[error("the logical partition is full")]
     LogicalPartitionFull,
     /// The logical partition was written to since the transaction was worked out; work it out again.
     #[error("the logical partition has changed")]
     Overtaken,
-    #[error("stored data is damaged: {0}")]
-    Damaged(String),
 }
 
-/// A transaction that was refused: nothing of it happened.
-#[derive(Clone, Debug)]
+/// A transaction that failed: nothing of it happened.
+#[derive(Clone, Debug, PartialEq)]
 pub struct TxnError {
     /// Which operation failed; those before it are undone.
     pub place: usize,
-    pub error: OpError,
+    pub error: Failed,
     /// The work of each operation up to and including the failed one, which is charged.
     pub meters: Vec<crate::Meter>,
 }
 
 impl TxnError {
-    /// A transaction that was refused before any of its operations was tried.
-    pub fn untried(error: OpError) -> TxnError {
-        TxnError { place: 0, error, meters: Vec::new() }
+    /// A transaction that failed before any of its operations was tried.
+    pub fn untried(error: impl Into<Failed>) -> TxnError {
+        TxnError { place: 0, error: error.into(), meters: Vec::new() }
     }
 }

@@ -11,8 +11,7 @@ use std::ops::Bound;
 use orrery_doc::{Epk, EpkRange, PartitionKeyDef, boundary_between, divide};
 
 use crate::engine::{Batch, EngineError, Keyspace, Snapshot};
-use crate::view::damaged;
-use crate::{LogicalSize, OpError, Partition, PartitionSpec, PartitionState, PathCounts, keys};
+use crate::{Fault, LogicalSize, Partition, PartitionSpec, PartitionState, PathCounts, keys};
 
 /// Bytes before the EPK in the key of a logical partition's size.
 const SIZE_HEAD_BYTES: usize = 5;
@@ -50,12 +49,12 @@ impl SplitPlan {
         snapshot: impl FnOnce() -> std::sync::Arc<Snapshot>,
         key: &PartitionKeyDef,
         children: u32,
-    ) -> Result<(SplitPlan, std::sync::Arc<Snapshot>), OpError> {
+    ) -> Result<(SplitPlan, std::sync::Arc<Snapshot>), Fault> {
         partition.watch();
         let snapshot = snapshot();
         let range = &partition.spec.range;
-        let total = partition.state_at(&snapshot).map_err(damaged)?.bytes;
-        let mut cuts = by_bytes(partition, &snapshot, total, children).map_err(damaged)?;
+        let total = partition.state_at(&snapshot)?.bytes;
+        let mut cuts = by_bytes(partition, &snapshot, total, children)?;
         if cuts.len() + 1 < children as usize {
             // Too few logical partitions: what they lack in bytes is filled up by key space.
             cuts.extend(divide(key, range, children));
@@ -70,8 +69,7 @@ impl SplitPlan {
         visit_sizes(partition, &snapshot, |epk, size| {
             let place = plan.place_of(epk);
             plan.parts[place].add(size);
-        })
-        .map_err(damaged)?;
+        })?;
         Ok((plan, snapshot))
     }
 
@@ -148,26 +146,24 @@ pub fn split(
     (before, after): (&Snapshot, &Snapshot),
     generation: u32,
     children: &[PartitionSpec],
-) -> Result<Option<Batch>, OpError> {
+) -> Result<Option<Batch>, Fault> {
     let Some(touched) = partition.end_watch() else { return Ok(None) };
     let mut parts = plan.parts.clone();
     for epk in touched {
         let part = &mut parts[plan.place_of(&epk)];
-        let size = |snapshot: &Snapshot| {
-            LogicalSize::read(snapshot, partition.spec.container, &epk).map_err(damaged)
-        };
+        let size = |snapshot: &Snapshot| LogicalSize::read(snapshot, partition.spec.container, &epk);
         part.take(&size(before)?);
         part.add(&size(after)?);
     }
-    let state = partition.state_at(after).map_err(damaged)?;
+    let state = partition.state_at(after)?;
     let counted = parts.iter().fold(Part::default(), |sum, part| Part {
         items: sum.items + part.items,
         bytes: sum.bytes + part.bytes,
     });
     if (counted.items, counted.bytes) != (state.items as i64, state.bytes as i64) {
-        return Err(OpError::Damaged(format!("the parts of a partition hold {counted:?}, not {state:?}")));
+        return Err(Fault::Damaged(format!("the parts of a partition hold {counted:?}, not {state:?}")));
     }
-    let counts = partition.path_counts_at(after, generation).map_err(damaged)?;
+    let counts = partition.path_counts_at(after, generation)?;
     let mut batch = Batch::new();
     for (child, part) in children.iter().zip(parts) {
         let held = PartitionState {
@@ -191,9 +187,9 @@ pub fn merge(
     snapshot: &Snapshot,
     generation: u32,
     child: &PartitionSpec,
-) -> Result<Batch, OpError> {
+) -> Result<Batch, Fault> {
     let [left, right] = parts;
-    let states = [left.state_at(snapshot).map_err(damaged)?, right.state_at(snapshot).map_err(damaged)?];
+    let states = [left.state_at(snapshot)?, right.state_at(snapshot)?];
     let state = PartitionState {
         epoch: states[0].epoch.max(states[1].epoch),
         regions: states[0].joined_regions(&states[1]),
@@ -204,7 +200,7 @@ pub fn merge(
         time: states[0].time.max(states[1].time),
     };
     let counts = |partition: &Partition| PathCounts::read(snapshot, partition.spec.number, generation);
-    let joined = counts(left).map_err(damaged)?.joined(&counts(right).map_err(damaged)?);
+    let joined = counts(left)?.joined(&counts(right)?);
     let mut batch = Batch::new();
     batch.put(Keyspace::Meta, keys::partition_state(child.number).to_vec(), state.encode());
     joined.write(child.number, generation, &mut batch);

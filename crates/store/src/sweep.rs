@@ -7,8 +7,8 @@ use crate::index::PlaceRange;
 use crate::limits::SIBLINGS_PASSED_AT_ONCE;
 use crate::partition::PassedWrites;
 use crate::partition_state::is_ahead;
-use crate::view::{damaged, parse_place};
-use crate::{DefaultTtl, FeedCursor, ItemKey, Lsn, OpError, Scan, Source, TTL_BY_DEFAULT, View, keys, ttl};
+use crate::view::parse_place;
+use crate::{DefaultTtl, Fault, FeedCursor, ItemKey, Lsn, Scan, Source, TTL_BY_DEFAULT, View, keys, ttl};
 
 /// Bytes before the place in an entry of the expiry queue: the generation, the path and the time.
 const HEAD_BYTES: usize = 20;
@@ -27,7 +27,7 @@ pub struct Overdue {
 impl View<'_> {
     /// Whether anything may be stored that is expired, or otherwise not there for this reader. A yes may be wrong, a no
     /// never is.
-    pub fn may_hold_expired(&self) -> Result<bool, OpError> {
+    pub fn may_hold_expired(&self) -> Result<bool, Fault> {
         if self.may_hold_foreign()? {
             return Ok(true);
         }
@@ -38,7 +38,7 @@ impl View<'_> {
     }
 
     /// Whether items of other keys may lie where the reader's own do.
-    fn may_hold_foreign(&self) -> Result<bool, OpError> {
+    fn may_hold_foreign(&self) -> Result<bool, Fault> {
         let Some(key) = &self.only else { return Ok(false) };
         let Some((epk, owner)) = key.own_place() else { return Ok(true) };
         let size = self.logical_size(&epk)?;
@@ -47,7 +47,7 @@ impl View<'_> {
 
     /// Looks for expired items, at most `most` of them and not further than `looked_at_max` entries.
     /// It remembers how far items have a life of their own, so that they are not looked at each time.
-    pub fn overdue(&self, most: usize, looked_at_max: usize) -> Result<Overdue, OpError> {
+    pub fn overdue(&self, most: usize, looked_at_max: usize) -> Result<Overdue, Fault> {
         let mut found = Overdue::default();
         if !self.lifetimes.can_end() {
             return Ok(found);
@@ -72,7 +72,7 @@ impl View<'_> {
     }
 
     /// The entries of items whose own time is over.
-    fn ended_by_themselves(&self) -> impl Iterator<Item = Result<bytes::Bytes, OpError>> + use<'_> {
+    fn ended_by_themselves(&self) -> impl Iterator<Item = Result<bytes::Bytes, Fault>> + use<'_> {
         let generation = self.partition.spec.rid_generation;
         let behind_now = self.lifetimes.now().saturating_add(1);
         let lower = keys::index_prefix(generation, keys::EXPIRY_PATH, &[]);
@@ -81,13 +81,13 @@ impl View<'_> {
             self.snapshot.keys(Keyspace::Index, Bound::Included(&lower), Bound::Excluded(&upper), false);
         entries.map(|key| match key {
             Ok(key) if key.len() > HEAD_BYTES => Ok(key),
-            Ok(_) => Err(OpError::Damaged("an entry of the expiry queue".into())),
-            Err(error) => Err(damaged(error)),
+            Ok(_) => Err(Fault::Damaged("an entry of the expiry queue".into())),
+            Err(error) => Err(error.into()),
         })
     }
 
     /// Entries of other partitions stand among ours; many of them are taken for a sign that ours may be there too.
-    fn first_own_end(&self) -> Result<bool, OpError> {
+    fn first_own_end(&self) -> Result<bool, Fault> {
         let scope = PlaceRange::new(self.range(), None);
         for (seen, place) in self.ended_by_themselves().enumerate() {
             if seen == LOOKED_AT_FIRST || scope.contains(&place?[HEAD_BYTES..]) {
@@ -98,7 +98,7 @@ impl View<'_> {
     }
 
     /// Whether the oldest write of an item that lives by the default is so old that it is expired.
-    fn first_by_default_is_over(&self) -> Result<bool, OpError> {
+    fn first_by_default_is_over(&self) -> Result<bool, Fault> {
         let DefaultTtl::Seconds(seconds) = self.lifetimes.default_ttl() else { return Ok(false) };
         let (mut is_over, mut looked_at) = (false, 0);
         let (passed, _) = self.partition.passed_at(self.state()?.lsn, self.lifetimes.now());
@@ -126,12 +126,7 @@ impl View<'_> {
 
     /// In each sequence times grow with LSNs, so the first item that is too young ends its search. Items that were written
     /// while the clock was ahead say nothing about those behind them, and are passed until the clock has come there.
-    fn ended_by_default(
-        &self,
-        found: &mut Overdue,
-        most: usize,
-        looked_at_max: usize,
-    ) -> Result<(), OpError> {
+    fn ended_by_default(&self, found: &mut Overdue, most: usize, looked_at_max: usize) -> Result<(), Fault> {
         let DefaultTtl::Seconds(seconds) = self.lifetimes.default_ttl() else { return Ok(()) };
         let as_of = self.state()?.lsn;
         let (begin, mut until) = self.partition.passed_at(as_of, self.lifetimes.now());

@@ -17,10 +17,10 @@ use crate::lineage::Sequence;
 use crate::net_effect::{expiry_key, item_index_keys};
 use crate::terms::Terms;
 use crate::unique::{UniqueKeys, decode_holders, entry_keys};
-use crate::view::{Scan, View, damaged};
+use crate::view::{Scan, View};
 use crate::{
-    FeedCursor, Item, ItemId, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Owner, Partition,
-    PartitionState, PathCounts, Schema, keys,
+    Fault, FeedCursor, Item, ItemId, ItemKey, Lifetimes, LogicalSize, Lsn, Owner, Partition, PartitionState,
+    PathCounts, Schema, keys,
 };
 
 /// Findings beyond this many are only counted.
@@ -178,13 +178,13 @@ impl OwnEntries {
 impl Partition {
     /// Reads the whole partition at one snapshot, which `schema` must belong to; memory grows with the number of
     /// logical partitions and of counted paths only.
-    pub fn verify(&self, snapshot: &Snapshot, schema: &Schema) -> Result<Verification, OpError> {
+    pub fn verify(&self, snapshot: &Snapshot, schema: &Schema) -> Result<Verification, Fault> {
         let mut report = Verification::default();
         let mut sizes = HashMap::<Epk, LogicalSize>::new();
-        let mut indexes = self.index_checks(snapshot, schema).map_err(damaged)?;
+        let mut indexes = self.index_checks(snapshot, schema)?;
         let mut entries = OwnEntries::default();
         let mut failure = None;
-        let state = self.state_at(snapshot).map_err(damaged)?;
+        let state = self.state_at(snapshot)?;
         let view = View::new(self, snapshot, state.lsn, Lifetimes::ENDLESS);
         view.scan(&self.spec.range, None, |key, item| {
             report.items += 1;
@@ -205,11 +205,11 @@ impl Partition {
                 }
             }
         })?;
-        failure.map_or(Ok(()), |error| Err(damaged(error)))?;
-        self.verify_totals(snapshot, &state, &sizes, &mut report).map_err(damaged)?;
-        entries.totals(self, snapshot, &mut report).map_err(damaged)?;
+        failure.map_or(Ok(()), |error| Err(Fault::from(error)))?;
+        self.verify_totals(snapshot, &state, &sizes, &mut report)?;
+        entries.totals(self, snapshot, &mut report)?;
         for index in &indexes {
-            index.totals(snapshot, &mut report).map_err(damaged)?;
+            index.totals(snapshot, &mut report)?;
         }
         self.verify_history(&view, schema, |text| report.find(|| text))?;
         report.logical_partitions = sizes.len() as u64;

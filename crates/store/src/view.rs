@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use orrery_doc::{Epk, EpkRange};
 
-use crate::engine::{EngineError, Keyspace, Snapshot};
+use crate::engine::{Keyspace, Snapshot};
 use crate::index::{IndexReader, ItemLoader, PlaceRange, key_at};
 use crate::{
-    Item, ItemId, ItemKey, Lifetimes, LogicalSize, Lsn, OpError, Partition, PartitionState, PathCounts,
-    Target, WholeKey, keys,
+    Fault, Item, ItemId, ItemKey, Lifetimes, LogicalSize, Lsn, Partition, PartitionState, PathCounts, Target,
+    WholeKey, keys,
 };
 
 /// Bytes before the place in an item key.
@@ -46,7 +46,7 @@ impl<'a> View<'a> {
     }
 
     /// The item, and its id when it was addressed by its rid.
-    pub fn item(&self, epk: &Epk, target: &Target) -> Result<Option<Item>, OpError> {
+    pub fn item(&self, epk: &Epk, target: &Target) -> Result<Option<Item>, Fault> {
         let item = match target {
             Target::Id(id) => read_item_of(self.partition, self.snapshot, epk, id)?,
             Target::Rid(rid) => match find_rid(self.partition, self.snapshot, *rid)? {
@@ -69,7 +69,7 @@ impl<'a> View<'a> {
     }
 
     /// The item with this rid, wherever it lies in the partition.
-    pub fn item_of_rid(&self, rid: u64) -> Result<Option<Item>, OpError> {
+    pub fn item_of_rid(&self, rid: u64) -> Result<Option<Item>, Fault> {
         match self.key_of_rid(rid)? {
             Some(key) => self.item(&key.epk, &Target::Id(key.id)),
             None => Ok(None),
@@ -77,7 +77,7 @@ impl<'a> View<'a> {
     }
 
     /// Where the item with this rid lies.
-    pub fn key_of_rid(&self, rid: u64) -> Result<Option<ItemKey>, OpError> {
+    pub fn key_of_rid(&self, rid: u64) -> Result<Option<ItemKey>, Fault> {
         find_rid(self.partition, self.snapshot, rid)
     }
 
@@ -87,12 +87,12 @@ impl<'a> View<'a> {
         range: &EpkRange,
         from: Option<&Position>,
         mut visit: impl FnMut(ItemKey, Item) -> Scan,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         let mut failure = None;
         self.scan_places(range, from, |place, item| match key_at(place) {
             Some(key) => visit(key, item),
             None => {
-                failure = Some(OpError::Damaged("an item key".into()));
+                failure = Some(Fault::Damaged("an item key".into()));
                 Scan::Stop
             }
         })?;
@@ -106,7 +106,7 @@ impl<'a> View<'a> {
         range: &EpkRange,
         from: Option<&Position>,
         mut visit: impl FnMut(&[u8], Item) -> Scan,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         self.scan_stored(range, from, |place, item| match self.is_over(&item) {
             true => Scan::Continue,
             false => visit(place, item),
@@ -120,7 +120,7 @@ impl<'a> View<'a> {
         range: &EpkRange,
         from: Option<&Position>,
         mut visit: impl FnMut(&[u8], Item) -> Scan,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Fault> {
         let container = self.partition.spec.container;
         let (lower, upper) = keys::item_range(container, range);
         let start = from.map(|position| keys::item(container, position)).filter(|start| *start >= lower);
@@ -129,9 +129,9 @@ impl<'a> View<'a> {
             None => Bound::Included(lower.as_slice()),
         };
         for entry in self.snapshot.range(Keyspace::Item, lower, Bound::Excluded(&upper), false) {
-            let (key, value) = entry.map_err(damaged)?;
-            let place = key.get(CONTAINER_BYTES..).ok_or_else(|| OpError::Damaged("an item key".into()))?;
-            let item = Item::decode(&value).map_err(|e| OpError::Damaged(e.to_string()))?;
+            let (key, value) = entry?;
+            let place = key.get(CONTAINER_BYTES..).ok_or_else(|| Fault::Damaged("an item key".into()))?;
+            let item = Item::decode(&value)?;
             if visit(place, item) == Scan::Stop {
                 break;
             }
@@ -140,7 +140,7 @@ impl<'a> View<'a> {
     }
 
     /// How many items lie in `range`; they are not looked at, unless some may not be there.
-    pub fn count_items(&self, range: &EpkRange) -> Result<u64, OpError> {
+    pub fn count_items(&self, range: &EpkRange) -> Result<u64, Fault> {
         if self.may_hold_expired()? {
             let mut count = 0;
             self.scan_places(range, None, |_, _| {
@@ -159,12 +159,12 @@ impl<'a> View<'a> {
 
     /// The encoded places of all items that are stored in `range`, in key order. The items are not read, so those that
     /// [`View::is_over`] would tell are among them.
-    pub fn scan_keys(&self, range: &EpkRange, mut visit: impl FnMut(&[u8]) -> Scan) -> Result<(), OpError> {
+    pub fn scan_keys(&self, range: &EpkRange, mut visit: impl FnMut(&[u8]) -> Scan) -> Result<(), Fault> {
         let (lower, upper) = keys::item_range(self.partition.spec.container, range);
         for key in self.snapshot.keys(Keyspace::Item, Bound::Included(&lower), Bound::Excluded(&upper), false)
         {
-            let key = key.map_err(damaged)?;
-            let place = key.get(CONTAINER_BYTES..).ok_or_else(|| OpError::Damaged("an item key".into()))?;
+            let key = key?;
+            let place = key.get(CONTAINER_BYTES..).ok_or_else(|| Fault::Damaged("an item key".into()))?;
             if visit(place) == Scan::Stop {
                 break;
             }
@@ -184,18 +184,18 @@ impl<'a> View<'a> {
     }
 
     /// What the partition holds, as of this view and not of the newest commit.
-    pub fn state(&self) -> Result<PartitionState, OpError> {
+    pub fn state(&self) -> Result<PartitionState, Fault> {
         let stored = self.snapshot.get(Keyspace::Meta, &keys::partition_state(self.partition.spec.number));
-        match stored.map_err(damaged)? {
+        match stored? {
             Some(bytes) => PartitionState::decode(&bytes)
-                .ok_or_else(|| OpError::Damaged("the state of a partition".into())),
+                .ok_or_else(|| Fault::Damaged("the state of a partition".into())),
             None => Ok(PartitionState::default()),
         }
     }
 
     /// How many items have a value at each path of an index, as of this view, whose state is given.
-    pub fn path_counts(&self, state: &PartitionState, generation: u32) -> Result<Arc<PathCounts>, OpError> {
-        self.partition.path_counts_of(self.snapshot, state.lsn, generation).map_err(damaged)
+    pub fn path_counts(&self, state: &PartitionState, generation: u32) -> Result<Arc<PathCounts>, Fault> {
+        Ok(self.partition.path_counts_of(self.snapshot, state.lsn, generation)?)
     }
 
     /// The part of the key space that the partition holds.
@@ -204,13 +204,13 @@ impl<'a> View<'a> {
     }
 
     /// What a logical partition holds, as of this view.
-    pub fn logical_size(&self, epk: &Epk) -> Result<LogicalSize, OpError> {
-        LogicalSize::read(self.snapshot, self.partition.spec.container, epk).map_err(damaged)
+    pub fn logical_size(&self, epk: &Epk) -> Result<LogicalSize, Fault> {
+        Ok(LogicalSize::read(self.snapshot, self.partition.spec.container, epk)?)
     }
 }
 
-pub(crate) fn parse_place(bytes: &[u8]) -> Result<ItemKey, OpError> {
-    key_at(bytes).ok_or_else(|| OpError::Damaged("a stored key".into()))
+pub(crate) fn parse_place(bytes: &[u8]) -> Result<ItemKey, Fault> {
+    key_at(bytes).ok_or_else(|| Fault::Damaged("a stored key".into()))
 }
 
 /// Whether a scan goes on.
@@ -224,7 +224,7 @@ pub(crate) fn read_item(
     partition: &Partition,
     snapshot: &Snapshot,
     key: &ItemKey,
-) -> Result<Option<Item>, OpError> {
+) -> Result<Option<Item>, Fault> {
     read_item_of(partition, snapshot, &key.epk, &key.id)
 }
 
@@ -233,9 +233,9 @@ fn read_item_of(
     snapshot: &Snapshot,
     epk: &Epk,
     id: &ItemId,
-) -> Result<Option<Item>, OpError> {
-    match snapshot.get(Keyspace::Item, &keys::item_of(partition.spec.container, epk, id)).map_err(damaged)? {
-        Some(bytes) => Item::decode(&bytes).map(Some).map_err(|e| OpError::Damaged(e.to_string())),
+) -> Result<Option<Item>, Fault> {
+    match snapshot.get(Keyspace::Item, &keys::item_of(partition.spec.container, epk, id))? {
+        Some(bytes) => Item::decode(&bytes).map(Some).map_err(|e| Fault::Damaged(e.to_string())),
         None => Ok(None),
     }
 }
@@ -245,15 +245,11 @@ pub(crate) fn find_rid(
     partition: &Partition,
     snapshot: &Snapshot,
     rid: u64,
-) -> Result<Option<ItemKey>, OpError> {
+) -> Result<Option<ItemKey>, Fault> {
     let prefix = keys::index_prefix(partition.spec.rid_generation, keys::RID_PATH, &rid.to_be_bytes());
     let upper = keys::after_prefix(&prefix).expect("an index prefix is never all ones");
     let mut found = snapshot.keys(Keyspace::Index, Bound::Included(&prefix), Bound::Excluded(&upper), false);
     let Some(key) = found.next() else { return Ok(None) };
-    let key = key.map_err(damaged)?;
+    let key = key?;
     parse_place(&key[prefix.len()..]).map(Some)
-}
-
-pub(crate) fn damaged(error: EngineError) -> OpError {
-    OpError::Damaged(error.to_string())
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use http::StatusCode;
-use orrery_cluster::store::OpError;
+use orrery_cluster::store::{Fault, OpError};
 use orrery_cluster::{Error, ErrorKind, Receipt, ResourceKind, ScriptError};
 use orrery_doc::json;
 use orrery_gateway::room::OVERLOADED_RETRY_MS;
@@ -156,7 +156,7 @@ impl Refusal {
     pub fn is_of_operation(&self) -> bool {
         match self {
             Refusal::Own(_) => true,
-            Refusal::Db(error) => matches!(error.kind, ErrorKind::Op { .. }),
+            Refusal::Db(error) => error.kind.place().is_some(),
         }
     }
 
@@ -171,6 +171,7 @@ impl Refusal {
 fn kind_wire(kind: &ErrorKind) -> Wire {
     match kind {
         ErrorKind::Op { error, .. } => op_wire(error),
+        ErrorKind::Fault { fault, .. } => fault_wire(fault),
         ErrorKind::NotFound(_) | ErrorKind::OwnerNotFound(_) => own_wire(&Own::NotFound),
         ErrorKind::AlreadyExists(ResourceKind::Container) => own_wire(&Own::TableExists),
         ErrorKind::AlreadyExists(_) => op_wire(&OpError::Conflict),
@@ -195,10 +196,6 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
             "OperationTimedOut",
             "The operation could not be completed in time.",
         ),
-        ErrorKind::DiskFull => {
-            wire(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage", "The disk of the server is full.")
-        }
-        ErrorKind::Stopping => wire(StatusCode::SERVICE_UNAVAILABLE, "ServerBusy", "The server is stopping."),
         ErrorKind::Unsupported(what) => own_wire(&Own::NotImplemented((*what).into())),
     }
 }
@@ -230,8 +227,31 @@ fn op_wire(error: &OpError) -> Wire {
             "EntityTooLarge",
             "The entity is larger than the maximum allowed size (2MB).",
         ),
-        OpError::NoMemory { .. } => kind_wire(&ErrorKind::Overloaded),
-        OpError::TooMuchMemory { bytes, most } => wire(
+        OpError::LogicalPartitionFull => wire(
+            StatusCode::FORBIDDEN,
+            "Forbidden",
+            "Partition key reached maximum size of 20 GB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
+        ),
+        OpError::Overtaken => too_many("Please try again.", OVERLOADED_RETRY_MS),
+    }
+}
+
+/// What this server could not do, whatever was asked for.
+fn fault_wire(fault: &Fault) -> Wire {
+    match fault {
+        Fault::Damaged(what) => {
+            tracing::error!(what, "stored data is damaged");
+            internal("Stored data is damaged; the log says which.")
+        }
+        Fault::Io(what) => {
+            tracing::error!(what, "stored data could not be read");
+            internal("Stored data could not be read; the log says why.")
+        }
+        Fault::DiskFull => {
+            wire(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage", "The disk of the server is full.")
+        }
+        Fault::NoMemory { .. } => overloaded(),
+        Fault::TooMuchMemory { bytes, most } => wire(
             StatusCode::PAYLOAD_TOO_LARGE,
             "RequestBodyTooLarge",
             format!(
@@ -239,16 +259,7 @@ fn op_wire(error: &OpError) -> Wire {
                  fewer operations at once."
             ),
         ),
-        OpError::LogicalPartitionFull => wire(
-            StatusCode::FORBIDDEN,
-            "Forbidden",
-            "Partition key reached maximum size of 20 GB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
-        ),
-        OpError::Overtaken => too_many("Please try again.", OVERLOADED_RETRY_MS),
-        OpError::Damaged(what) => {
-            tracing::error!(what, "stored data is damaged");
-            internal("Stored data is damaged; the log says which.")
-        }
+        Fault::Stopping => wire(StatusCode::SERVICE_UNAVAILABLE, "ServerBusy", "The server is stopping."),
     }
 }
 
@@ -411,6 +422,22 @@ mod tests {
     }
 
     #[test]
+    fn faults_of_this_server_are_told_as_its_own() {
+        for (fault, status, code, part) in [
+            (Fault::Damaged("x".into()), 500, "InternalError", "is damaged"),
+            (Fault::Io("x".into()), 500, "InternalError", "could not be read"),
+            (Fault::DiskFull, 507, "InsufficientStorage", "disk of the server is full"),
+            (Fault::NoMemory { bytes: 9 }, 429, "TooManyRequests", ""),
+            (Fault::TooMuchMemory { bytes: 9, most: 8 }, 413, "RequestBodyTooLarge", "may have 8"),
+            (Fault::Stopping, 503, "ServerBusy", "is stopping"),
+        ] {
+            let wire = Refusal::from(Error::from(fault)).wire();
+            assert_eq!((wire.status.as_u16(), wire.code), (status, code));
+            assert!(wire.message.contains(part), "{}", wire.message);
+        }
+    }
+
+    #[test]
     fn what_an_operation_of_a_batch_is_refused_for_stands_in_the_answer_to_the_batch() {
         let cause = orrery_cluster::ThrottleCause::Rate;
         for (refusal, is_of_operation) in [
@@ -418,7 +445,12 @@ mod tests {
             (Refusal::from(Error::from(OpError::NotFound)), true),
             (Refusal::from(ErrorKind::Throttled { retry_after_ms: 7, cause }), false),
             (Refusal::from(ErrorKind::Overloaded), false),
-            (Refusal::from(ErrorKind::Stopping), false),
+            (Refusal::from(Error::from(Fault::Damaged("x".into()))), true),
+            (Refusal::from(Error::from(Fault::Io("x".into()))), true),
+            (Refusal::from(Error::from(Fault::NoMemory { bytes: 9 })), true),
+            (Refusal::from(Error::from(Fault::TooMuchMemory { bytes: 9, most: 8 })), true),
+            (Refusal::from(Error::from(Fault::DiskFull)), false),
+            (Refusal::from(Error::from(Fault::Stopping)), false),
         ] {
             assert_eq!(refusal.is_of_operation(), is_of_operation, "{refusal:?}");
         }

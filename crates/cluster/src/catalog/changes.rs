@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use orrery_doc::{Doc, Epk, boundaries};
 use orrery_store::limits::{SHARED_THROUGHPUT_CONTAINERS_MAX, THROUGHPUT_DEFAULT};
-use orrery_store::{Action, Etag, Item, ItemId, Op, OpError, Outcome, Partition, Precondition, Target, Txn};
+use orrery_store::{Action, Etag, Fault, Item, ItemId, Op, Outcome, Partition, Precondition, Target, Txn};
 
 use super::apply::Change;
 use super::indexes::IndexChange;
@@ -282,7 +282,7 @@ impl Db {
             }
             Err(error) if stored.iter().any(|id| before.has(id)) => {
                 tracing::error!(%error, "a change of the catalog was stored and takes effect at the next start");
-                Err(ErrorKind::from(OpError::Damaged(error.to_string())).into())
+                Err(ErrorKind::from(Fault::Damaged(error.to_string())).into())
             }
             Err(error) => Err(self.take_back(counters, stored, &error).await),
         }
@@ -315,9 +315,7 @@ impl Db {
                 *counters = next;
                 Ok(done.outcomes.into_iter().map(|outcome: Outcome| outcome.item).collect())
             }
-            Err(WriteError::Refused(refusal)) => {
-                Err(ErrorKind::Op { place: refusal.place, error: refusal.error }.into())
-            }
+            Err(WriteError::Refused(refusal)) => Err(ErrorKind::from(*refusal).into()),
             Err(WriteError::Unwritten(kind)) => Err(kind.into()),
         }
     }
@@ -329,7 +327,7 @@ impl Db {
         if let Err(error) = self.store(counters, next, &[], &stored).await {
             tracing::error!(error = %error.kind, "a change of the catalog that failed could not be taken back");
         }
-        ErrorKind::from(OpError::Damaged(error.to_string())).into()
+        ErrorKind::from(Fault::Damaged(error.to_string())).into()
     }
 }
 

@@ -92,7 +92,7 @@ impl Db {
     async fn wait_until_settled(&self, range: &Arc<Range>) -> bool {
         loop {
             match range.settle(&self.inner.committer).await {
-                Err(WriteError::Unwritten(ErrorKind::Stopping)) => return false,
+                Err(WriteError::Unwritten(kind)) if kind.is_stopping() => return false,
                 Err(WriteError::Unwritten(ErrorKind::RangeGone)) if range.is_quiet() => return true,
                 Err(_) => self.world().sleep(PAUSE).await,
                 Ok(_) => return true,

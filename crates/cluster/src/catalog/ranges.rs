@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use orrery_store::engine::{Batch, EngineError};
 use orrery_store::limits::{GONE_RANGES_MAX, PARENTS_MAX};
-use orrery_store::{OpError, Partition, PartitionSpec};
+use orrery_store::{Fault, Partition, PartitionSpec};
 
 use super::changes::container_of;
 use super::record::{Counters, GoneRecord, IndexRecord, RangeIndexRecord, RangeRecord, RangesRecord, Record};
@@ -75,11 +75,11 @@ impl Db {
         states: Batch,
     ) -> Result<Arc<Container>> {
         let current = self.catalog().container_by_rid(container).cloned().ok_or(ErrorKind::RangeGone)?;
-        self.inner.committer.commit(states).await.map_err(ErrorKind::from)?;
+        self.inner.committer.commit(states).await.map_err(Fault::from)?;
         let snapshot = self.inner.committer.snapshot_owned();
         let open = |(spec, _): &(PartitionSpec, RangeIndexRecord)| Partition::open(spec.clone(), &snapshot);
         let partitions: std::result::Result<Vec<Partition>, _> = succession.new.iter().map(open).collect();
-        let damaged = |error: EngineError| OpError::Damaged(error.to_string());
+        let damaged = |error: EngineError| Fault::Damaged(error.to_string());
         let partitions = partitions.map_err(|error| ErrorKind::from(damaged(error)))?;
         let index = index_record(&current, &succession);
         let retired = current.retired_by(&index);

@@ -8,8 +8,8 @@ use orrery_doc::{Doc, Epk, PartitionKey, epk};
 use orrery_store::engine::Snapshot;
 use orrery_store::limits::WRITE_COPIES;
 use orrery_store::{
-    Action, ChangeKind, FLAG_UNINDEXED, HistoryEntry, Item, ItemId, ItemKey, Op, OpError, Precondition,
-    Target, Txn, View,
+    Action, ChangeKind, FLAG_UNINDEXED, Fault, HistoryEntry, Item, ItemId, ItemKey, Op, OpError,
+    Precondition, Target, Txn, View,
 };
 use tokio::task::JoinSet;
 
@@ -289,7 +289,7 @@ impl Pair {
         }
         let mut failure = None;
         while let Some(written) = writes.join_next().await {
-            match written.map_err(|_| ErrorKind::Stopping.into()).flatten() {
+            match written.map_err(|_| Fault::Stopping.into()).flatten() {
                 Ok(met) => {
                     for (source, doc) in met {
                         let collision = self.collision(CollisionCause::UniqueKey, &doc, &source.id, None);
@@ -313,7 +313,7 @@ impl Pair {
         match self.write_txn(&scope, ops).await {
             Ok(()) => return Ok(Vec::new()),
             Err(error) if part.len() == 1 => return met(error, part),
-            Err(error) if matches!(error.kind, ErrorKind::Op { .. }) => {}
+            Err(error) if may_go_alone(&error.kind) => {}
             Err(error) => return Err(error),
         }
         let mut all = Vec::new();
@@ -343,9 +343,9 @@ impl Pair {
             match target.range_of(scope).write(&self.db.inner.committer, txn).await {
                 Ok(_) => return Ok(()),
                 Err(WriteError::Refused(refusal)) => {
-                    return Err(ErrorKind::Op { place: refusal.place, error: refusal.error }.into());
+                    return Err(ErrorKind::from(*refusal).into());
                 }
-                Err(WriteError::Unwritten(ErrorKind::Stopping)) => return Err(ErrorKind::Stopping.into()),
+                Err(WriteError::Unwritten(kind)) if kind.is_stopping() => return Err(kind.into()),
                 Err(WriteError::Unwritten(kind)) if self.is_late() => return Err(kind.into()),
                 Err(WriteError::Unwritten(ErrorKind::RangeGone)) => {
                     let current = self.db.catalog().container_by_rid(rid).cloned();
@@ -356,6 +356,11 @@ impl Pair {
             }
         }
     }
+}
+
+/// Whether the operations of a failed transaction may be done one by one.
+fn may_go_alone(kind: &ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Op { .. } | ErrorKind::Fault { fault: Fault::TooMuchMemory { .. }, .. })
 }
 
 /// What a refused operation means: some refusals are no trouble, some concern the item, all others end the job.

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use orrery_store::TICKS_PER_SECOND;
 use orrery_store::limits::{JOB_PAGE_ITEMS, JOB_PARKED_MAX};
+use orrery_store::{Fault, TICKS_PER_SECOND};
 
 use super::align::{Aligned, Pair};
 use super::control::Live;
@@ -63,8 +63,10 @@ pub(super) type Stopped<T> = std::result::Result<T, Stop>;
 impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
         match error.kind {
-            ErrorKind::Stopping => Stop::Stopping,
-            ErrorKind::RangeGone | ErrorKind::Overloaded | ErrorKind::DiskFull => Stop::Again,
+            ErrorKind::Fault { fault: Fault::Stopping, .. } => Stop::Stopping,
+            ErrorKind::RangeGone
+            | ErrorKind::Overloaded
+            | ErrorKind::Fault { fault: Fault::DiskFull, .. } => Stop::Again,
             kind => Stop::Failed(kind.to_string()),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use orrery_store::limits::{JOB_PAGE_BYTES, JOB_PAGE_ITEMS};
-use orrery_store::{FeedCursor, HistoryEntry, Item, ItemKey, OpError, Scan, View};
+use orrery_store::{Fault, FeedCursor, HistoryEntry, Item, ItemKey, Scan, View};
 
 use super::job::Interval;
 use crate::catalog::Container;
@@ -131,6 +131,6 @@ pub(super) fn pending(source: &Container, intervals: &[Interval]) -> (u64, Vec<u
     (sum, behind)
 }
 
-pub(super) fn refuse(error: OpError) -> crate::error::Error {
+pub(super) fn refuse(error: Fault) -> crate::error::Error {
     error.into()
 }

@@ -139,7 +139,7 @@ impl RangeInsight {
             (ErrorKind::Throttled { .. }, _) => {
                 self.sample(epk, key, Load { units: 0.0, requests: 1.0, throttled: 1.0 });
             }
-            (ErrorKind::Op { .. }, Some(receipt)) => self.keyed(epk, key, receipt.charge.total()),
+            (kind, Some(receipt)) if kind.place().is_some() => self.keyed(epk, key, receipt.charge.total()),
             _ => {}
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use orrery_doc::{Epk, EpkRange, PartitionKey};
 use orrery_store::engine::{Keyspace, Snapshot};
-use orrery_store::{LogicalSize, OpError, Scan, View, keys};
+use orrery_store::{Fault, LogicalSize, Scan, View, keys};
 
 use super::report::LargePartitionKey;
 use crate::catalog::Container;
@@ -23,10 +23,10 @@ impl Db {
         container: &Arc<Container>,
         count: usize,
     ) -> Result<(Vec<LargePartitionKey>, bool)> {
-        let _permit = self.inner.look_ups.acquire().await.map_err(|_| ErrorKind::Stopping)?;
+        let _permit = self.inner.look_ups.acquire().await.map_err(|_| Fault::Stopping)?;
         let (db, container) = (self.clone(), container.clone());
         let found = self.world().aside(move || db.read_sizes(&container, count));
-        found.await.map_err(|_| Error::from(ErrorKind::Stopping))?
+        found.await.map_err(|_| Error::from(Fault::Stopping))?
     }
 
     fn read_sizes(&self, container: &Container, count: usize) -> Result<(Vec<LargePartitionKey>, bool)> {
@@ -80,6 +80,6 @@ fn keep_largest(found: &mut Vec<LargePartitionKey>, count: usize) {
 }
 
 fn damaged(error: &dyn std::fmt::Display) -> Error {
-    let error = OpError::Damaged(error.to_string());
+    let error = Fault::Damaged(error.to_string());
     error.into()
 }

@@ -20,7 +20,7 @@ use orrery_doc::{Bounds, TermOrder};
 use orrery_query::{IndexPath, Leaf, Proposal, Span};
 use orrery_store::index::{Candidates, IndexReader, Places, TermRange};
 use orrery_store::limits::{INDEX_COLLECTED_MAX, INDEX_MERGED_MAX};
-use orrery_store::{OpError, PathCounts};
+use orrery_store::{Fault, PathCounts};
 
 use super::note::LeafNote;
 use super::offered::{hash_of, list_of};
@@ -79,7 +79,7 @@ pub(super) struct Chosen {
 
 impl Chooser<'_> {
     /// The candidates that may be visited, or `None` to scan.
-    pub fn choose(&mut self, proposal: &Proposal) -> Result<Option<Chosen>, OpError> {
+    pub fn choose(&mut self, proposal: &Proposal) -> Result<Option<Chosen>, Fault> {
         let small = self.scope_items <= SCAN_WITHOUT_ASKING;
         match (self.choice, proposal) {
             (AccessChoice::ScanOnly, _) | (_, Proposal::Everything) => return Ok(None),
@@ -121,7 +121,7 @@ impl Chooser<'_> {
     }
 
     /// Counts the first entries of the conditions; `None` when they exclude nothing.
-    pub fn weigh(&mut self, proposal: &Proposal) -> Result<Option<Weighed>, OpError> {
+    pub fn weigh(&mut self, proposal: &Proposal) -> Result<Option<Weighed>, Fault> {
         match proposal {
             Proposal::Everything => Ok(None),
             Proposal::Nothing => Ok(Some(Weighed::nothing())),
@@ -141,7 +141,7 @@ impl Chooser<'_> {
             && self.counts.get(hash_of(&leaf.path)) == Some(self.partition_items)
     }
 
-    fn weigh_leaf(&mut self, leaf: &Leaf) -> Result<Weighed, OpError> {
+    fn weigh_leaf(&mut self, leaf: &Leaf) -> Result<Weighed, Fault> {
         let list = list_of(&leaf.path);
         let path_hash = list.path_hash;
         let ranges = ranges_of(&leaf.spans);
@@ -163,7 +163,7 @@ impl Chooser<'_> {
     }
 
     /// All of a union's parts are needed, so one that excludes nothing spoils it.
-    fn weigh_any(&mut self, list: &[Proposal]) -> Result<Option<Weighed>, OpError> {
+    fn weigh_any(&mut self, list: &[Proposal]) -> Result<Option<Weighed>, Fault> {
         let mut sum = Weighed::nothing();
         let mut parts = Vec::with_capacity(list.len());
         for proposal in list {
@@ -178,7 +178,7 @@ impl Chooser<'_> {
     }
 
     /// Of an intersection's parts any will do, so those that cost much and exclude little are left out.
-    fn weigh_all(&mut self, list: &[Proposal]) -> Result<Option<Weighed>, OpError> {
+    fn weigh_all(&mut self, list: &[Proposal]) -> Result<Option<Weighed>, Fault> {
         let mut parts = Vec::with_capacity(list.len());
         for proposal in list {
             let Some(part) = self.weigh(proposal)? else { continue };

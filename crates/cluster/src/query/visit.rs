@@ -11,7 +11,7 @@ use orrery_store::index::IndexReader;
 use orrery_store::indexing::path_hash;
 use orrery_store::limits::{QUERY_BYTES_AT_ONCE, QUERY_ITEMS_AT_ONCE};
 use orrery_store::{
-    ActiveIndex, Item, ItemKey, Lifetimes, Lsn, OpError, PartSize, PartitionState, PathCounts, Position,
+    ActiveIndex, Fault, Item, ItemKey, Lifetimes, Lsn, PartSize, PartitionState, PathCounts, Position,
     Schema, View, WholeKey,
 };
 
@@ -253,6 +253,6 @@ fn items_at_once(state: &PartitionState) -> usize {
 }
 
 /// An error of the store while it was read.
-pub(super) fn stored(error: OpError) -> Error {
+pub(super) fn stored(error: Fault) -> Error {
     error.into()
 }

@@ -12,7 +12,7 @@ use orrery_store::limits::{
     EXPIRED_BYTES_PER_STEP, GROUP_HELD_BYTES_MAX, GROUP_TXNS_MAX, HISTORY_ERASED_PER_STEP, INDEX_BUILD_BYTES,
     INDEX_BUILD_ITEMS,
 };
-use orrery_store::{Applied, Done, Group, OpError, Prepared, Schema, TxnError};
+use orrery_store::{Applied, Done, Failed, Fault, Group, Prepared, Schema, TxnError};
 use tokio::task::yield_now;
 
 use super::{Answer, Pending, Range, Work, WriteError, wants_history};
@@ -102,7 +102,7 @@ impl Range {
             let Some(pending) = self.next_for(schema, group, members) else { return false };
             // Refused before it is worked out, so that what makes room is not refused with it.
             if is_full && !pending.frees {
-                pending.answer(Err(WriteError::Unwritten(ErrorKind::DiskFull)));
+                pending.answer(Err(WriteError::Unwritten(Fault::DiskFull.into())));
                 continue;
             }
             let answer = self.evaluate(group, schema, &pending);
@@ -193,7 +193,7 @@ impl Range {
         for (pending, _) in members.answers {
             match pending.frees && !was_tried_alone {
                 true => freeing.push(pending),
-                false => pending.answer(Err(WriteError::Unwritten(ErrorKind::DiskFull))),
+                false => pending.answer(Err(WriteError::Unwritten(Fault::DiskFull.into()))),
             }
         }
         let mut queue = self.queue.lock();
@@ -232,7 +232,7 @@ impl Range {
     }
 
     /// The answer to background work.
-    fn step(&self, result: Result<(), OpError>) -> Answer {
+    fn step(&self, result: Result<(), impl Into<Failed>>) -> Answer {
         match result {
             Ok(()) => Ok(self.nothing_written()),
             Err(error) => Err(WriteError::Refused(Box::new(TxnError::untried(error)))),
@@ -250,7 +250,7 @@ impl Members {
             pending.answer(match written {
                 Ok(()) => answer,
                 // What a transaction saw of its group never happened, so even a refusal is void.
-                Err(error) => Err(WriteError::Unwritten(error.into())),
+                Err(error) => Err(WriteError::Unwritten(Fault::from(error).into())),
             });
         }
     }
@@ -260,7 +260,7 @@ impl Members {
 fn short_of(answer: &Answer) -> Option<u64> {
     match answer {
         Err(WriteError::Refused(refusal)) => match refusal.error {
-            OpError::NoMemory { bytes } => Some(bytes),
+            Failed::Fault(Fault::NoMemory { bytes }) => Some(bytes),
             _ => None,
         },
         _ => None,

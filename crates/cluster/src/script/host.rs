@@ -11,7 +11,7 @@ use orrery_store::limits::{
     SCRIPT_WRITES_MAX, SCRIPT_WRITES_PART,
 };
 use orrery_store::{
-    Action, Effect, Etag, Item, ItemId, Lender, Op, OpError, Outcome, Precondition, Target, Workbench,
+    Action, Effect, Etag, Failed, Fault, Item, ItemId, Lender, Op, Outcome, Precondition, Target, Workbench,
 };
 
 use super::{Forms, Link, Outside};
@@ -51,7 +51,7 @@ pub(super) struct ScriptHost {
 
 impl ScriptHost {
     /// Runs one operation and counts what it cost.
-    pub fn run(&mut self, op: Op) -> Result<Outcome, OpError> {
+    pub fn run(&mut self, op: Op) -> Result<Outcome, Failed> {
         match self.bench.run(&self.range.partition, op) {
             Ok(outcome) => {
                 self.charge.merge(ru::write(&outcome.meter));
@@ -59,7 +59,7 @@ impl ScriptHost {
                 Ok(outcome)
             }
             Err(refusal) => {
-                self.is_short |= matches!(refusal.error, OpError::NoMemory { .. });
+                self.is_short |= matches!(refusal.error, Failed::Fault(Fault::NoMemory { .. }));
                 refusal.meters.iter().for_each(|meter| self.charge.merge(ru::write(meter)));
                 Err(refusal.error)
             }
@@ -81,7 +81,7 @@ impl ScriptHost {
     }
 
     /// Replaces an item, which may get another id.
-    pub fn replacement(&mut self, target: &Target, id: ItemId, doc: Doc) -> Result<Action, OpError> {
+    pub fn replacement(&mut self, target: &Target, id: ItemId, doc: Doc) -> Result<Action, Failed> {
         let old_id = match target {
             Target::Id(id) => id.clone(),
             Target::Rid(_) => {
@@ -102,8 +102,8 @@ impl ScriptHost {
         self.charge.total() >= self.units_max || self.db.world().is_past(self.deadline)
     }
 
-    fn refuse(&self, error: OpError) -> Refusal {
-        self.forms.refusal(&ErrorKind::from(error))
+    fn refuse(&self, error: impl Into<ErrorKind>) -> Refusal {
+        self.forms.refusal(&error.into())
     }
 
     fn link(&self, link: &str) -> Result<Link, Refusal> {
@@ -145,7 +145,7 @@ impl ScriptHost {
 
     fn shown(&self, item: &Item) -> Result<Reply, Refusal> {
         let body = String::from_utf8(self.text_of(item)).map_err(|_| {
-            let damaged = OpError::Damaged("an item that is not text".into());
+            let damaged = Fault::Damaged("an item that is not text".into());
             self.refuse(damaged)
         })?;
         Ok(Reply { body, ..Reply::default() })
@@ -215,7 +215,7 @@ impl ScriptHost {
         page.rows.write_joined(&mut body);
         body.push(b']');
         let body = String::from_utf8(body)
-            .map_err(|_| self.refuse(OpError::Damaged("a result that is not text".into())))?;
+            .map_err(|_| self.refuse(Fault::Damaged("a result that is not text".into())))?;
         let continuation = page.continuation.as_ref().map(|cursor| self.forms.write_cursor(cursor));
         Ok(Reply { body, continuation, not_modified: false })
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use orrery_doc::{Epk, PartitionKey, epk};
 use orrery_script::{Limits, ScriptError};
 use orrery_store::limits::{SCRIPT_ANSWER_TIME_MAX, SCRIPT_ATTEMPTS_MAX, WRITE_COPIES};
-use orrery_store::{Lsn, OpError, Outcome, Workbench};
+use orrery_store::{Failed, Fault, Lsn, OpError, Outcome, Workbench};
 use tokio::sync::oneshot;
 
 use super::ScriptOptions;
@@ -96,8 +96,7 @@ impl Db {
         };
         for _ in 0..SCRIPT_ATTEMPTS_MAX {
             let waiting = scripts.at_once.clone().acquire_owned();
-            let permit =
-                world.by(deadline, waiting).await.ok_or_else(busy)?.map_err(|_| ErrorKind::Stopping)?;
+            let permit = world.by(deadline, waiting).await.ok_or_else(busy)?.map_err(|_| Fault::Stopping)?;
             let memory = world.by(deadline, self.hold_engine()).await.ok_or_else(busy)??;
             let limits = self.limits_until(deadline)?;
             // The partition may have been split while the script waited.
@@ -153,8 +152,7 @@ impl Db {
                 Ok(done) => lsn = done.lsn,
                 Err(WriteError::Refused(refusal)) if was_overtaken(&refusal.error) => return Ok(None),
                 Err(WriteError::Refused(refusal)) => {
-                    let kind = ErrorKind::Op { place: refusal.place, error: refusal.error };
-                    return Err(self.settle_script(place, kind, charge, lsn));
+                    return Err(self.settle_script(place, (*refusal).into(), charge, lsn));
                 }
                 Err(WriteError::Unwritten(kind)) => return Err(kind.into()),
             }
@@ -244,7 +242,8 @@ fn is_succeeded(error: &Error, place: &Place) -> bool {
 
 /// The logical partition is not what the script saw. Refusals of single operations mean the same: on the script's
 /// own snapshot they were accepted.
-fn was_overtaken(error: &OpError) -> bool {
+fn was_overtaken(error: &Failed) -> bool {
+    let Failed::Refused(error) = error else { return false };
     matches!(
         error,
         OpError::Overtaken

@@ -10,6 +10,7 @@ fn table() -> Vec<(Refusal, u16, u32, &'static str, &'static str)> {
     use ErrorKind as K;
     let kind = |kind: ErrorKind| Refusal::from(kind);
     let op = |error: OpError| Refusal::from(ErrorKind::from(error));
+    let fault = |fault: Fault| Refusal::from(ErrorKind::from(fault));
     vec![
         (kind(K::NotFound(ResourceKind::Item)), 404, 0, "NotFound", "Resource Not Found"),
         (
@@ -38,9 +39,7 @@ fn table() -> Vec<(Refusal, u16, u32, &'static str, &'static str)> {
         (kind(K::RangeGone), 410, 1002, "Gone", "no longer available"),
         (kind(K::CursorMismatch), 400, 0, "BadRequest", "Invalid Continuation Token"),
         (kind(K::NeedsQueryPlan), 400, 1004, "BadRequest", "additionalErrorInfo"),
-        (kind(K::DiskFull), 503, 0, "ServiceUnavailable", "full"),
         (kind(K::Overloaded), 429, 3092, "429", "too many requests"),
-        (kind(K::Stopping), 503, 0, "ServiceUnavailable", "stopping"),
         (kind(K::Unsupported("Magic")), 400, 0, "BadRequest", "Magic"),
         (op(OpError::NotFound), 404, 0, "NotFound", "Resource Not Found"),
         (op(OpError::Conflict), 409, 0, "Conflict", "already exists"),
@@ -51,7 +50,12 @@ fn table() -> Vec<(Refusal, u16, u32, &'static str, &'static str)> {
         (op(OpError::Wrong), 400, 0, "BadRequest", "not a legal one"),
         (op(OpError::TooLarge { bytes: 9 }), 413, 0, "RequestEntityTooLarge", "Request size is too large"),
         (op(OpError::LogicalPartitionFull), 403, 1014, "Forbidden", "20 GB"),
-        (op(OpError::Damaged("x".into())), 500, 0, "InternalServerError", "damaged"),
+        (fault(Fault::Damaged("x".into())), 500, 0, "InternalServerError", "damaged"),
+        (fault(Fault::Io("x".into())), 500, 0, "InternalServerError", "could not be read"),
+        (fault(Fault::DiskFull), 503, 0, "ServiceUnavailable", "disk of the server is full"),
+        (fault(Fault::NoMemory { bytes: 9 }), 429, 3092, "429", "too many requests"),
+        (fault(Fault::TooMuchMemory { bytes: 9, most: 8 }), 413, 0, "RequestEntityTooLarge", "may have 8"),
+        (fault(Fault::Stopping), 503, 0, "ServiceUnavailable", "stopping"),
         (
             Own::CrossPartitionDisabled.into(),
             400,

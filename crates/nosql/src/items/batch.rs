@@ -29,7 +29,7 @@ pub(crate) async fn run(call: &Call<'_>, container: &Arc<Container>, body: &[u8]
     let done = call.db.write_together(container, &key, ops, &options).await;
     let WriteReply { outcomes, charges, receipt } = match done {
         Ok(reply) => reply,
-        Err(failure) if matches!(failure.error.kind, ErrorKind::Op { .. }) => {
+        Err(failure) if failure.error.kind.place().is_some() => {
             let (results, receipt) = failed(operations.len(), *failure, wrong);
             // Clients see by the missing owner that nothing was done.
             return Ok(Reply { owner: Owner::None, ..answer(container, form, results, receipt) });
@@ -69,11 +69,10 @@ fn plan(
 fn failed(count: usize, failure: Failure, wrong: Option<Refusal>) -> (Vec<OpResult>, Receipt) {
     let Failure { mut error, charges } = failure;
     let receipt = error.receipt.take();
-    let place = match error.kind {
+    let place = match &error.kind {
         // It is the answer of all that has no room, and the last operation tells it.
         ErrorKind::Op { error: OpError::AnswerTooLarge, .. } => count.saturating_sub(1),
-        ErrorKind::Op { place, .. } => place,
-        _ => 0,
+        kind => kind.place().unwrap_or(0),
     };
     let refusal = wrong.filter(|_| error.is_wrong_op()).unwrap_or(Refusal::Db(error));
     let result = |i: usize| {
@@ -99,4 +98,21 @@ pub(crate) fn answer(
             .header(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
     };
     reply.receipt(receipt).in_container(container)
+}
+
+#[cfg(test)]
+mod tests {
+    use orrery_cluster::Error;
+    use orrery_cluster::store::Fault;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_at_one_operation_of_a_batch_is_told_there() {
+        let fault = Fault::TooMuchMemory { bytes: 9, most: 8 };
+        let error = Error::from(ErrorKind::Fault { place: 1, fault });
+        let (results, _) = failed(3, Failure { error, charges: Vec::new() }, None);
+        let statuses: Vec<u16> = results.iter().map(|result| result.status.as_u16()).collect();
+        assert_eq!(statuses, [424, 413, 424]);
+    }
 }

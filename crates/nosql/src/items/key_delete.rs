@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode};
 use orrery_cluster::limits::BATCH_OPS_MAX;
-use orrery_cluster::store::{Action, Item, Op, OpError, Precondition, Target};
+use orrery_cluster::store::{Action, Fault, Item, Op, OpError, Precondition, Target};
 use orrery_cluster::{Container, Cursor, Error, ErrorKind, PageOptions, Receipt, Scope};
 
 use crate::address::ContainerAddress;
@@ -39,7 +39,7 @@ pub(crate) async fn delete_key(call: &Call<'_>, address: &ContainerAddress) -> R
             match call.db.write(container, &key, ops, &options).await {
                 Ok(reply) => add(&mut total, reply.receipt),
                 // Together they would hold too much; one alone never does.
-                Err(Error { kind: ErrorKind::Op { error: OpError::TooMuchMemory { .. }, .. }, .. })
+                Err(Error { kind: ErrorKind::Fault { fault: Fault::TooMuchMemory { .. }, .. }, .. })
                     if page.items.len() > 1 =>
                 {
                     items_max = page.items.len() / 2;

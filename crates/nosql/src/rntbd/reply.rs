@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use http::header::ETAG;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
+use orrery_cluster::store::Fault;
 use orrery_cluster::{ErrorKind, Receipt};
 
 use super::frame::Writer;
@@ -48,7 +49,9 @@ pub(crate) fn frame(
 /// A stopping server has done nothing of what it refuses. The client may look for another, which after a restart is this one.
 fn turned(refusal: Refusal) -> Refusal {
     match refusal {
-        Refusal::Db(error) if matches!(error.kind, ErrorKind::Stopping) => Own::Gone(Gone::Replica).into(),
+        Refusal::Db(error) if matches!(error.kind, ErrorKind::Fault { fault: Fault::Stopping, .. }) => {
+            Own::Gone(Gone::Replica).into()
+        }
         other => other,
     }
 }

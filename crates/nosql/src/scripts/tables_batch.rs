@@ -36,9 +36,9 @@ pub(super) async fn execute(
     let done = match call.db.write(container, &key, ops, &options).await {
         Ok(done) => done,
         Err(error) => {
-            return Err(match error.kind {
-                ErrorKind::Op { place, .. } => exception(place, Refusal::Db(error)),
-                _ => Refusal::Db(error),
+            return Err(match error.kind.place() {
+                Some(place) => exception(place, Refusal::Db(error)),
+                None => Refusal::Db(error),
             });
         }
     };

@@ -11,19 +11,18 @@ use super::{Draft, Group, Removal};
 use crate::engine::Keyspace;
 use crate::net_effect::Version;
 use crate::unique::{Claim, Holders, decode_holders};
-use crate::view::damaged;
-use crate::{Item, ItemId, ItemKey, Lsn, Meter, OpError, Outcome, keys};
+use crate::{Failed, Fault, Item, ItemId, ItemKey, Lsn, Meter, OpError, Outcome, keys};
 
 impl Group<'_> {
     /// Deletes those of the items that are expired at this moment; others were written again or are gone. It ends where
     /// it would hold more than so many bytes, and may be asked again.
-    pub fn purge(&mut self, items: &[ItemKey], now: u64, bytes_max: u64) -> Result<Vec<Outcome>, OpError> {
+    pub fn purge(&mut self, items: &[ItemKey], now: u64, bytes_max: u64) -> Result<Vec<Outcome>, Failed> {
         let mut outcomes = Vec::with_capacity(items.len());
         let begun = self.held_bytes();
         for key in items {
             match self.purge_one(key, now) {
                 Ok(outcome) => outcomes.extend(outcome),
-                Err(OpError::NoMemory { .. }) if !outcomes.is_empty() => break,
+                Err(Failed::Fault(Fault::NoMemory { .. })) if !outcomes.is_empty() => break,
                 Err(error) => return Err(error),
             }
             if self.held_bytes() - begun >= bytes_max {
@@ -33,7 +32,7 @@ impl Group<'_> {
         Ok(outcomes)
     }
 
-    fn purge_one(&mut self, key: &ItemKey, now: u64) -> Result<Option<Outcome>, OpError> {
+    fn purge_one(&mut self, key: &ItemKey, now: u64) -> Result<Option<Outcome>, Failed> {
         let mut draft = Draft { account: Account::endless(0), ..Draft::default() };
         let version = self.lookup(key, &mut draft)?;
         let Some(version) = version.filter(|version| self.is_over(version.item(), now)) else {
@@ -59,7 +58,7 @@ impl Group<'_> {
         version: Option<Version>,
         now: u64,
         draft: &mut Draft,
-    ) -> Result<Option<Version>, OpError> {
+    ) -> Result<Option<Version>, Failed> {
         match version {
             Some(version) if self.is_over(version.item(), now) => {
                 // The background would have done it, and nobody would have paid.
@@ -79,7 +78,7 @@ impl Group<'_> {
         after: Option<&Doc>,
         now: u64,
         draft: &mut Draft,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Failed> {
         let unique = &self.schema.unique;
         if unique.is_empty() {
             return Ok(());
@@ -115,13 +114,13 @@ impl Group<'_> {
         id: ItemId,
         now: u64,
         draft: &mut Draft,
-    ) -> Result<(), OpError> {
+    ) -> Result<(), Failed> {
         let other = ItemKey { epk: key.epk.clone(), id };
         let stored = self.lookup(&other, draft)?;
         let Some(holder) = self.unless_expired(&other, stored, now, draft)? else { return Ok(()) };
         // Keys that share a place are one logical partition, so the holder's key does not matter.
         let has_values = self.schema.unique.claims(&holder.item().doc).contains(claim);
-        if has_values { Err(OpError::UniqueConflict) } else { Ok(()) }
+        if has_values { Err(OpError::UniqueConflict.into()) } else { Ok(()) }
     }
 
     fn entry(&self, key: &ItemKey, claim: &Claim) -> Vec<u8> {
@@ -129,14 +128,14 @@ impl Group<'_> {
     }
 
     /// Who holds an entry, as this transaction sees it.
-    fn holders(&mut self, entry: &[u8], draft: &Draft) -> Result<Holders, OpError> {
+    fn holders(&mut self, entry: &[u8], draft: &Draft) -> Result<Holders, Fault> {
         if let Some(holders) = draft.holders.get(entry).or_else(|| self.entries.get(entry)) {
             return Ok(holders.clone());
         }
-        let stored = self.snapshot.get(Keyspace::Index, entry).map_err(damaged)?;
+        let stored = self.snapshot.get(Keyspace::Index, entry)?;
         let holders = match stored {
             Some(bytes) => decode_holders(&bytes)
-                .ok_or_else(|| OpError::Damaged("an entry of a unique key is not readable".into()))?,
+                .ok_or_else(|| Fault::Damaged("an entry of a unique key is not readable".into()))?,
             None => Holders::new(),
         };
         self.entries.load(entry.to_vec(), holders.clone());

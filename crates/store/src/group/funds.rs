@@ -16,7 +16,7 @@
 use crate::indexing::IndexingPolicy;
 use crate::limits::{GROUP_UNCOUNTED_BYTES, WRITES_STEP_BYTES};
 use crate::terms::TermsSize;
-use crate::{Item, ItemKey, OpError};
+use crate::{Fault, Item, ItemKey};
 
 /// What an entry takes in a batch besides its key: its place there, and what the allocator adds to the key.
 const ENTRY_BYTES: u64 = 104;
@@ -100,7 +100,7 @@ impl<'a> Funds<'a> {
     }
 
     /// To be asked before a transaction holds so many bytes more.
-    pub fn hold(&mut self, account: &mut Account, bytes: u64) -> Result<(), OpError> {
+    pub fn hold(&mut self, account: &mut Account, bytes: u64) -> Result<(), Fault> {
         account.held += bytes;
         let Some(lender) = self.lender else { return Ok(()) };
         let Ledger { lent, spent, .. } = self.ledger;
@@ -112,7 +112,7 @@ impl<'a> Funds<'a> {
         let all = account.held + if self.is_one { spent } else { 0 };
         if all > most {
             if !account.is_endless {
-                return Err(OpError::TooMuchMemory { bytes: all, most });
+                return Err(Fault::TooMuchMemory { bytes: all, most });
             }
             owed = owed.min(most.saturating_sub(account.own));
         }
@@ -120,7 +120,7 @@ impl<'a> Funds<'a> {
         let lend = |bytes: u64| lender.lend(bytes).then_some(bytes);
         match lend(more.next_multiple_of(WRITES_STEP_BYTES)).or_else(|| lend(more)) {
             Some(bytes) => self.ledger.lent += bytes,
-            None => return Err(OpError::NoMemory { bytes: account.held }),
+            None => return Err(Fault::NoMemory { bytes: account.held }),
         }
         Ok(())
     }

@@ -6,10 +6,9 @@
 
 use std::ops::Bound;
 
-use super::OpResult;
+use super::ReadResult;
 use crate::engine::{Keyspace, Scan, Snapshot};
-use crate::view::damaged;
-use crate::{Item, OpError};
+use crate::{Fault, Item};
 
 /// Items to walk over before a search is cheaper.
 const STEPS_MAX: usize = 8;
@@ -46,13 +45,13 @@ impl<'v> ItemLoader<'v> {
     }
 
     /// The item at a place that an index entry of the same snapshot named. Places must come in key order.
-    pub fn load(&mut self, place: &[u8]) -> OpResult<Item> {
+    pub fn load(&mut self, place: &[u8]) -> ReadResult<Item> {
         self.key.truncate(4);
         self.key.extend_from_slice(place);
         if let Some(found) = self.walk_on()? {
             return Ok(found);
         }
-        let found = self.snapshot.get(Keyspace::Item, &self.key).map_err(damaged)?;
+        let found = self.snapshot.get(Keyspace::Item, &self.key)?;
         let item = decode(&found.ok_or_else(without_item)?)?;
         self.searches += 1;
         if self.searches >= self.searches_before_walk {
@@ -65,18 +64,18 @@ impl<'v> ItemLoader<'v> {
     }
 
     /// The same for places in any order.
-    pub fn find(&mut self, place: &[u8]) -> OpResult<Item> {
+    pub fn find(&mut self, place: &[u8]) -> ReadResult<Item> {
         self.key.truncate(4);
         self.key.extend_from_slice(place);
-        let found = self.snapshot.get(Keyspace::Item, &self.key).map_err(damaged)?;
+        let found = self.snapshot.get(Keyspace::Item, &self.key)?;
         decode(&found.ok_or_else(without_item)?)
     }
 
     /// Walks to the wanted key, if it is near.
-    fn walk_on(&mut self) -> OpResult<Option<Item>> {
+    fn walk_on(&mut self) -> ReadResult<Option<Item>> {
         let Some(walk) = &mut self.walk else { return Ok(None) };
         for _ in 0..STEPS_MAX {
-            let Some((key, value)) = walk.next().transpose().map_err(damaged)? else { break };
+            let Some((key, value)) = walk.next().transpose()? else { break };
             if key.as_ref() == self.key.as_slice() {
                 self.searches_before_walk = SEARCHES_MIN;
                 return decode(&value).map(Some);
@@ -91,10 +90,10 @@ impl<'v> ItemLoader<'v> {
     }
 }
 
-fn decode(bytes: &bytes::Bytes) -> OpResult<Item> {
-    Item::decode(bytes).map_err(|error| OpError::Damaged(error.to_string()))
+fn decode(bytes: &bytes::Bytes) -> ReadResult<Item> {
+    Item::decode(bytes).map_err(|error| Fault::Damaged(error.to_string()))
 }
 
-fn without_item() -> OpError {
-    OpError::Damaged("an index entry without its item".into())
+fn without_item() -> Fault {
+    Fault::Damaged("an index entry without its item".into())
 }

@@ -27,7 +27,7 @@ mod tests;
 
 use std::ops::Range;
 
-use crate::{OpError, keys};
+use crate::{Fault, keys};
 
 pub use loader::ItemLoader;
 pub use ordered::{OrderedCursor, OrderedEntry};
@@ -39,7 +39,7 @@ pub use set::PlaceCursor;
 /// Terms from the first, inclusive, to the second, exclusive.
 pub type TermRange = Range<Vec<u8>>;
 
-type OpResult<T> = Result<T, OpError>;
+type ReadResult<T> = Result<T, Fault>;
 
 /// The entries of one path, or of an index over several.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,11 +5,10 @@ use orrery_doc::{TermOrder, TermType};
 
 use super::reader::{HEAD_BYTES, IndexReader, no_term};
 use super::term::{TermLength, measure};
-use super::{OpResult, TermRange};
+use super::{ReadResult, TermRange};
 use crate::engine::Keys;
 use crate::indexing::term_len;
 use crate::keys;
-use crate::view::damaged;
 
 /// Entries outside the scope to step over before the cursor leaps.
 const STEPS_BEFORE_SEEK: usize = 8;
@@ -111,7 +110,7 @@ impl<'r> OrderedCursor<'r> {
     }
 
     /// The next entry within the reader's scope.
-    pub fn next_entry(&mut self) -> OpResult<Option<OrderedEntry>> {
+    pub fn next_entry(&mut self) -> ReadResult<Option<OrderedEntry>> {
         loop {
             let Some(entries) = &mut self.entries else {
                 let Some(range) = self.ranges.next() else { return Ok(None) };
@@ -119,7 +118,7 @@ impl<'r> OrderedCursor<'r> {
                 self.range = range;
                 continue;
             };
-            let Some(key) = entries.next().transpose().map_err(damaged)? else {
+            let Some(key) = entries.next().transpose()? else {
                 self.entries = None;
                 continue;
             };

@@ -6,10 +6,9 @@ use std::ops::Bound;
 use super::places::{PlaceRange, Places};
 use super::set::PlaceCursor;
 use super::term::measure;
-use super::{Candidates, EntryList, OpResult, OrderedCursor, RidCursor, TermRange};
+use super::{Candidates, EntryList, OrderedCursor, ReadResult, RidCursor, TermRange};
 use crate::engine::{Keys, Keyspace, Snapshot};
-use crate::view::damaged;
-use crate::{OpError, keys};
+use crate::{Fault, keys};
 
 /// Bytes before the term in an index key: the generation and the hash of the path.
 pub(super) const HEAD_BYTES: usize = 12;
@@ -43,7 +42,7 @@ impl<'v> IndexReader<'v> {
     }
 
     /// Places in key order; `None` when something to be collected takes more than `most` entries.
-    pub fn places<'r>(&'r self, candidates: Candidates, most: usize) -> OpResult<Option<PlaceCursor<'r>>> {
+    pub fn places<'r>(&'r self, candidates: Candidates, most: usize) -> ReadResult<Option<PlaceCursor<'r>>> {
         PlaceCursor::open(self, candidates, most)
     }
 
@@ -71,7 +70,7 @@ impl<'v> IndexReader<'v> {
         list: &EntryList,
         ranges: &[TermRange],
         most: usize,
-    ) -> OpResult<Option<Places>> {
+    ) -> ReadResult<Option<Places>> {
         let mut places = Places::default();
         let mut left = most;
         for range in ranges {
@@ -85,7 +84,7 @@ impl<'v> IndexReader<'v> {
 
     /// Counts the entries of these terms within the scope; `None` when that takes more than `most` entries. A
     /// path without arrays has one for each item.
-    pub fn count(&self, list: &EntryList, ranges: &[TermRange], most: usize) -> OpResult<Option<u64>> {
+    pub fn count(&self, list: &EntryList, ranges: &[TermRange], most: usize) -> ReadResult<Option<u64>> {
         let (mut count, mut left) = (0, most);
         for range in ranges {
             let counted = self.visit_range(list, range, &mut left, |_| {
@@ -100,11 +99,11 @@ impl<'v> IndexReader<'v> {
     }
 
     /// Whether the item at this place has this term.
-    pub fn has(&self, path_hash: u64, term: &[u8], place: &[u8]) -> OpResult<bool> {
+    pub fn has(&self, path_hash: u64, term: &[u8], place: &[u8]) -> ReadResult<bool> {
         let mut key = keys::index_prefix(self.generation, path_hash, term);
         key.extend_from_slice(place);
         self.touched(1);
-        self.snapshot.contains(Keyspace::Index, &key).map_err(damaged)
+        Ok(self.snapshot.contains(Keyspace::Index, &key)?)
     }
 
     /// Visits the places within the scope until `visit` says stop or `left` entries were read. Returns whether
@@ -115,7 +114,7 @@ impl<'v> IndexReader<'v> {
         range: &TermRange,
         left: &mut usize,
         mut visit: impl FnMut(&[u8]) -> bool,
-    ) -> OpResult<bool> {
+    ) -> ReadResult<bool> {
         let mut lower = keys::index_prefix(self.generation, list.path_hash, &range.start);
         let single = list.is_single_term(range);
         let upper = if single {
@@ -126,7 +125,7 @@ impl<'v> IndexReader<'v> {
             keys::index_prefix(self.generation, list.path_hash, &range.end)
         };
         for key in self.entries(&lower, &upper, false) {
-            let key = key.map_err(damaged)?;
+            let key = key?;
             if *left == 0 {
                 return Ok(false);
             }
@@ -162,6 +161,6 @@ impl<'v> IndexReader<'v> {
     }
 }
 
-pub(super) fn no_term() -> OpError {
-    OpError::Damaged("an index key without a term".into())
+pub(super) fn no_term() -> Fault {
+    Fault::Damaged("an index key without a term".into())
 }

@@ -2,12 +2,11 @@
 
 use bytes::Bytes;
 
-use super::OpResult;
+use super::ReadResult;
 use super::reader::{HEAD_BYTES, IndexReader};
 use crate::engine::Keys;
 use crate::item::read_u64;
 use crate::keys;
-use crate::view::damaged;
 
 const RID_BYTES: usize = 8;
 
@@ -46,15 +45,15 @@ impl<'r> RidCursor<'r> {
         RidCursor { reader, entries: reader.entries(&lower, &upper, backward) }
     }
 
-    pub fn next_entry(&mut self) -> OpResult<Option<RidEntry>> {
+    pub fn next_entry(&mut self) -> ReadResult<Option<RidEntry>> {
         let mut left = u64::MAX;
         self.next_within(&mut left)
     }
 
     /// The same, unless there are so many entries of other items before it that none is left to read.
-    pub fn next_within(&mut self, left: &mut u64) -> OpResult<Option<RidEntry>> {
+    pub fn next_within(&mut self, left: &mut u64) -> ReadResult<Option<RidEntry>> {
         while *left > 0
-            && let Some(key) = self.entries.next().transpose().map_err(damaged)?
+            && let Some(key) = self.entries.next().transpose()?
         {
             *left -= 1;
             self.reader.touched(1);

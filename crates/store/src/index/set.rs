@@ -1,7 +1,7 @@
 //! Places in key order, from any combination of lists.
 
 use super::Candidates;
-use super::OpResult;
+use super::ReadResult;
 use super::collected::Collected;
 use super::reader::IndexReader;
 use super::term_cursor::TermCursor;
@@ -30,8 +30,8 @@ impl<'r> PlaceCursor<'r> {
         reader: &'r IndexReader<'r>,
         candidates: Candidates,
         most: usize,
-    ) -> OpResult<Option<PlaceCursor<'r>>> {
-        let children = |list: Vec<Candidates>| -> OpResult<Option<Vec<PlaceCursor<'r>>>> {
+    ) -> ReadResult<Option<PlaceCursor<'r>>> {
+        let children = |list: Vec<Candidates>| -> ReadResult<Option<Vec<PlaceCursor<'r>>>> {
             list.into_iter().map(|child| PlaceCursor::open(reader, child, most)).collect()
         };
         Ok(match candidates {
@@ -66,7 +66,7 @@ impl<'r> PlaceCursor<'r> {
         }
     }
 
-    pub fn advance(&mut self) -> OpResult<()> {
+    pub fn advance(&mut self) -> ReadResult<()> {
         match self {
             PlaceCursor::Nothing => Ok(()),
             PlaceCursor::Term(cursor) => cursor.advance(),
@@ -83,7 +83,7 @@ impl<'r> PlaceCursor<'r> {
     }
 
     /// Moves to the first place at or behind `place`; never back.
-    pub fn seek(&mut self, place: &[u8]) -> OpResult<()> {
+    pub fn seek(&mut self, place: &[u8]) -> ReadResult<()> {
         match self {
             PlaceCursor::Nothing => Ok(()),
             PlaceCursor::Term(cursor) => cursor.seek(place),
@@ -101,7 +101,7 @@ impl<'r> PlaceCursor<'r> {
 
     /// Makes all lists of an intersection stand at the same place: each leaps to where the first stands, and
     /// the list that goes beyond it sets the new goal. When one list ends, so does the first.
-    fn settle(&mut self) -> OpResult<()> {
+    fn settle(&mut self) -> ReadResult<()> {
         let PlaceCursor::All(children) = self else { return Ok(()) };
         let Some((first, rest)) = children.split_first_mut() else { return Ok(()) };
         'goal: while let Some(goal) = first.current() {
@@ -155,7 +155,7 @@ impl<'r> Union<'r> {
     }
 
     /// Moves every child that stands at the current place.
-    fn advance(&mut self) -> OpResult<()> {
+    fn advance(&mut self) -> ReadResult<()> {
         let Some(mut child) = self.order.pop() else { return Ok(()) };
         loop {
             let twin = self.order.last().copied();
@@ -173,7 +173,7 @@ impl<'r> Union<'r> {
         }
     }
 
-    fn seek(&mut self, place: &[u8]) -> OpResult<()> {
+    fn seek(&mut self, place: &[u8]) -> ReadResult<()> {
         while self.current().is_some_and(|current| current < place) {
             let Some(child) = self.order.pop() else { return Ok(()) };
             self.children[child].seek(place)?;

@@ -4,8 +4,7 @@ use bytes::Bytes;
 
 use super::reader::IndexReader;
 use crate::engine::Keys;
-use crate::view::damaged;
-use crate::{OpError, keys};
+use crate::{Fault, keys};
 
 /// Entries to step over before a search from the top of the tree is cheaper.
 const STEPS_BEFORE_SEEK: usize = 8;
@@ -21,7 +20,7 @@ pub struct TermCursor<'r> {
 }
 
 impl<'r> TermCursor<'r> {
-    pub fn open(reader: &'r IndexReader<'r>, path_hash: u64, term: &[u8]) -> Result<Self, OpError> {
+    pub fn open(reader: &'r IndexReader<'r>, path_hash: u64, term: &[u8]) -> Result<Self, Fault> {
         let prefix = keys::index_prefix(reader.generation(), path_hash, term);
         let upper = [prefix.as_slice(), &reader.scope().upper].concat();
         let lower = [prefix.as_slice(), &reader.scope().lower].concat();
@@ -35,14 +34,14 @@ impl<'r> TermCursor<'r> {
         self.current.as_ref().map(|key| &key[self.prefix.len()..])
     }
 
-    pub fn advance(&mut self) -> Result<(), OpError> {
-        self.current = self.entries.next().transpose().map_err(damaged)?;
+    pub fn advance(&mut self) -> Result<(), Fault> {
+        self.current = self.entries.next().transpose()?;
         self.reader.touched(u64::from(self.current.is_some()));
         Ok(())
     }
 
     /// Moves to the first entry at or behind `place`.
-    pub fn seek(&mut self, place: &[u8]) -> Result<(), OpError> {
+    pub fn seek(&mut self, place: &[u8]) -> Result<(), Fault> {
         for _ in 0..STEPS_BEFORE_SEEK {
             if self.current().is_none_or(|current| current >= place) {
                 return Ok(());

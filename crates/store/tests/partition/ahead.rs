@@ -10,7 +10,7 @@ use orrery_store::{
     Action, Ahead, Done, Group, Op, OpError, Partition, Schema, TICKS_PER_SECOND, Target, Txn, Workbench,
 };
 
-use super::ground::{self, key_def, op};
+use super::ground::{self, key_def, op, refused};
 
 const NOW: u64 = 1_700_000_000 * TICKS_PER_SECOND;
 
@@ -55,12 +55,12 @@ impl World {
     }
 
     fn ahead(&self, ahead: &Ahead) -> Result<Done, OpError> {
-        self.commit(|group| group.run_ahead(ahead, 0).map_err(|refusal| refusal.error))
+        self.commit(|group| group.run_ahead(ahead, 0).map_err(refused))
     }
 
     fn write(&self, number: u8, ops: Vec<Op>) -> Result<Done, OpError> {
         let txn = Txn { scope: scope(number), key: None, ops, now: NOW };
-        self.commit(|group| group.run(&txn).map_err(|refusal| refusal.error))
+        self.commit(|group| group.run(&txn).map_err(refused))
     }
 }
 

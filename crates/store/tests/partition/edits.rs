@@ -11,7 +11,7 @@ use orrery_store::{
     Partition, Precondition, Schema, TICKS_PER_SECOND, Target, Txn, Workbench,
 };
 
-use super::ground::{self, key_def, op, scope};
+use super::ground::{self, key_def, op, refused, scope};
 
 /// Adds to the number `n` of an item, which it may make, and notes when. Nothing is added by adding nothing.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ impl World {
         let snapshot = self.engine.snapshot();
         let mut group = Group::new(&self.partition, &snapshot, &self.schema, PartitionLimits::default());
         let txn = Txn { scope: scope("a"), key, ops, now };
-        let done = group.run(&txn).map(|done| done.outcomes).map_err(|refusal| refusal.error);
+        let done = group.run(&txn).map(|done| done.outcomes).map_err(refused);
         ground::commit(&self.engine, &self.partition, group);
         let report = self.partition.verify(&self.engine.snapshot(), &self.schema).expect("items decode");
         assert_eq!(report.findings, Vec::<String>::new());

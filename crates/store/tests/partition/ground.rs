@@ -6,7 +6,9 @@ use orrery_doc::{
     Epk, EpkRange, PartitionKey, PartitionKeyDef, PartitionKeyKind, PartitionKeyVersion, Path, epk,
 };
 use orrery_store::engine::{Engine, Keyspace};
-use orrery_store::{Action, Group, ItemId, Op, Partition, PartitionSpec, Precondition, Target};
+use orrery_store::{
+    Action, Failed, Group, ItemId, Op, OpError, Partition, PartitionSpec, Precondition, Target, TxnError,
+};
 
 pub fn spec() -> PartitionSpec {
     PartitionSpec {
@@ -61,4 +63,13 @@ pub fn dump(engine: &Engine) -> Vec<(Keyspace, Vec<u8>, Vec<u8>)> {
         entries.map(move |entry| (keyspace, entry.expect("memory does not fail")))
     });
     all.map(|(keyspace, (key, value))| (keyspace, key.to_vec(), value.to_vec())).collect()
+}
+
+/// Why a transaction was refused. Nothing goes wrong here, so a fault is a mistake of the test.
+#[expect(clippy::boxed_local, reason = "a group hands it out in a box, and this is what `map_err` is given")]
+pub fn refused(failed: Box<TxnError>) -> OpError {
+    match failed.error {
+        Failed::Refused(error) => error,
+        Failed::Fault(fault) => panic!("{fault}"),
+    }
 }

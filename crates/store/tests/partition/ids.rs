@@ -10,7 +10,7 @@ use orrery_store::{
     Schema, TICKS_PER_SECOND, Target, Txn, UniqueKeys, View,
 };
 
-use super::ground::{self, key_def, scope};
+use super::ground::{self, key_def, refused, scope};
 
 struct World {
     engine: Engine,
@@ -58,7 +58,7 @@ impl World {
         let snapshot = self.engine.snapshot();
         let mut group = Group::new(&self.partition, &snapshot, &self.schema, PartitionLimits::default());
         let txn = Txn { scope: scope("a"), key: None, ops: vec![op], now: 100 * TICKS_PER_SECOND };
-        let done = group.run(&txn).map(|mut done| done.outcomes.remove(0)).map_err(|refusal| refusal.error);
+        let done = group.run(&txn).map(|mut done| done.outcomes.remove(0)).map_err(refused);
         ground::commit(&self.engine, &self.partition, group);
         let report = self.partition.verify(&self.engine.snapshot(), &self.schema).expect("items decode");
         assert_eq!(report.findings, Vec::<String>::new());

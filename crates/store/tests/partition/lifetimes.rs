@@ -14,7 +14,7 @@ use orrery_store::{
 use proptest::prelude::*;
 
 use super::edits::Adding;
-use super::ground::{self, key_def, op, scope, spec};
+use super::ground::{self, key_def, op, refused, scope, spec};
 
 /// The seconds at which the tests begin.
 const START: u64 = 1_700_000_000;
@@ -70,7 +70,7 @@ impl World {
         self.commit(|group| {
             let run = |(key, ops)| {
                 let txn = Txn { scope: scope(key), key: None, ops, now };
-                group.run(&txn).map(|done| done.outcomes).map_err(|refusal| refusal.error)
+                group.run(&txn).map(|done| done.outcomes).map_err(refused)
             };
             txns.into_iter().map(run).collect()
         })

@@ -8,8 +8,8 @@ use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{GROUP_UNCOUNTED_BYTES, PartitionLimits, WRITES_STEP_BYTES};
 use orrery_store::{
-    Action, DefaultTtl, Group, IndexGeneration, ItemId, ItemKey, Lender, Op, OpError, Partition, Schema,
-    TICKS_PER_SECOND, Txn, TxnError,
+    Action, DefaultTtl, Failed, Fault, Group, IndexGeneration, ItemId, ItemKey, Lender, Op, Partition,
+    Schema, TICKS_PER_SECOND, Txn, TxnError,
 };
 
 use super::edits::Adding;
@@ -109,8 +109,11 @@ fn id(number: usize) -> ItemId {
     ItemId::new(number.to_string()).expect("a short id")
 }
 
-fn refusal(result: Result<orrery_store::Done, Box<TxnError>>) -> OpError {
-    result.expect_err("it is refused").error
+fn refusal(result: Result<orrery_store::Done, Box<TxnError>>) -> Fault {
+    match result.expect_err("there is not enough").error {
+        Failed::Fault(fault) => fault,
+        Failed::Refused(error) => panic!("{error:?}"),
+    }
 }
 
 #[test]
@@ -153,14 +156,14 @@ fn a_small_batch_that_loads_much_is_refused_before_it_has() {
     for ops in [deletes.clone(), edits] {
         let purse = Purse::of(8 * MIB);
         let refused = world.group(&purse, |group| refusal(group.run(&txn(ops))));
-        let OpError::TooMuchMemory { bytes, most } = refused else { panic!("{refused:?}") };
+        let Fault::TooMuchMemory { bytes, most } = refused else { panic!("{refused:?}") };
         assert!(most == 8 * MIB && bytes > most && bytes < most + 2 * MIB, "{bytes} of {most}");
     }
     // Others have it, so it may come again.
     let short = Purse::of(64 * MIB).with_left(4 * MIB);
     let refused = world.group(&short, |group| refusal(group.run(&txn(deletes.clone()))));
     assert!(
-        matches!(refused, OpError::NoMemory { bytes } if bytes > 4 * MIB && bytes < 6 * MIB),
+        matches!(refused, Fault::NoMemory { bytes } if bytes > 4 * MIB && bytes < 6 * MIB),
         "{refused:?}"
     );
     let done = world.group(&Purse::of(64 * MIB), |group| group.run(&txn(deletes)));
@@ -173,7 +176,7 @@ fn an_item_of_many_terms_needs_memory_for_them() {
     let (id, text) = numbers("1", 100_000, 20_000);
     let refused =
         world.group(&Purse::of(2 * MIB), |group| refusal(group.run(&txn(vec![create(&id, &text)]))));
-    assert!(matches!(refused, OpError::TooMuchMemory { .. }), "{refused:?}");
+    assert!(matches!(refused, Fault::TooMuchMemory { .. }), "{refused:?}");
     let group = |purse: &Purse, op: Op| world.group(purse, |group| group.run(&txn(vec![op])));
     group(&Purse::of(16 * MIB), create(&id, &text)).expect("there is enough");
     let purse = Purse::of(2 * MIB);
@@ -189,7 +192,7 @@ fn small_writes_need_nobody() {
         group.run(&txn(vec![create("1", r#"{"id":"1","pk":"a","n":1}"#)])).expect("it is small");
         let (id, text) = numbers("2", 0, 5_000);
         let refused = refusal(group.run(&txn(vec![create(&id, &text)])));
-        assert!(matches!(refused, OpError::TooMuchMemory { .. }), "{refused:?}");
+        assert!(matches!(refused, Fault::TooMuchMemory { .. }), "{refused:?}");
         let edit = Action::Edit(Arc::new(Adding::to_items(1)));
         group.run(&txn(vec![op("1", edit)])).expect("a refused transaction leaves nothing behind");
     });
@@ -205,7 +208,7 @@ fn expired_items_go_in_steps_that_are_small_in_memory() {
     let late = NOW + 10 * TICKS_PER_SECOND;
     let purge = |purse: &Purse| world.group(purse, |group| group.purge(&keys, late, MIB));
     let none = purge(&Purse::of(64 * MIB).with_left(0)).expect_err("others have all of it");
-    assert!(matches!(none, OpError::NoMemory { .. }), "{none:?}");
+    assert!(matches!(none, Failed::Fault(Fault::NoMemory { .. })), "{none:?}");
     let few = purge(&Purse::of(64 * MIB).with_left(MIB / 2)).expect("there is enough for one");
     assert_eq!(few.len(), 1);
     assert_eq!(purge(&Purse::of(64 * MIB)).expect("there is enough").len(), 4, "each holds 300,000 bytes");
@@ -224,7 +227,7 @@ fn an_index_is_built_in_steps_that_are_small_in_memory() {
     let built = world.partition.build_of(10);
     assert!(!built.is_complete() && (1..4).contains(&built.items), "{built:?}");
     let refused = world.group(&Purse::of(2 * MIB).with_left(0), |group| group.build(256, MIB as usize));
-    assert!(matches!(refused, Err(OpError::NoMemory { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Fault::NoMemory { .. })), "{refused:?}");
     while !world.partition.build_of(10).is_complete() {
         world.group(&Purse::of(2 * MIB), |group| group.build(256, MIB as usize)).expect("there is enough");
     }

@@ -12,7 +12,7 @@ use orrery_store::{
     TICKS_PER_SECOND, Target, Txn, View, WholeKey,
 };
 
-use super::ground::{self, key_def, op};
+use super::ground::{self, key_def, op, refused};
 
 /// A definition and two keys that have one place under it.
 struct Case {
@@ -93,7 +93,7 @@ impl World {
         let mut group = Group::new(&self.partition, &snapshot, &self.schema, PartitionLimits::default());
         let key = Some(self.key(which));
         let txn = Txn { scope: self.scope(which), key, ops, now: 100 * TICKS_PER_SECOND };
-        let done = group.run(&txn).map(|done| done.outcomes).map_err(|refusal| refusal.error);
+        let done = group.run(&txn).map(|done| done.outcomes).map_err(refused);
         ground::commit(&self.engine, &self.partition, group);
         done
     }

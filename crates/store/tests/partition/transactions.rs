@@ -13,7 +13,7 @@ use orrery_store::{
 };
 use proptest::prelude::*;
 
-use super::ground::{self, key_def, op, scope, spec};
+use super::ground::{self, key_def, op, refused, scope, spec};
 
 struct World {
     engine: Engine,
@@ -41,7 +41,7 @@ impl World {
         let mut answers = Vec::new();
         for (key, ops) in txns {
             let txn = Txn { scope: scope(key), key: None, ops, now: 1_700_000_000 * TICKS_PER_SECOND };
-            answers.push(group.run(&txn).map(|done| done.outcomes).map_err(|refusal| refusal.error));
+            answers.push(group.run(&txn).map(|done| done.outcomes).map_err(refused));
         }
         ground::commit(&self.engine, &self.partition, group);
         answers

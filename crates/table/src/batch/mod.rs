@@ -8,8 +8,6 @@ mod reply;
 
 use std::collections::HashSet;
 
-use orrery_cluster::ErrorKind;
-
 use crate::auth::Act;
 use crate::entity::{self, Change};
 use crate::errors::{Own, Refusal};
@@ -81,13 +79,7 @@ async fn write(call: &Call<'_>, parts: &[Part<'_>]) -> Result<Reply, (Option<usi
     let ops = changes.iter_mut().map(|change| std::mem::replace(&mut change.op, nothing())).collect();
     match entity::commit(call, &container, &partition_key, ops).await {
         Ok((outcomes, receipt)) => Ok(reply::of_success(call, parts, &changes, &outcomes).receipt(receipt)),
-        Err(Refusal::Db(error)) => {
-            let place = match error.kind {
-                ErrorKind::Op { place, .. } => Some(place),
-                _ => None,
-            };
-            Err((place, Refusal::Db(error)))
-        }
+        Err(Refusal::Db(error)) => Err((error.kind.place(), Refusal::Db(error))),
         Err(refusal) => Err((None, refusal)),
     }
 }

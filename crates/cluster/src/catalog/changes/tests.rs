@@ -93,7 +93,7 @@ async fn a_container_that_cannot_be_opened_leaves_nothing_and_its_numbers_are_ta
     damage.put(Keyspace::Meta, keys::partition_state(before.partition).to_vec(), "no state");
     db.inner.committer.commit(damage).await.expect("a commit");
     let refused = db.create_container(owner, definition("c"), None).await;
-    let damaged = |kind: &ErrorKind| matches!(kind, ErrorKind::Op { error: OpError::Damaged(_), .. });
+    let damaged = |kind: &ErrorKind| matches!(kind, ErrorKind::Fault { fault: Fault::Damaged(_), .. });
     assert!(refused.is_err_and(|error| damaged(&error.kind)));
     let made = db.create_container(owner, definition("c"), None).await.expect("other numbers, another place");
     assert_ne!((made.number, made.ranges[0].partition.spec.number), (before.container, before.partition));

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use orrery_doc::{Doc, PartitionKey, json as text};
-use orrery_store::{Action, ItemId, Op, OpError, Precondition, Target};
+use orrery_store::{Action, Fault, ItemId, Op, Precondition, Target};
 use orrery_testkit::eventually_async;
 use serde_json::{Value, json};
 
@@ -84,7 +84,7 @@ async fn a_batch_that_could_never_be_held_is_refused_for_good() {
     let all = || ids.iter().map(|id| delete(id)).collect();
     let refused = world.write(all()).await.expect_err("ten megabytes are too much");
     assert!(
-        matches!(refused.kind, ErrorKind::Op { error: OpError::TooMuchMemory { most, .. }, .. } if most == WRITES / 4 * 3),
+        matches!(refused.kind, ErrorKind::Fault { fault: Fault::TooMuchMemory { most, .. }, .. } if most == WRITES / 4 * 3),
         "{refused:?}"
     );
     for id in &ids {

@@ -135,19 +135,20 @@ impl Db {
                 let (range, epk) = range_of(container, scope)?;
                 let lsn = self.admit(container, &range, page)?;
                 let snapshot = self.inner.committer.snapshot_owned();
-                range.check_there()?;
+                range.replica.check_there()?;
                 Ok((range, epk, lsn, snapshot))
             })?;
             let whole_key = scope.whole_key(&container.definition.key);
-            let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key);
+            let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes())
+                .only(whole_key);
             let mut found = Found::new(page, self.world());
             let start = read(&view, &epk, &mut found)?;
             let end = FeedCursor::after(lsn);
             let seen = found.stopped_at.unwrap_or(end).max(start);
             let charge = ru::feed(&found.meter, page.consistency);
             self.pay(container, &range, &charge);
-            range.insight.scoped(container, scope, charge.total());
-            let served = Some(Served { range_id: range.id, lsn, item_lsn: None });
+            range.note(|insight| insight.scoped(container, scope, charge.total()));
+            let served = Some(Served { range_id: range.descriptor.id, lsn, item_lsn: None });
             let receipt = Receipt { charge, served };
             Ok(ChangePage { is_last: found.stopped_at.is_none(), changes: found.changes, seen, receipt })
         })

@@ -206,7 +206,7 @@ impl Db {
 
     /// How far the catalog's own partition is.
     pub fn catalog_lsn(&self) -> Lsn {
-        self.inner.catalog_range.partition.lsn()
+        self.inner.catalog_range.replica.partition.lsn()
     }
 
     /// Reads one item. Nothing is waited for: what was published is there.
@@ -227,19 +227,20 @@ impl Db {
                 || Who::of((&epk, target)),
                 options.session.as_ref(),
             )
-            .inspect_err(|error| range.insight.refused(&epk, key, error))?;
+            .inspect_err(|error| range.note(|insight| insight.refused(&epk, key, error)))?;
         let snapshot = self.inner.committer.snapshot();
-        range.check_kept()?;
+        range.replica.check_kept()?;
         let whole_key = WholeKey::of(&container.definition.key, key);
-        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(whole_key);
+        let view =
+            View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes()).only(whole_key);
         let found = view.item(&epk, target);
         drop(snapshot);
-        let served = |item_lsn| Some(Served { range_id: range.id, lsn, item_lsn });
+        let served = |item_lsn| Some(Served { range_id: range.descriptor.id, lsn, item_lsn });
         match found {
             Ok(Some(item)) => {
                 let charge = ru::read(u64::from(item.header.json_bytes), options.consistency);
                 self.pay_key(container, range, KeyMark::of(&epk), &charge);
-                range.insight.keyed(&epk, key, charge.total());
+                range.note(|insight| insight.keyed(&epk, key, charge.total()));
                 self.record_read(container, &item);
                 let not_modified = !options.precondition.admits(Some(&item.header));
                 let receipt = Receipt { charge, served: served(Some(item.header.lsn)) };
@@ -248,7 +249,7 @@ impl Db {
             Ok(None) => {
                 let charge = ru::miss();
                 self.pay_key(container, range, KeyMark::of(&epk), &charge);
-                range.insight.keyed(&epk, key, charge.total());
+                range.note(|insight| insight.keyed(&epk, key, charge.total()));
                 let kind = ErrorKind::from(OpError::NotFound);
                 Err(Error::from(kind).with(Receipt { charge, served: served(None) }))
             }
@@ -283,7 +284,7 @@ impl Db {
         let mark = KeyMark::of(&scope);
         let before = self
             .admit_key(container, range, mark, || who_writes(&scope, &ops), session)
-            .inspect_err(|error| range.insight.refused(&scope, key, error))?;
+            .inspect_err(|error| range.note(|insight| insight.refused(&scope, key, error)))?;
         let kind = self.kind_to_record(&ops);
         let txn = Txn { scope: scope.clone(), key: Some(key.clone()), ops, now: self.world().now() };
         let answer = range.write(&self.inner.committer, txn).await;
@@ -292,21 +293,21 @@ impl Db {
         match answer {
             Ok(Done { lsn, outcomes, logical_bytes }) => {
                 self.watch_size(container, range, key, logical_bytes);
-                range.insight.sized(&scope, key, logical_bytes);
+                range.note(|insight| insight.sized(&scope, key, logical_bytes));
                 let charges: Vec<Charge> = outcomes.iter().map(|outcome| ru::write(&outcome.meter)).collect();
                 let charge = Charge::sum(&charges);
                 self.pay_key(container, range, mark, &charge);
-                range.insight.keyed(&scope, key, charge.total());
+                range.note(|insight| insight.keyed(&scope, key, charge.total()));
                 self.record_write(container, kind, &outcomes);
                 let shown = outcomes.last().filter(|outcome| outcome.effect != Effect::Absent);
                 let item_lsn = shown.map(|outcome| outcome.item.header.lsn);
-                let served = Some(Served { range_id: range.id, lsn, item_lsn });
+                let served = Some(Served { range_id: range.descriptor.id, lsn, item_lsn });
                 Ok(WriteReply { outcomes, charges, receipt: Receipt { charge, served } })
             }
             Err(WriteError::Refused(refusal)) => Err(self.refuse(container, range, mark, *refusal))
-                .inspect_err(|failure| range.insight.refused(&scope, key, &failure.error)),
+                .inspect_err(|failure| range.note(|insight| insight.refused(&scope, key, &failure.error))),
             Err(WriteError::Unwritten(kind)) => {
-                let served = Some(Served { range_id: range.id, lsn: before, item_lsn: None });
+                let served = Some(Served { range_id: range.descriptor.id, lsn: before, item_lsn: None });
                 Err(Error::from(kind).with(Receipt { charge: Charge::default(), served }).into())
             }
         }
@@ -319,12 +320,14 @@ impl Db {
         if bytes.1 < near {
             return;
         }
-        range.counters.writes_near_limit.fetch_add(1, Ordering::Relaxed);
+        if let Ok(lead) = range.lead() {
+            lead.counters.writes_near_limit.fetch_add(1, Ordering::Relaxed);
+        }
         if bytes.0 < near {
             tracing::warn!(
                 database = container.database_id,
                 container = container.resource.id,
-                range = range.id,
+                range = range.descriptor.id,
                 partition_key = key.to_json(),
                 bytes = bytes.1,
                 limit,
@@ -334,20 +337,26 @@ impl Db {
     }
 
     fn refuse(&self, container: &Container, range: &Range, mark: KeyMark, refusal: TxnError) -> Box<Failure> {
-        if matches!(refusal.error, Failed::Refused(OpError::LogicalPartitionFull)) {
-            range.counters.writes_over_limit.fetch_add(1, Ordering::Relaxed);
+        if matches!(refusal.error, Failed::Refused(OpError::LogicalPartitionFull))
+            && let Ok(lead) = range.lead()
+        {
+            lead.counters.writes_over_limit.fetch_add(1, Ordering::Relaxed);
         }
         let charges: Vec<Charge> = refusal.meters.iter().map(ru::write).collect();
         let charge = Charge::sum(&charges);
         self.pay_key(container, range, mark, &charge);
-        let served = Some(Served { range_id: range.id, lsn: range.partition.lsn(), item_lsn: None });
+        let served = Some(Served {
+            range_id: range.descriptor.id,
+            lsn: range.replica.partition.lsn(),
+            item_lsn: None,
+        });
         let kind = ErrorKind::from(refusal);
         Box::new(Failure { error: Error::from(kind).with(Receipt { charge, served }), charges })
     }
 
     /// Checks the budgets and the session; the LSN returned is one that the next snapshot holds at least.
     pub(crate) fn admit(&self, container: &Container, range: &Range, page: &PageOptions) -> Result<Lsn> {
-        let who = || Who::of((range.id, &page.continuation));
+        let who = || Who::of((range.descriptor.id, &page.continuation));
         self.admit_key(container, range, KeyMark::default(), who, page.session.as_ref())
     }
 
@@ -360,19 +369,20 @@ impl Db {
         who: impl Fn() -> Who,
         session: Option<&SessionToken>,
     ) -> Result<Lsn> {
+        let lead = range.lead()?;
         let now = self.world().monotonic();
         let claim = Claim { lane: self.lane, key };
-        let lsn = range.partition.lsn();
-        let served = Some(Served { range_id: range.id, lsn, item_lsn: None });
+        let lsn = range.replica.partition.lsn();
+        let served = Some(Served { range_id: range.descriptor.id, lsn, item_lsn: None });
         let shared = container.shared_budget.as_ref().map_or(Ok(()), |budget| {
             // Budgets of partitions know the container's default; one that is shared has many containers.
             let priority = self.lane.priority.or(Some(container.throughput.default_priority));
             let claim = Claim { lane: Lane { priority, bucket: None }, key: KeyMark::default() };
-            let keep = |refused: &Throttled| range.budget.keep_place(who(), now + refused.wait);
+            let keep = |refused: &Throttled| lead.budget.keep_place(who(), now + refused.wait);
             budget.admit(claim, || Who::of((container.resource.rid, who())), now).inspect_err(keep)
         });
-        if let Err(refused) = shared.and_then(|()| range.budget.admit(claim, who, now)) {
-            range.insight.throttled();
+        if let Err(refused) = shared.and_then(|()| lead.budget.admit(claim, who, now)) {
+            lead.insight.throttled();
             let (retry_after_ms, cause) = (refused.wait_ms() as u32, refused.cause);
             let receipt = Receipt { charge: Charge::default(), served };
             return Err(Error::from(ErrorKind::Throttled { retry_after_ms, cause }).with(receipt));
@@ -388,10 +398,10 @@ impl Db {
     pub(crate) fn is_behind(&self, range: &Range, lsn: Lsn, session: &SessionToken) -> bool {
         let catalog = self.catalog_now();
         let account = catalog.account();
-        let state = account.is_written_in_many().then(|| range.partition.state());
+        let state = account.is_written_in_many().then(|| range.replica.partition.state());
         let regions = state.as_ref().map(|state| &state.regions[..]);
         let here = RangeProgress { version: account.version, lsn, regions };
-        session.is_ahead(range.id, &range.parents, here)
+        session.is_ahead(range.descriptor.id, &range.descriptor.parents, here)
     }
 
     pub(crate) fn pay(&self, container: &Container, range: &Range, charge: &Charge) {
@@ -401,8 +411,10 @@ impl Db {
     /// The same for a request that concerned one logical partition.
     pub(crate) fn pay_key(&self, container: &Container, range: &Range, key: KeyMark, charge: &Charge) {
         let (units, now) = (charge.total(), self.world().monotonic());
-        range.insight.charged(units);
-        range.budget.pay(Claim { lane: self.lane, key }, units, now);
+        if let Ok(lead) = range.lead() {
+            lead.insight.charged(units);
+            lead.budget.pay(Claim { lane: self.lane, key }, units, now);
+        }
         if let Some(budget) = &container.shared_budget {
             budget.pay(Claim::default(), units, now);
         }
@@ -411,8 +423,10 @@ impl Db {
     /// The same for work that no client has asked for.
     pub(crate) fn pay_aside(&self, container: &Container, range: &Range, charge: &Charge) {
         let (units, now) = (charge.total(), self.world().monotonic());
-        range.insight.charged(units);
-        range.budget.pay_aside(units, now);
+        if let Ok(lead) = range.lead() {
+            lead.insight.charged(units);
+            lead.budget.pay_aside(units, now);
+        }
         if let Some(budget) = &container.shared_budget {
             budget.pay_aside(units, now);
         }

@@ -2,6 +2,7 @@
 
 use orrery_store::{Failed, Fault, OpError, TxnError};
 
+use crate::range::NoLead;
 use crate::receipt::{Charge, Receipt};
 use crate::resource::ResourceKind;
 use crate::throttle::ThrottleCause;
@@ -57,6 +58,9 @@ pub enum ErrorKind {
     /// The session token names a write that this replica has not seen.
     #[error("the read session is not available")]
     SessionUnavailable,
+    /// Another node must be asked; nothing was written.
+    #[error("{0}")]
+    NoLead(#[from] NoLead),
     /// The partition key range was split, merged, or never existed.
     #[error("the partition key range is gone")]
     RangeGone,
@@ -179,6 +183,12 @@ impl ErrorKind {
 
     pub(crate) fn is_disk_full(&self) -> bool {
         matches!(self, ErrorKind::Fault { fault: Fault::DiskFull, .. })
+    }
+}
+
+impl From<NoLead> for Error {
+    fn from(no_lead: NoLead) -> Self {
+        ErrorKind::from(no_lead).into()
     }
 }
 

@@ -106,8 +106,8 @@ impl Db {
         })?;
         let charge = ru::feed(&meter, page.consistency);
         self.pay(container, range, &charge);
-        range.insight.scanned(charge.total());
-        let served = Some(Served { range_id: range.id, lsn, item_lsn: None });
+        range.note(|insight| insight.scanned(charge.total()));
+        let served = Some(Served { range_id: range.descriptor.id, lsn, item_lsn: None });
         Ok(FeedPage { items, continuation: walk.cursor(), receipt: Receipt { charge, served } })
     }
 
@@ -126,11 +126,11 @@ impl Db {
 
     /// Whether the range has an item for the walk's reader, as far as a short look tells.
     fn has_items(&self, container: &Container, range: &Range, walk: &Walk) -> Result<bool> {
-        let lsn = range.partition.lsn();
+        let lsn = range.replica.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
-        range.check_kept()?;
+        range.replica.check_kept()?;
         let key = walk.key.as_ref().and_then(|key| WholeKey::of(&container.definition.key, key));
-        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(key);
+        let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes()).only(key);
         let (mut expired, mut found) = (0, false);
         let scanned = view.scan_stored(&walk.part_of(range), None, |_, item| {
             expired += usize::from(view.is_over(&item));
@@ -151,15 +151,15 @@ impl Db {
         wanted: usize,
         mut visit: impl FnMut(Option<Item>) -> Step,
     ) -> Result<Meter> {
-        let lsn = range.partition.lsn();
+        let lsn = range.replica.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
-        range.check_kept()?;
+        range.replica.check_kept()?;
         let mut meter = Meter::default();
         let mut last = LastSeen::default();
         let mut end = Step::Continue;
         let key = walk.key.clone();
         let key = key.as_ref().and_then(|key| WholeKey::of(&container.definition.key, key));
-        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes()).only(key);
+        let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes()).only(key);
         let state = view.state()?;
         let size = part_size(&view, container, walk.logical(container), &state)?;
         walk.begin_leg(range, size);

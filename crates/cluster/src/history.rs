@@ -52,23 +52,24 @@ impl Db {
     }
 
     async fn erase_history(&self, range: &Arc<Range>, keep_since: Option<u64>) -> Result<(), ErrorKind> {
-        while let Some(bounds) = range.partition.history() {
+        while let Some(bounds) = range.replica.partition.history() {
             // This may have changed since the round began, and nothing would be erased any more.
-            if wants_history(&range.schema.load(), keep_since) {
+            if wants_history(&range.replica.schema.load(), keep_since) {
                 return Ok(());
             }
             let is_due = match keep_since {
                 None => Ok(true),
                 Some(since) => {
                     let snapshot = self.inner.committer.snapshot_owned();
-                    self.world().blocking(|| bounds.is_outlived(&snapshot, &range.partition.spec, since))
+                    self.world()
+                        .blocking(|| bounds.is_outlived(&snapshot, &range.replica.partition.spec, since))
                 }
             };
             match is_due {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(error) => {
-                    tracing::error!(range = range.id, %error, "the history of a partition could not be read");
+                    tracing::error!(range = range.descriptor.id, %error, "the history of a partition could not be read");
                     return Ok(());
                 }
             }
@@ -78,7 +79,7 @@ impl Db {
                 // The container is going, or there is no room: the next round will see.
                 Err(WriteError::Unwritten(_)) => return Ok(()),
                 Err(WriteError::Refused(refusal)) => {
-                    tracing::error!(range = range.id, error = %refusal.error, "a history could not be erased");
+                    tracing::error!(range = range.descriptor.id, error = %refusal.error, "a history could not be erased");
                     return Ok(());
                 }
             }

@@ -53,7 +53,7 @@ pub use orrery_script::{
     Collection as ScriptCollection, Quota as ScriptQuota, Refusal as ScriptRefusal, ScriptError,
 };
 pub use query::{Method, OfferedIndexes, PlanNote};
-pub use range::RangeInfo;
+pub use range::{NoLead, RangeInfo};
 pub use receipt::{Charge, ChargeLine, Receipt, Served};
 pub use request::{
     AccessChoice, Consistency, FeedPage, ItemOrder, PageOptions, QueryPage, ReadOptions, ReadReply, Scope,

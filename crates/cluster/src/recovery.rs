@@ -20,7 +20,7 @@ pub fn recover(engine: &Engine, catalog_partition: &Partition, catalog: &Catalog
     }
     let Some(torn) = engine.torn_tail() else { return Ok(()) };
     let ranges = catalog.containers().flat_map(|container| &container.ranges);
-    let partitions = std::iter::once(catalog_partition).chain(ranges.map(|range| &range.partition));
+    let partitions = std::iter::once(catalog_partition).chain(ranges.map(|range| &range.replica.partition));
     let mut batch = Batch::new();
     let leaps: Vec<(u32, Lsn, Lsn)> = partitions
         .map(|partition| {

@@ -57,11 +57,11 @@ impl Db {
     /// False when there is no use in going on.
     pub(crate) async fn build_range(&self, range: &Arc<Range>, generation: u32) -> bool {
         loop {
-            let building = range.schema.load().building.as_ref().map(|index| index.generation);
+            let building = range.replica.schema.load().building.as_ref().map(|index| index.generation);
             if building != Some(generation) {
                 return false;
             }
-            if range.partition.build_of(generation).is_complete() {
+            if range.replica.partition.build_of(generation).is_complete() {
                 return true;
             }
             let pause = match range.build_index(&self.inner.committer).await {
@@ -70,7 +70,7 @@ impl Db {
                 Err(WriteError::Unwritten(kind)) if kind.is_stopping() => return false,
                 Err(WriteError::Unwritten(_)) => PAUSE_REFUSED,
                 Err(WriteError::Refused(refusal)) => {
-                    tracing::error!(range = range.id, error = %refusal.error, "an index could not be built");
+                    tracing::error!(range = range.descriptor.id, error = %refusal.error, "an index could not be built");
                     return false;
                 }
             };

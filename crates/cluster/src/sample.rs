@@ -47,10 +47,10 @@ impl Db {
         below: &mut Below<'_>,
     ) -> Result<Vec<Item>> {
         let ranges = &container.ranges;
-        let counts: Vec<u64> = ranges.iter().map(|range| range.partition.state().items).collect();
+        let counts: Vec<u64> = ranges.iter().map(|range| range.replica.partition.state().items).collect();
         let mut chosen: Vec<(&Range, ItemKey)> = Vec::new();
         for (range, share) in ranges.iter().zip(shares(&counts, items_max)) {
-            range.check_there()?;
+            range.replica.check_there()?;
             let keys = self.look_into(range, |view| choose(view, share, below))?;
             chosen.extend(keys.into_iter().map(|key| (&**range, key)));
         }
@@ -138,10 +138,11 @@ impl Db {
         range: &Range,
         look: impl FnOnce(&View<'_>) -> std::result::Result<T, Fault>,
     ) -> Result<T> {
-        let lsn = range.partition.lsn();
+        let lsn = range.replica.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
-        range.check_kept()?;
-        look(&View::new(&range.partition, &snapshot, lsn, range.lifetimes())).map_err(Error::from)
+        range.replica.check_kept()?;
+        look(&View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes()))
+            .map_err(Error::from)
     }
 }
 

@@ -59,27 +59,27 @@ impl Db {
         let catalog = self.catalog();
         let second = self.insight_second();
         let ranges = catalog.containers().flat_map(|container| {
-            container.ranges.iter().map(|range| {
-                let state = range.partition.state();
-                let usage = range.budget.usage();
+            container.led().map(|(range, lead)| {
+                let state = range.replica.partition.state();
+                let usage = lead.budget.usage();
                 RangeStats {
                     database: container.database_id.clone(),
                     container: container.resource.id.clone(),
                     container_rid: container.resource.rid,
-                    range_id: range.id,
+                    range_id: range.descriptor.id,
                     items: state.items,
                     bytes: state.bytes,
                     lsn: state.lsn.0,
-                    requests: range.insight.totals().requests,
-                    throughput: range.budget.rate(),
-                    units_per_second: range.insight.units_per_second(second),
-                    largest_logical_bytes: range.insight.largest_bytes(),
+                    requests: lead.insight.totals().requests,
+                    throughput: lead.budget.rate(),
+                    units_per_second: lead.insight.units_per_second(second),
+                    largest_logical_bytes: lead.insight.largest_bytes(),
                     units_per_second_highest: usage.highest,
                     units_total: usage.total,
                     throttled: usage.throttled,
-                    writes_near_limit: range.counters.writes_near_limit.load(Ordering::Relaxed),
-                    writes_over_limit: range.counters.writes_over_limit.load(Ordering::Relaxed),
-                    items_expired: range.counters.items_expired.load(Ordering::Relaxed),
+                    writes_near_limit: lead.counters.writes_near_limit.load(Ordering::Relaxed),
+                    writes_over_limit: lead.counters.writes_over_limit.load(Ordering::Relaxed),
+                    items_expired: lead.counters.items_expired.load(Ordering::Relaxed),
                 }
             })
         });

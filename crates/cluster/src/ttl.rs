@@ -64,7 +64,7 @@ impl Db {
 
     /// Deletes a few expired items of a partition; answers whether another step is worth it.
     async fn purge_step(&self, container: &Container, range: &Arc<Range>) -> Result<bool, ErrorKind> {
-        if !range.lifetimes().can_end() {
+        if !range.replica.lifetimes().can_end() {
             return Ok(false);
         }
         let spare =
@@ -78,7 +78,9 @@ impl Db {
         }
         match range.purge(&self.inner.committer, overdue.items, self.world().now()).await {
             Ok(done) => {
-                range.counters.items_expired.fetch_add(done.outcomes.len() as u64, Ordering::Relaxed);
+                if let Ok(lead) = range.lead() {
+                    lead.counters.items_expired.fetch_add(done.outcomes.len() as u64, Ordering::Relaxed);
+                }
                 self.pay_purge(container, range, &done.outcomes);
                 Ok(true)
             }
@@ -86,7 +88,7 @@ impl Db {
             // The container is going, or there is no room: the next round will see.
             Err(WriteError::Unwritten(_)) => Ok(false),
             Err(WriteError::Refused(refusal)) => {
-                tracing::error!(range = range.id, error = %refusal.error, "expired items could not be deleted");
+                tracing::error!(range = range.descriptor.id, error = %refusal.error, "expired items could not be deleted");
                 Ok(false)
             }
         }
@@ -94,12 +96,12 @@ impl Db {
 
     fn find_overdue(&self, range: &Range, most: usize) -> Option<Overdue> {
         self.world().blocking(|| {
-            let (lsn, snapshot, _) = range.schema_point(&self.inner.committer).ok()?;
-            let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
+            let (lsn, snapshot, _) = range.replica.schema_point(&self.inner.committer).ok()?;
+            let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes());
             match view.overdue(most, EXPIRED_LOOKED_AT_MAX) {
                 Ok(overdue) => Some(overdue),
                 Err(error) => {
-                    tracing::error!(range = range.id, %error, "expired items could not be looked for");
+                    tracing::error!(range = range.descriptor.id, %error, "expired items could not be looked for");
                     None
                 }
             }
@@ -116,7 +118,8 @@ impl Db {
         let now = self.world().monotonic();
         let spare = |budget: &Budget| budget.spare(UNITS_PER_ITEM, now);
         let shared = container.shared_budget.as_ref().map_or(f64::INFINITY, |budget| spare(budget));
-        spare(&range.budget).min(shared)
+        // Who does not lead a range does not purge it.
+        range.lead().map_or(0.0, |lead| spare(&lead.budget).min(shared))
     }
 }
 

@@ -38,16 +38,16 @@ impl DirectoryVerification {
     }
 
     fn add(&mut self, range: &Range, (database, container): (&str, &str), snapshot: &Snapshot) {
-        match range.partition.verify(snapshot, &range.schema.load()) {
+        match range.replica.partition.verify(snapshot, &range.replica.schema.load()) {
             Ok(result) => self.ranges.push(RangeVerification {
                 database: database.to_owned(),
                 container: container.to_owned(),
-                range_id: range.id,
-                lsn: range.partition.lsn().0,
+                range_id: range.descriptor.id,
+                lsn: range.replica.partition.lsn().0,
                 result,
             }),
             Err(error) => {
-                let number = range.id;
+                let number = range.descriptor.id;
                 self.findings.push(format!("{database}/{container} range {number} cannot be read: {error}"));
             }
         }
@@ -93,14 +93,14 @@ impl Db {
         let mut found = Vec::new();
         for container in self.catalog().containers() {
             for range in &container.ranges {
-                let (_, snapshot, schema) = range.schema_point(&self.inner.committer)?;
-                let result = range.partition.verify(&snapshot, &schema);
+                let (_, snapshot, schema) = range.replica.schema_point(&self.inner.committer)?;
+                let result = range.replica.partition.verify(&snapshot, &schema);
                 let result = result.map_err(ErrorKind::from)?;
                 found.push(RangeVerification {
                     database: container.database_id.clone(),
                     container: container.resource.id.clone(),
-                    range_id: range.id,
-                    lsn: range.partition.lsn().0,
+                    range_id: range.descriptor.id,
+                    lsn: range.replica.partition.lsn().0,
                     result,
                 });
             }

@@ -200,6 +200,11 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
             "The read/write session is not available for the input session token. \
              Learn more: https://aka.ms/cosmosdb-tsg-not-found",
         ),
+        ErrorKind::NoLead(_) => gateway(
+            StatusCode::SERVICE_UNAVAILABLE,
+            0,
+            "Another server leads the partition at the moment. Nothing was written. Please retry this request.",
+        ),
         ErrorKind::RangeGone => {
             partition(StatusCode::GONE, 1002, "The requested resource is no longer available at the server.")
         }

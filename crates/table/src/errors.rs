@@ -183,7 +183,10 @@ fn kind_wire(kind: &ErrorKind) -> Wire {
         ErrorKind::OfferReplacePending => {
             wire(StatusCode::CONFLICT, "Conflict", "Another change of the throughput is in progress.")
         }
-        ErrorKind::SessionUnavailable | ErrorKind::RangeGone | ErrorKind::NeedsQueryPlan => {
+        ErrorKind::SessionUnavailable
+        | ErrorKind::NoLead(_)
+        | ErrorKind::RangeGone
+        | ErrorKind::NeedsQueryPlan => {
             wire(StatusCode::SERVICE_UNAVAILABLE, "ServerBusy", "The partition has moved. Please try again.")
         }
         ErrorKind::CursorMismatch => own_wire(&Own::BadAddress),

@@ -101,13 +101,13 @@ impl InUse {
             Effect::Schema(of, schema) if Arc::ptr_eq(of, range) => Some(schema.clone()),
             _ => None,
         });
-        set.unwrap_or_else(|| range.schema.load_full())
+        set.unwrap_or_else(|| range.replica.schema.load_full())
     }
 
     fn happen(self, builder: &Builder<'_>) {
         for effect in self.0 {
             match effect {
-                Effect::Schema(range, schema) => range.schema.store(schema),
+                Effect::Schema(range, schema) => range.replica.schema.store(schema),
                 Effect::Rate(budget, rate) => budget.set_rate(rate, builder.memory.world().monotonic()),
                 Effect::Budgets(container, units) => {
                     container.set_budgets(units, builder.options, builder.memory.world().monotonic());
@@ -295,8 +295,9 @@ impl Catalog {
         }
         let is_other_policy = is_redefined || before.made_by != index.made_by;
         for range in &container.ranges {
-            let of_range =
-                |record: &IndexRecord| record.ranges.iter().find(|one| one.id == range.id).cloned();
+            let of_range = |record: &IndexRecord| {
+                record.ranges.iter().find(|one| one.id == range.descriptor.id).cloned()
+            };
             let (old, new) = (of_range(&before), of_range(&index));
             // A schema that is replaced ends the group that is being worked out, so it is only where it differs.
             if let Some(new) = new.filter(|new| is_other_policy || old.is_some_and(|old| old != *new)) {

@@ -413,9 +413,9 @@ pub(super) fn removed_ids(container: &Container, catalog: &Catalog) -> Vec<Recor
 pub(super) fn dropped(container: &Container) -> DroppedRecord {
     let (mut partitions, mut generations) = (Vec::new(), vec![container.rid_generation]);
     for range in &container.ranges {
-        let spec = &range.partition.spec;
+        let spec = &range.replica.partition.spec;
         partitions.extend(spec.sources.iter().map(|source| source.number).chain([spec.number]));
-        let schema = range.schema.load();
+        let schema = range.replica.schema.load();
         generations.push(schema.index.generation);
         generations.extend(schema.building.as_ref().map(|index| index.generation));
     }

@@ -77,7 +77,7 @@ impl IndexChange {
         definition: &ContainerDefinition,
         next: &mut Counters,
     ) -> Result<IndexChange> {
-        let schema = container.ranges[0].schema.load_full();
+        let schema = container.ranges[0].replica.schema.load_full();
         let wanted = &definition.indexing;
         let mut record = container.index_record();
         let mut starts_build = false;
@@ -146,12 +146,12 @@ impl Container {
         }
         let (mut built, mut items, mut building) = (0, 0, false);
         for range in &self.ranges {
-            let in_range = range.partition.state().items;
+            let in_range = range.replica.partition.state().items;
             items += in_range;
-            let schema = range.schema.load();
+            let schema = range.replica.schema.load();
             let Some(index) = &schema.building else { continue };
             building = true;
-            let build = range.partition.build_of(index.generation);
+            let build = range.replica.partition.build_of(index.generation);
             built += if build.is_complete() { in_range } else { build.items.min(in_range) };
         }
         match building {
@@ -163,23 +163,23 @@ impl Container {
     /// The ids of ranges whose index is being built, and its generation; not those that are being merged.
     pub(crate) fn builds(&self) -> Vec<(u32, u32)> {
         let building = |range: &Arc<Range>| {
-            let schema = range.schema.load();
+            let schema = range.replica.schema.load();
             let index = schema.building.as_ref().filter(|index| !index.is_shared)?;
-            Some((range.id, index.generation))
+            Some((range.descriptor.id, index.generation))
         };
         self.ranges.iter().filter_map(building).collect()
     }
 
     /// Whether a partition still uses the index of the one that it was split from.
     pub fn borrows_indexes(&self) -> bool {
-        self.ranges.iter().any(|range| range.schema.load().index.is_borrowed)
+        self.ranges.iter().any(|range| range.replica.schema.load().index.is_borrowed)
     }
 
     pub(super) fn index_record(&self) -> IndexRecord {
         let index = |range: &Arc<Range>| {
-            let schema = range.schema.load();
+            let schema = range.replica.schema.load();
             RangeIndexRecord {
-                id: range.id,
+                id: range.descriptor.id,
                 active: schema.index.generation,
                 building: schema.building.as_ref().map(|index| index.generation),
                 borrowed: schema.index.is_borrowed,
@@ -202,9 +202,9 @@ impl Container {
             .collect();
         let mut retired: Vec<RetiredRecord> = Vec::new();
         for range in &self.ranges {
-            let schema = range.schema.load();
+            let schema = range.replica.schema.load();
             let building = schema.building.as_ref().map(|index| index.generation);
-            let number = range.partition.spec.number;
+            let number = range.replica.partition.spec.number;
             for generation in std::iter::once(schema.index.generation).chain(building) {
                 if used.contains(&generation) {
                     continue;

@@ -203,9 +203,9 @@ impl Db {
     fn stored_offer(&self, catalog: &Catalog, container: Rid) -> Result<Option<OfferRecord>> {
         let Some(offer) = catalog.offer_of(container) else { return Ok(None) };
         let range = &self.inner.catalog_range;
-        let lsn = range.partition.lsn();
+        let lsn = range.replica.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
-        let view = View::new(&range.partition, &snapshot, lsn, Lifetimes::ENDLESS);
+        let view = View::new(&range.replica.partition, &snapshot, lsn, Lifetimes::ENDLESS);
         let item = view.item(&Epk::MIN, &record_target(&RecordId::Offer(offer.rid)));
         match item.map_err(ErrorKind::from)?.map(|item| Record::from_doc(&item.doc)) {
             Some(Ok(Record::Offer(record))) => Ok(Some(record)),

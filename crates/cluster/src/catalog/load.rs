@@ -263,11 +263,11 @@ fn totals_after<'p>(
     let Some(first) = container.ranges.first() else { return Totals::of(opened) };
     let is_kept = |range: &Arc<Range>| kept.iter().any(|other| Arc::ptr_eq(other, range));
     let gone = container.ranges.iter().filter(|range| !is_kept(range));
-    let held = Usage::sum(gone.map(|range| Usage::of(&range.partition.state())));
+    let held = Usage::sum(gone.map(|range| Usage::of(&range.replica.partition.state())));
     let hold = Usage::sum(opened.map(|partition| Usage::of(&partition.state())));
     debug_assert_eq!(held, hold, "successors hold what was held before them");
-    first.totals.moved(held, hold);
-    first.totals.clone()
+    first.replica.totals.moved(held, hold);
+    first.replica.totals.clone()
 }
 
 /// Each partition's even share, never above what one partition can give; zero is unlimited.

@@ -29,7 +29,7 @@ use orrery_store::Etag;
 
 use crate::copy::JobRecord;
 use crate::offer::Offer;
-use crate::range::{Range, RangeInfo};
+use crate::range::{Range, RangeInfo, route};
 use crate::resource::Resource;
 use crate::rid::Rid;
 use crate::throttle::Budget;
@@ -174,6 +174,8 @@ impl Catalog {
     }
 
     fn put_container(&mut self, container: Container) -> Arc<Container> {
+        let is_led = container.ranges.iter().all(|range| range.lead().is_ok());
+        assert!(is_led, "a node that is alone leads all ranges that it publishes");
         let container = Arc::new(container);
         let rid = container.resource.rid;
         self.containers.insert(rid, container.clone());
@@ -243,10 +245,10 @@ impl Container {
     /// Current physical partitions, in the order of the key space.
     pub fn ranges(&self) -> Vec<RangeInfo> {
         let info = |(range, part): (&Arc<Range>, f64)| RangeInfo {
-            id: range.id,
+            id: range.descriptor.id,
             range: range.epk().clone(),
-            parents: range.parents.clone(),
-            lsn: range.partition.lsn(),
+            parents: range.descriptor.parents.clone(),
+            lsn: range.replica.partition.lsn(),
             throughput_fraction: part,
             etag: self.ranges_etag,
             ts: self.ranges_ts,
@@ -256,13 +258,12 @@ impl Container {
 
     /// What all of its partitions hold.
     pub fn usage(&self) -> Usage {
-        self.ranges.first().map_or_else(Usage::default, |range| range.totals.usage())
+        self.ranges.first().map_or_else(Usage::default, |range| range.replica.totals.usage())
     }
 
     /// The partition that a key belongs to; the key space has no gaps.
     pub(crate) fn range_of(&self, epk: &Epk) -> &Arc<Range> {
-        let place = self.ranges.partition_point(|range| range.epk().min <= *epk);
-        &self.ranges[place.saturating_sub(1)]
+        route(&self.ranges, epk)
     }
 
     /// A range that others have succeeded not long ago.
@@ -277,10 +278,10 @@ impl Container {
 
     /// How far one of the current partitions is.
     pub fn lsn_of(&self, range: u32) -> Option<orrery_store::Lsn> {
-        self.range_by_id(range).map(|range| range.partition.lsn())
+        self.range_by_id(range).map(|range| range.replica.partition.lsn())
     }
 
     pub(crate) fn range_by_id(&self, id: u32) -> Option<&Arc<Range>> {
-        self.ranges.iter().find(|range| range.id == id)
+        self.ranges.iter().find(|range| range.descriptor.id == id)
     }
 }

@@ -41,7 +41,9 @@ impl Succession {
         range: orrery_doc::EpkRange,
         reserved: &Reserved,
     ) -> PartitionSpec {
-        let sources = old.iter().flat_map(|old| old.partition.spec.bequeath(&range, old.partition.lsn()));
+        let sources = old
+            .iter()
+            .flat_map(|old| old.replica.partition.spec.bequeath(&range, old.replica.partition.lsn()));
         PartitionSpec {
             number: reserved.partitions[place],
             container: container.number,
@@ -88,14 +90,16 @@ impl Db {
         let next = counters.clone();
         let catalog = self.change_catalog_with(counters, next, (records, vec![]), partitions).await?;
         let container = container_of(&catalog, container)?;
-        let is_new = |range: &&Arc<Range>| succession.new.iter().any(|(spec, _)| spec.rid_prefix == range.id);
+        let is_new = |range: &&Arc<Range>| {
+            succession.new.iter().any(|(spec, _)| spec.rid_prefix == range.descriptor.id)
+        };
         let new: Vec<Arc<Range>> = container.ranges.iter().filter(is_new).cloned().collect();
         assert_eq!(new.len(), succession.new.len(), "the catalog has all that was stored");
         for old in &succession.old {
             old.hand_over(&new, &self.inner.committer);
         }
         self.erase_indexes_later(&container, retired);
-        self.forget_later(succession.old.iter().map(|old| old.partition.spec.number).collect());
+        self.forget_later(succession.old.iter().map(|old| old.replica.partition.spec.number).collect());
         Ok(container)
     }
 
@@ -125,8 +129,10 @@ impl Db {
 
 /// The ranges that a new one comes from, as far as they are remembered.
 fn parents(old: &[Arc<Range>]) -> Vec<u32> {
-    let mut parents: Vec<u32> =
-        old.iter().flat_map(|old| old.parents.iter().copied().chain([old.id])).collect();
+    let mut parents: Vec<u32> = old
+        .iter()
+        .flat_map(|old| old.descriptor.parents.iter().copied().chain([old.descriptor.id]))
+        .collect();
     parents.sort_unstable();
     parents.dedup();
     parents.drain(..parents.len().saturating_sub(PARENTS_MAX));
@@ -134,11 +140,11 @@ fn parents(old: &[Arc<Range>]) -> Vec<u32> {
 }
 
 fn is_old(old: &[Arc<Range>], id: u32) -> bool {
-    old.iter().any(|range| range.id == id)
+    old.iter().any(|range| range.descriptor.id == id)
 }
 
 fn ranges_record(current: &Container, succession: &Succession) -> RangesRecord {
-    let kept = current.ranges.iter().filter(|range| !is_old(&succession.old, range.id));
+    let kept = current.ranges.iter().filter(|range| !is_old(&succession.old, range.descriptor.id));
     let mut ranges: Vec<RangeRecord> = kept.map(|range| RangeRecord::of(range)).collect();
     let parents = parents(&succession.old);
     let new = succession.new.iter().map(|(spec, _)| RangeRecord::new(spec.rid_prefix, spec, parents.clone()));
@@ -157,7 +163,7 @@ fn index_record(current: &Container, succession: &Succession) -> IndexRecord {
 
 /// The ranges that are remembered once the old ones have gone as well.
 fn gone(current: &Container, old: &[Arc<Range>]) -> Vec<GoneRange> {
-    let newly = old.iter().map(|range| GoneRange { id: range.id, range: range.epk().clone() });
+    let newly = old.iter().map(|range| GoneRange { id: range.descriptor.id, range: range.epk().clone() });
     let mut gone: Vec<GoneRange> = current.gone.iter().cloned().chain(newly).collect();
     gone.drain(..gone.len().saturating_sub(GONE_RANGES_MAX));
     gone

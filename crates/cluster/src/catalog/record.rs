@@ -316,7 +316,7 @@ impl Counters {
 
 impl RangeRecord {
     pub fn of(range: &Range) -> RangeRecord {
-        RangeRecord::new(range.id, &range.partition.spec, range.parents.clone())
+        RangeRecord::new(range.descriptor.id, &range.replica.partition.spec, range.descriptor.parents.clone())
     }
 
     pub fn new(id: u32, spec: &PartitionSpec, parents: Vec<u32>) -> RangeRecord {

@@ -47,8 +47,8 @@ pub fn upgrade(
 
 /// Commits records before anybody can ask for them.
 fn write(engine: &Engine, range: &Range, records: [Record; 2], options: &DbOptions) -> Result<(), OpenError> {
-    let (snapshot, schema) = (engine.snapshot(), range.schema.load_full());
-    let mut group = Group::new(&range.partition, &snapshot, &schema, options.limits);
+    let (snapshot, schema) = (engine.snapshot(), range.replica.schema.load_full());
+    let mut group = Group::new(&range.replica.partition, &snapshot, &schema, options.limits);
     let put = |record: Record| Op {
         target: record_target(&record.id()),
         action: Action::Upsert(record.to_doc()),
@@ -57,7 +57,7 @@ fn write(engine: &Engine, range: &Range, records: [Record; 2], options: &DbOptio
         unlinked: false,
     };
     let ops = records.into_iter().map(put).collect();
-    let txn = Txn { scope: Epk::MIN, key: None, ops, now: range.world().now() };
+    let txn = Txn { scope: Epk::MIN, key: None, ops, now: range.replica.world().now() };
     group.run(&txn).map_err(|refusal| OpenError::Catalog(refusal.error.to_string()))?;
     let mut prepared = group.finish();
     let mut batch = std::mem::take(&mut prepared.batch);
@@ -65,6 +65,6 @@ fn write(engine: &Engine, range: &Range, records: [Record; 2], options: &DbOptio
     batch.set_frees(true);
     engine.commit(batch)?;
     engine.persist()?;
-    range.partition.publish(range.partition.apply(prepared));
+    range.replica.partition.publish(range.replica.partition.apply(prepared));
     Ok(())
 }

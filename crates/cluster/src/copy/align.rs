@@ -92,8 +92,8 @@ impl Pair {
 
     fn read(&self, container: &Container, snapshot: &Snapshot, key: &ItemKey) -> Result<Option<Item>> {
         let range = container.range_of(&key.epk);
-        let lsn = range.partition.lsn();
-        let view = View::new(&range.partition, snapshot, lsn, range.lifetimes());
+        let lsn = range.replica.partition.lsn();
+        let view = View::new(&range.replica.partition, snapshot, lsn, range.replica.lifetimes());
         view.item(&key.epk, &Target::Id(key.id.clone())).map_err(refuse)
     }
 

@@ -14,6 +14,7 @@ use super::run::{Runner, Stop, Stopped};
 use super::source;
 use crate::committer::Committer;
 use crate::db::Db;
+use crate::error::Error;
 use crate::range::Range;
 
 /// Ranges whose writers wait until this goes.
@@ -48,12 +49,14 @@ impl Runner {
         let mut held = Held { ranges: Vec::new(), committer: db.inner.committer.clone() };
         for range in &pair.source.ranges {
             held.ranges.push(range.clone());
-            range.hold().await;
+            range.hold().await.map_err(Error::from)?;
         }
         pair.deadline = Some(began + JOB_HOLD_TIME_MAX);
         self.follow_tail(&pair).await?;
-        let lsn =
-            |range: &Arc<Range>| RangeLsn { partition: range.id.to_string(), lsn: range.partition.lsn().0 };
+        let lsn = |range: &Arc<Range>| RangeLsn {
+            partition: range.descriptor.id.to_string(),
+            lsn: range.replica.partition.lsn().0,
+        };
         let lsns = pair.source.ranges.iter().map(lsn).collect();
         let mut done = JobRecord::clone(&job);
         done.progress = self.progress.clone();

@@ -183,7 +183,7 @@ impl Runner {
                 // A group that was under way when the job was made does not record its writes.
                 range.settle(&db.inner.committer).await.map_err(|_| Stop::Again)?;
             }
-            intervals.push(Interval::new(range.epk(), range.partition.lsn()));
+            intervals.push(Interval::new(range.epk(), range.replica.partition.lsn()));
         }
         self.progress.intervals = intervals;
         self.save(db).await?;

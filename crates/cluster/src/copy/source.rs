@@ -49,7 +49,7 @@ impl Fill {
 /// The partition that an interval lies in, which must not end within it.
 fn range_of<'c>(container: &'c Container, interval: &Interval) -> Result<&'c Arc<Range>> {
     let range = container.range_of(&interval.min);
-    range.check_there()?;
+    range.replica.check_there()?;
     match range.epk().max >= interval.max {
         true => Ok(range),
         false => Err(ErrorKind::RangeGone.into()),
@@ -59,9 +59,9 @@ fn range_of<'c>(container: &'c Container, interval: &Interval) -> Result<&'c Arc
 pub(super) fn walk(db: &Db, source: &Container, interval: &Interval, rate: u32) -> Result<WalkedPage> {
     db.world().blocking(|| {
         let range = range_of(source, interval)?;
-        let lsn = range.partition.lsn();
+        let lsn = range.replica.partition.lsn();
         let snapshot = db.inner.committer.snapshot_owned();
-        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
+        let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes());
         let (mut items, mut fill, mut is_last) = (Vec::new(), Fill::new(rate), true);
         let after = interval.after.as_ref().map(|place| place.key());
         let scanned = view.scan(&interval.epk(), after.as_ref(), |key, item| {
@@ -83,9 +83,9 @@ pub(super) fn walk(db: &Db, source: &Container, interval: &Interval, rate: u32) 
 pub(super) fn changes(db: &Db, source: &Container, interval: &Interval, rate: u32) -> Result<ChangedPage> {
     db.world().blocking(|| {
         let range = range_of(source, interval)?;
-        let lsn = range.partition.lsn();
+        let lsn = range.replica.partition.lsn();
         let snapshot = db.inner.committer.snapshot_owned();
-        let view = View::new(&range.partition, &snapshot, lsn, range.lifetimes());
+        let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes());
         let (mut changes, mut fill, mut is_last) = (Vec::new(), Fill::new(rate), true);
         let (start, mut last) = (interval.cursor(), interval.cursor());
         check_kept(&view, start)?;
@@ -122,7 +122,7 @@ fn check_kept(view: &View<'_>, start: FeedCursor) -> Result<()> {
 pub(super) fn pending(source: &Container, intervals: &[Interval]) -> (u64, Vec<usize>) {
     let (mut sum, mut behind) = (0, Vec::new());
     for (place, interval) in intervals.iter().enumerate() {
-        let lsn = source.range_of(&interval.min).partition.lsn();
+        let lsn = source.range_of(&interval.min).replica.partition.lsn();
         if interval.cursor() < FeedCursor::after(lsn) {
             sum += lsn.0.saturating_sub(interval.lsn).max(1);
             behind.push(place);

@@ -302,7 +302,7 @@ async fn a_copy_follows_writers_splits_and_merges_and_is_exact_at_the_cut_over()
     assert_eq!(items(&db, "c").await, items(&db, "t").await);
     assert!(report.changes_applied > 0, "{report:?}");
     assert!(!named(&db, "c").definition.is_followed, "nobody follows it any more");
-    assert!(!named(&db, "c").ranges[0].schema.load().keeps_history);
+    assert!(!named(&db, "c").ranges[0].replica.schema.load().keeps_history);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -124,14 +124,15 @@ impl Db {
         let catalog = self.catalog();
         let container = catalog.container_by_rid(container.resource.rid)?;
         let limits = &self.inner.options.limits;
-        let bytes = |range: &Arc<crate::range::Range>| range.partition.state().bytes;
-        let largest = container.ranges.iter().max_by_key(|range| (bytes(range), range.partition.lsn()))?;
+        let bytes = |range: &Arc<crate::range::Range>| range.replica.partition.state().bytes;
+        let largest =
+            container.ranges.iter().max_by_key(|range| (bytes(range), range.replica.partition.lsn()))?;
         let is_full = |range: &&Arc<crate::range::Range>| {
             bytes(range) > limits.partition_bytes
-                && range.partition.holds_several(&self.inner.committer.snapshot_owned())
+                && range.replica.partition.holds_several(&self.inner.committer.snapshot_owned())
         };
         if let Some(full) = container.ranges.iter().find(is_full) {
-            return Some((full.id, 2));
+            return Some((full.descriptor.id, 2));
         }
         let offer = catalog.offer_of(container.resource.rid)?;
         let needed = offer::least_partitions(offer.throughput.ceiling(), limits);
@@ -142,9 +143,9 @@ impl Db {
         // All of them in turn, each into as many as bring the whole to what is needed.
         let missing = needed - there;
         let children = (missing.div_ceil(there) + 1).min(missing + 1).clamp(2, SPLIT_CHILDREN_MAX);
-        let oldest = container.ranges.iter().min_by_key(|range| range.parents.len())?;
+        let oldest = container.ranges.iter().min_by_key(|range| range.descriptor.parents.len())?;
         let choice = if bytes(largest) > 0 { largest } else { oldest };
-        Some((choice.id, children))
+        Some((choice.descriptor.id, children))
     }
 
     fn is_cold(&self, catalog: &Catalog, container: &Container) -> bool {
@@ -155,14 +156,14 @@ impl Db {
         let first = offer::initial_partitions(given, limits);
         // What came with the container stays: nobody asked for fewer.
         there > first
-            && container.ranges.iter().all(|range| !range.parents.is_empty())
+            && container.ranges.iter().all(|range| !range.descriptor.parents.is_empty())
             && given < there * (limits.partition_throughput / COLD_PART)
             && container.definition.retention().is_none()
             && coldest_pair(container).is_some_and(|pair| self.fits_one(container, pair))
     }
 
     fn fits_one(&self, container: &Container, (left, right): (u32, u32)) -> bool {
-        let bytes = |id| container.range_by_id(id).map_or(0, |range| range.partition.state().bytes);
+        let bytes = |id| container.range_by_id(id).map_or(0, |range| range.replica.partition.state().bytes);
         bytes(left) + bytes(right) < self.inner.options.limits.partition_bytes / 2
     }
 }
@@ -170,7 +171,7 @@ impl Db {
 /// The two neighbours that hold least.
 fn coldest_pair(container: &Container) -> Option<(u32, u32)> {
     let bytes = |pair: &&[Arc<crate::range::Range>]| -> u64 {
-        pair.iter().map(|range| range.partition.state().bytes).sum()
+        pair.iter().map(|range| range.replica.partition.state().bytes).sum()
     };
-    container.ranges.windows(2).min_by_key(bytes).map(|pair| (pair[0].id, pair[1].id))
+    container.ranges.windows(2).min_by_key(bytes).map(|pair| (pair[0].descriptor.id, pair[1].descriptor.id))
 }

@@ -51,7 +51,7 @@ impl Db {
             ),
             Err(_) => {
                 // Without the mark they are as they were; if it cannot be taken away now, the next start will.
-                let _ = self.set_merging(rid, [pair[0].id, pair[1].id], false).await;
+                let _ = self.set_merging(rid, [pair[0].descriptor.id, pair[1].descriptor.id], false).await;
             }
         }
         merged
@@ -63,10 +63,10 @@ impl Db {
         self.world().spawn(async move {
             for container in db.catalog().containers() {
                 let is_merging = |range: &&Arc<Range>| {
-                    range.schema.load().building.as_ref().is_some_and(|index| index.is_shared)
+                    range.replica.schema.load().building.as_ref().is_some_and(|index| index.is_shared)
                 };
                 for range in container.ranges.iter().filter(is_merging) {
-                    let _ = db.set_merging(container.resource.rid, [range.id; 2], false).await;
+                    let _ = db.set_merging(container.resource.rid, [range.descriptor.id; 2], false).await;
                 }
             }
         });
@@ -95,13 +95,13 @@ impl Db {
         if pair[0].epk().max != pair[1].epk().min {
             return Err(Error::invalid("Only partitions that lie side by side in the key space are merged."));
         }
-        if pair.iter().any(|range| range.schema.load().keeps_history) {
+        if pair.iter().any(|range| range.replica.schema.load().keeps_history) {
             return Err(ErrorKind::Unsupported("Merging partitions that keep all versions").into());
         }
-        if pair.iter().any(|range| range.partition.history().is_some()) {
+        if pair.iter().any(|range| range.replica.partition.history().is_some()) {
             return Err(ErrorKind::Overloaded.into());
         }
-        let bytes = pair.iter().map(|range| range.partition.state().bytes).sum::<u64>();
+        let bytes = pair.iter().map(|range| range.replica.partition.state().bytes).sum::<u64>();
         if bytes > self.inner.options.limits.partition_bytes {
             return Err(Error::invalid("The two partitions hold more than one may."));
         }
@@ -114,7 +114,7 @@ impl Db {
         let container = self.catalog().container_by_rid(rid).cloned();
         let container = container.ok_or(ErrorKind::NotFound(ResourceKind::Container))?;
         let pair = self.neighbours(&container, left, right)?;
-        let generation = self.set_merging(rid, [pair[0].id, pair[1].id], true).await?;
+        let generation = self.set_merging(rid, [pair[0].descriptor.id, pair[1].descriptor.id], true).await?;
         Ok((pair, generation))
     }
 
@@ -133,7 +133,7 @@ impl Db {
         let mut counters = self.inner.control.lock().await;
         let container = self.catalog().container_by_rid(rid).cloned().ok_or(ErrorKind::RangeGone)?;
         let is_there = |range: &Arc<Range>| {
-            container.range_by_id(range.id).is_some_and(|current| Arc::ptr_eq(current, range))
+            container.range_by_id(range.descriptor.id).is_some_and(|current| Arc::ptr_eq(current, range))
         };
         // Who has split meanwhile has handed over its queue, and nobody may hold or release it.
         if !pair.iter().all(is_there) {
@@ -141,7 +141,7 @@ impl Db {
         }
         let reserved = self.reserve(&mut counters, 1).await?;
         for range in pair {
-            range.hold().await;
+            range.hold().await?;
         }
         let whole = EpkRange { min: pair[0].epk().min.clone(), max: pair[1].epk().max.clone() };
         let spec = Succession::child(&container, pair, 0, whole, &reserved);
@@ -162,11 +162,11 @@ impl Db {
         spec: PartitionSpec,
     ) -> Result<u32> {
         for range in pair {
-            let schema = range.schema.load();
+            let schema = range.replica.schema.load();
             // A policy that was replaced meanwhile wants other indexes.
             let is_built = schema.building.as_ref().is_some_and(|index| index.generation == generation);
             // What is left of a history is known by the partition only, and nobody else would ever erase it.
-            if !is_built || schema.keeps_history || range.partition.history().is_some() {
+            if !is_built || schema.keeps_history || range.replica.partition.history().is_some() {
                 return Err(ErrorKind::Overloaded.into());
             }
         }
@@ -179,7 +179,12 @@ impl Db {
         };
         let snapshot = self.inner.committer.snapshot_owned();
         let states = self.world().blocking(|| {
-            orrery_store::merge([&pair[0].partition, &pair[1].partition], &snapshot, generation, &spec)
+            orrery_store::merge(
+                [&pair[0].replica.partition, &pair[1].replica.partition],
+                &snapshot,
+                generation,
+                &spec,
+            )
         });
         let states = states.map_err(ErrorKind::from)?;
         let id = spec.rid_prefix;

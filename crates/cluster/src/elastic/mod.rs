@@ -51,7 +51,7 @@ impl Db {
 
     /// The container as it is by now, if it has lost a range since.
     fn newer(&self, container: &Container) -> Option<Arc<Container>> {
-        let has_changed = container.ranges.iter().any(|range| range.check_there().is_err());
+        let has_changed = container.ranges.iter().any(|range| range.replica.check_there().is_err());
         self.catalog().container_by_rid(container.resource.rid).filter(|_| has_changed).cloned()
     }
 }

@@ -37,7 +37,7 @@ impl Db {
             // The last attempt plans while nobody writes: it takes longer, and cannot be overtaken.
             let held_early = attempt == ATTEMPTS;
             if held_early {
-                range.hold().await;
+                range.hold().await?;
             }
             let split = match self.plan_split(&container, &range, children) {
                 Ok((plan, before)) => self.cut_over(&container, &range, &plan, &before).await,
@@ -61,7 +61,7 @@ impl Db {
 
     /// Leaves a range as it was before the split began.
     fn give_up(&self, range: &Arc<Range>) {
-        range.partition.forget_plan();
+        range.replica.partition.forget_plan();
         range.release(&self.inner.committer);
     }
 
@@ -73,7 +73,7 @@ impl Db {
     ) -> Result<(SplitPlan, Arc<Snapshot>)> {
         let planned = self.world().blocking(|| {
             let snapshot = || self.inner.committer.snapshot_owned();
-            SplitPlan::make(&range.partition, snapshot, &container.definition.key, children)
+            SplitPlan::make(&range.replica.partition, snapshot, &container.definition.key, children)
         });
         let (plan, before) = planned.map_err(ErrorKind::from)?;
         if plan.ranges(range.epk()).len() < 2 {
@@ -96,15 +96,16 @@ impl Db {
         let mut counters = self.inner.control.lock().await;
         let rid = container.resource.rid;
         let container = self.catalog().container_by_rid(rid).cloned().ok_or(ErrorKind::RangeGone)?;
-        let is_there = container.range_by_id(range.id).is_some_and(|current| Arc::ptr_eq(current, range));
+        let is_there =
+            container.range_by_id(range.descriptor.id).is_some_and(|current| Arc::ptr_eq(current, range));
         if !is_there {
             return Err(ErrorKind::RangeGone.into());
         }
         let parts = plan.ranges(range.epk());
         let reserved = self.reserve(&mut counters, parts.len()).await?;
-        range.hold().await;
+        range.hold().await?;
         let after = self.inner.committer.snapshot_owned();
-        let schema = range.schema.load_full();
+        let schema = range.replica.schema.load_full();
         let old = vec![range.clone()];
         let mut new = Vec::new();
         for (place, part) in parts.into_iter().enumerate() {
@@ -120,7 +121,13 @@ impl Db {
         }
         let specs: Vec<_> = new.iter().map(|(spec, _)| spec.clone()).collect();
         let states = self.world().blocking(|| {
-            orrery_store::split(&range.partition, plan, (before, &after), schema.index.generation, &specs)
+            orrery_store::split(
+                &range.replica.partition,
+                plan,
+                (before, &after),
+                schema.index.generation,
+                &specs,
+            )
         });
         let Some(states) = states.map_err(ErrorKind::from)? else {
             return Ok(None);

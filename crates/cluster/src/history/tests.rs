@@ -249,7 +249,7 @@ async fn a_policy_that_comes_back_keeps_what_a_round_was_erasing() {
 async fn partitions_do_not_merge_before_their_history_is_erased() {
     let (db, container) = start(Some(10)).await;
     upsert(&db, &container, "1").await;
-    let ids = db.split(&container, container.ranges[0].id, 2).await.expect("it can be split");
+    let ids = db.split(&container, container.ranges[0].descriptor.id, 2).await.expect("it can be split");
     let rid = container.resource.rid;
     let container = db.replace_container(rid, definition(None), None).await.expect("a policy may go");
     let refused = db.merge(&container, ids[0], ids[1]).await.map_err(|error| error.kind);

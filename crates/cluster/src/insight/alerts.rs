@@ -189,10 +189,9 @@ impl Alerts {
     /// Looks at all partitions of a container.
     pub fn examine(&self, container: &Container, settings: &AlertSettings, limit: u64, second: u64) {
         let seen: Vec<Slot> = container
-            .ranges
-            .iter()
-            .map(|range| {
-                let history = range.insight.history.lock();
+            .led()
+            .map(|(_, lead)| {
+                let history = lead.insight.history.lock();
                 history
                     .rings
                     .as_ref()
@@ -200,19 +199,19 @@ impl Alerts {
             })
             .collect();
         let mean = seen.iter().map(|slot| f64::from(slot.units)).sum::<f64>() / seen.len().max(1) as f64;
-        for (range, slot) in container.ranges.iter().zip(&seen) {
-            let hot = hot(slot, mean, range.budget.rate(), settings).filter(|_| seen.len() > 1);
+        for ((range, lead), slot) in container.led().zip(&seen) {
+            let hot = hot(slot, mean, lead.budget.rate(), settings).filter(|_| seen.len() > 1);
             for found in throttling(slot, settings).into_iter().chain(hot) {
-                self.hold(container, range.id, found, second);
+                self.hold(container, range.descriptor.id, found, second);
             }
             if settings.logical_partition_percent > 0.0 {
                 let near = limit as f64 * settings.logical_partition_percent / 100.0;
-                for large in range.insight.largest.above(near as u64) {
+                for large in lead.insight.largest.above(near as u64) {
                     let kind = AlertKind::LogicalPartitionNearLimit;
                     let (value, limit) = (large.bytes as f64, limit as f64);
                     self.hold(
                         container,
-                        range.id,
+                        range.descriptor.id,
                         Found { kind, key: Some(large.key), value, limit },
                         second,
                     );

@@ -106,13 +106,13 @@ impl Observed {
     pub fn end_second(&mut self, container: &Container, second: u64, histories: &mut usize) {
         let mut sum = Slot::default();
         let mut ranges = HashMap::with_capacity(container.ranges.len());
-        for range in &container.ranges {
-            let bytes = range.partition.state().bytes;
-            let slot = range.insight.end_second(second, bytes, *histories < HISTORIES_MAX);
-            *histories += usize::from(range.insight.history.lock().rings.is_some());
+        for (range, lead) in container.led() {
+            let bytes = range.replica.partition.state().bytes;
+            let slot = lead.insight.end_second(second, bytes, *histories < HISTORIES_MAX);
+            *histories += usize::from(lead.insight.history.lock().rings.is_some());
             sum.beside(&slot.unwrap_or(Slot { bytes, ..Slot::default() }));
-            self.ranges.remove(&range.id);
-            ranges.insert(range.id, range.insight.clone());
+            self.ranges.remove(&range.descriptor.id);
+            ranges.insert(range.descriptor.id, lead.insight.clone());
         }
         for gone in std::mem::replace(&mut self.ranges, ranges).into_values() {
             let last = gone.end_second(second, 0, false);
@@ -127,5 +127,5 @@ impl Observed {
 
 /// Whether any partition of a container has ever served a request.
 pub fn is_used(container: &Container) -> bool {
-    container.ranges.iter().any(|range| !range.insight.is_untouched())
+    container.led().any(|(_, lead)| !lead.insight.is_untouched())
 }

@@ -43,7 +43,7 @@ impl Db {
                 let epk = key.get(5..).and_then(Epk::decode_key).map(|(epk, _)| epk);
                 let (Some(epk), Some(size)) = (epk, LogicalSize::decode(&value)) else { continue };
                 let (bytes, items) = (size.bytes, Some(size.items));
-                found.push(LargePartitionKey { range_id: range.id, epk, key: None, bytes, items });
+                found.push(LargePartitionKey { range_id: range.descriptor.id, epk, key: None, bytes, items });
                 if found.len() >= 2 * count {
                     keep_largest(&mut found, count);
                 }
@@ -62,7 +62,12 @@ impl Db {
     /// The key of a logical partition, as one of its items has it.
     fn key_at(&self, container: &Container, snapshot: &Snapshot, epk: &Epk) -> Result<Option<String>> {
         let range = container.range_of(epk);
-        let view = View::new(&range.partition, snapshot, range.partition.lsn(), range.lifetimes());
+        let view = View::new(
+            &range.replica.partition,
+            snapshot,
+            range.replica.partition.lsn(),
+            range.replica.lifetimes(),
+        );
         let behind = epk.next().unwrap_or_else(Epk::max);
         let mut key = None;
         view.scan(&EpkRange::new(epk.clone(), behind), None, |_, item| {

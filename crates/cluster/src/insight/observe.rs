@@ -9,14 +9,13 @@ use super::sketch::Window;
 use super::windows::{Heat, SECONDS, Slot, Windows};
 use crate::catalog::Container;
 use crate::db::Db;
-use crate::range::Range;
+use crate::range::{Lead, Range};
 
 impl Db {
     /// The physical partitions of a container, in the order of the key space, with a window of what they did.
     pub fn container_insight(&self, container: &Arc<Container>, window: Window) -> ContainerInsight {
         let until = self.insight_second();
-        let partitions =
-            container.ranges.iter().map(|range| partition_insight(range, window, until)).collect();
+        let partitions = container.led().map(|led| partition_insight(led, window, until)).collect();
         ContainerInsight { window, until, whole: self.whole(container, window, until), partitions }
     }
 
@@ -38,8 +37,8 @@ impl Db {
     /// How warm each part of the key space was, in seconds of the last minute or minutes of the last hour.
     pub fn heat(&self, container: &Arc<Container>, window: Window) -> (u64, Vec<HeatRows>) {
         let until = self.insight_second();
-        let rows = |range: &Arc<Range>| {
-            let history = range.insight.history.lock();
+        let rows = |(range, lead): (&Arc<Range>, &Lead)| {
+            let history = lead.insight.history.lock();
             let columns: Vec<Heat> = match (&history.rings, window) {
                 (None, _) => vec![Heat::default(); SECONDS],
                 (Some(rings), Window::Minute) => rings.heat.seconds.until(until.saturating_sub(1)),
@@ -47,12 +46,12 @@ impl Db {
             };
             let row = |bucket: usize| columns.iter().map(|heat| heat[bucket]).collect();
             HeatRows {
-                id: range.id,
-                share: range.insight.span.share(),
+                id: range.descriptor.id,
+                share: lead.insight.span.share(),
                 rows: (0..super::BUCKETS).map(row).collect(),
             }
         };
-        (until, container.ranges.iter().map(rows).collect())
+        (until, container.led().map(rows).collect())
     }
 
     /// The logical partitions that did the most, hottest first.
@@ -65,10 +64,10 @@ impl Db {
     ) -> Vec<HotPartitionKey> {
         let until = self.insight_second();
         let mut keys = Vec::new();
-        for range in &container.ranges {
-            let sketch = range.insight.keys.lock().window(window, until);
+        for (range, lead) in container.led() {
+            let sketch = lead.insight.keys.lock().window(window, until);
             keys.extend(sketch.into_entries().into_iter().map(|entry| HotPartitionKey {
-                range_id: range.id,
+                range_id: range.descriptor.id,
                 key: entry.key.to_string(),
                 units: entry.units,
                 requests: entry.requests,
@@ -90,9 +89,9 @@ impl Db {
     /// The largest logical partitions that writes have met since the start, largest first.
     pub fn largest_keys(&self, container: &Arc<Container>, count: usize) -> Vec<LargePartitionKey> {
         let mut keys = Vec::new();
-        for range in &container.ranges {
-            keys.extend(range.insight.largest.list().into_iter().map(|large| LargePartitionKey {
-                range_id: range.id,
+        for (range, lead) in container.led() {
+            keys.extend(lead.insight.largest.list().into_iter().map(|large| LargePartitionKey {
+                range_id: range.descriptor.id,
                 epk: large.epk,
                 key: Some(large.key),
                 bytes: large.bytes,
@@ -105,21 +104,21 @@ impl Db {
     }
 }
 
-fn partition_insight(range: &Range, window: Window, until: u64) -> PartitionInsight {
-    let state = range.partition.state();
-    let totals = range.insight.totals();
-    let history = range.insight.history.lock();
+fn partition_insight((range, lead): (&Arc<Range>, &Lead), window: Window, until: u64) -> PartitionInsight {
+    let state = range.replica.partition.state();
+    let totals = lead.insight.totals();
+    let history = lead.insight.history.lock();
     let windows = history.rings.as_ref().map(|rings| &rings.windows);
     let last = |count: usize| windows.map_or(Slot::default(), |windows| windows.last(until, count));
     PartitionInsight {
-        id: range.id,
+        id: range.descriptor.id,
         range: range.epk().clone(),
-        share: range.insight.span.share(),
-        parents: range.parents.clone(),
+        share: lead.insight.span.share(),
+        parents: range.descriptor.parents.clone(),
         lsn: state.lsn,
         items: state.items,
         bytes: state.bytes,
-        throughput: range.budget.rate(),
+        throughput: lead.budget.rate(),
         use_of: Use {
             requests_total: totals.requests,
             units_total: totals.hundredths as f64 / 100.0,

@@ -34,7 +34,7 @@ impl Db {
             let next = walk.range(container).filter(|_| walk.is_between_ranges());
             // What `pass_empty` has not passed has a row for such a program.
             let Some(range) = next.filter(|_| !program.answers_every_item()).cloned() else { break };
-            let is_behind = |session| self.is_behind(&range, range.partition.lsn(), session);
+            let is_behind = |session| self.is_behind(&range, range.replica.partition.lsn(), session);
             if page.session.as_ref().is_some_and(is_behind) {
                 // The next page will tell the client.
                 break;

@@ -156,7 +156,7 @@ impl Db {
         let Request { container, scope, program, page: options, .. } = request;
         let charge = ru::query(&work.tally.meter, options.consistency);
         self.record_query(container, range, scope, program, options, page.rows.len());
-        page.receipt.served = Some(Served { range_id: range.id, lsn, item_lsn: None });
+        page.receipt.served = Some(Served { range_id: range.descriptor.id, lsn, item_lsn: None });
         self.book(request, range, work, charge, page);
     }
 
@@ -178,7 +178,7 @@ impl Db {
     ) {
         let Work { tally, note } = work;
         self.pay(request.container, range, &charge);
-        range.insight.scoped(request.container, request.scope, charge.total());
+        range.note(|insight| insight.scoped(request.container, request.scope, charge.total()));
         page.meter.add(&tally.meter);
         page.plan.add(note, &tally.meter, tally.times());
         page.receipt.charge.lines.extend(charge.lines);
@@ -238,7 +238,7 @@ impl Db {
 
     /// What readers see of a range now, with an index that is complete in it.
     fn moment(&self, range: &Range, walk: &Walk) -> Result<Moment> {
-        let (lsn, snapshot, schema) = range.schema_point(&self.inner.committer)?;
+        let (lsn, snapshot, schema) = range.replica.schema_point(&self.inner.committer)?;
         let lifetimes = schema.lifetimes(self.world().now());
         Ok(Moment { snapshot, schema, lsn, lifetimes, key: walk.key.clone() })
     }

@@ -60,7 +60,7 @@ pub(super) struct Moment {
 impl Moment {
     pub fn view<'a>(&'a self, range: &'a Range) -> View<'a> {
         let key = self.key.as_ref().and_then(|key| WholeKey::of(&self.schema.key, key));
-        View::new(&range.partition, &self.snapshot, self.lsn, self.lifetimes).only(key)
+        View::new(&range.replica.partition, &self.snapshot, self.lsn, self.lifetimes).only(key)
     }
 }
 

@@ -6,7 +6,8 @@
 
 use orrery_store::limits::{BODY_UNCOUNTED_BYTES, WRITES_PATIENCE};
 
-use super::{Range, Work};
+use super::Range;
+use super::queue::Work;
 use crate::error::ErrorKind;
 use crate::memory::{Consumer, Hold};
 
@@ -46,8 +47,9 @@ impl Range {
             return Err(ErrorKind::Overloaded);
         }
         // Where it was stopped it may not have been at its end.
-        let bytes = (2 * had).min(self.memory.most_of_a_write());
-        let hold = self.memory.take(Consumer::Writes, bytes, WRITES_PATIENCE).await;
+        let memory = &self.lead()?.memory;
+        let bytes = (2 * had).min(memory.most_of_a_write());
+        let hold = memory.take(Consumer::Writes, bytes, WRITES_PATIENCE).await;
         Ok(Held::new(hold.ok_or(ErrorKind::Overloaded)?, 0))
     }
 }

@@ -15,7 +15,8 @@ use orrery_store::limits::{
 use orrery_store::{Applied, Done, Failed, Fault, Group, Prepared, Schema, TxnError};
 use tokio::task::yield_now;
 
-use super::{Answer, Pending, Range, Work, WriteError, wants_history};
+use super::queue::{Pending, Work};
+use super::{Answer, Descriptor, Lead, NoLead, Range, Replica, WriteError, wants_history};
 use crate::catalog::Usage;
 use crate::committer::{CommitError, Committer, Syncing};
 use crate::error::ErrorKind;
@@ -23,6 +24,13 @@ use crate::memory::{Fund, Hold};
 
 /// Evaluations between two points where the leader lets other tasks run.
 const EVALUATIONS_PER_TURN: usize = 16;
+
+/// What leads a range as long as something waits for it.
+pub(super) struct Leader<'r> {
+    descriptor: &'r Descriptor,
+    replica: &'r Replica,
+    lead: &'r Lead,
+}
 
 /// Those whose transactions make up a group, each with what it will be answered.
 #[derive(Default)]
@@ -47,7 +55,11 @@ struct UnderWay {
     members: Members,
 }
 
-impl Range {
+impl<'r> Leader<'r> {
+    pub(super) fn of(range: &'r Range) -> Result<Leader<'r>, NoLead> {
+        Ok(Leader { descriptor: &range.descriptor, replica: &range.replica, lead: range.lead()? })
+    }
+
     /// Commits group after group until nothing waits.
     pub(super) async fn lead(&self, committer: &Committer) {
         let mut under_way = None;
@@ -63,10 +75,11 @@ impl Range {
 
     /// Works out what waits and, as long as the group before is not durable, what comes. None when there was nothing.
     async fn gather(&self, committer: &Committer, before: Option<UnderWay>) -> Option<Worked> {
-        let (snapshot, schema) = (committer.applied(), self.schema.load_full());
-        let fund = Fund::new(&self.memory);
-        let mut group = Group::new(&self.partition, &snapshot, &schema, self.limits).lent_by(&fund);
-        committer.note_clock(self.partition.state().time, self.world.now());
+        let (snapshot, schema) = (committer.applied(), self.replica.schema.load_full());
+        let fund = Fund::new(&self.lead.memory);
+        let mut group =
+            Group::new(&self.replica.partition, &snapshot, &schema, self.lead.limits).lent_by(&fund);
+        committer.note_clock(self.replica.partition.state().time, self.replica.world.now());
         let mut members = Members::default();
         let mut is_complete = before.is_none();
         let mut completing = pin!(self.complete(before));
@@ -78,7 +91,7 @@ impl Range {
                 biased;
                 () = &mut completing, if !is_complete => is_complete = true,
                 () = yield_now(), if more => {}
-                () = self.arrivals.notified(), if !more && !is_complete => {}
+                () = self.lead.arrivals.notified(), if !more && !is_complete => {}
                 else => break,
             }
         }
@@ -113,7 +126,7 @@ impl Range {
                 }
                 // It may find some when these, and those before them, are written.
                 members.are_all = true;
-                self.queue.lock().push_front(pending);
+                self.lead.queue.lock().push_front(pending);
                 return false;
             }
             members.answers.push((pending, answer));
@@ -127,9 +140,9 @@ impl Range {
         if members.are_all || is_large || members.answers.len() >= GROUP_TXNS_MAX {
             return None;
         }
-        let mut queue = self.queue.lock();
+        let mut queue = self.lead.queue.lock();
         // A schema change must hold for every write that is queued after it.
-        if queue.held || !Arc::ptr_eq(&self.schema.load(), schema) {
+        if queue.held || !Arc::ptr_eq(&self.replica.schema.load(), schema) {
             return None;
         }
         queue.pop()
@@ -137,12 +150,12 @@ impl Range {
 
     /// True if there is nothing left to do: then another leader may begin.
     fn stop_leading(&self) -> bool {
-        let mut queue = self.queue.lock();
+        let mut queue = self.lead.queue.lock();
         if !queue.held && !queue.waiting.is_empty() {
             return false;
         }
         queue.led = false;
-        self.rest.notify_waiters();
+        self.lead.rest.notify_waiters();
         true
     }
 
@@ -151,13 +164,13 @@ impl Range {
         let Worked { mut prepared, members } = worked;
         let mut batch = std::mem::take(&mut prepared.batch);
         if batch.is_empty() {
-            self.partition.publish(self.apply(prepared));
+            self.replica.partition.publish(self.apply(prepared));
             members.answer(Ok(()));
             return None;
         }
         let frees = members.answers.iter().all(|(pending, _)| pending.frees);
         batch.set_frees(frees);
-        let taken = match committer.submit_for(self.partition.spec.number, batch) {
+        let taken = match committer.submit_for(self.replica.partition.spec.number, batch) {
             Ok(submitted) => submitted.applied().await,
             Err(error) => Err(error),
         };
@@ -172,7 +185,7 @@ impl Range {
                 None
             }
             Err(error) => {
-                tracing::warn!(range = self.id, ?error, "a group was not written");
+                tracing::warn!(range = self.descriptor.id, ?error, "a group was not written");
                 members.answer(Err(error));
                 None
             }
@@ -181,9 +194,9 @@ impl Range {
 
     /// Takes over what a group has come to; nobody else does, so that nothing is counted twice.
     fn apply(&self, prepared: Prepared) -> Applied {
-        let before = Usage::of(&self.partition.state());
-        let applied = self.partition.apply(prepared);
-        self.totals.moved(before, Usage::of(&self.partition.state()));
+        let before = Usage::of(&self.replica.partition.state());
+        let applied = self.replica.partition.apply(prepared);
+        self.replica.totals.moved(before, Usage::of(&self.replica.partition.state()));
         applied
     }
 
@@ -196,7 +209,7 @@ impl Range {
                 false => pending.answer(Err(WriteError::Unwritten(Fault::DiskFull.into()))),
             }
         }
-        let mut queue = self.queue.lock();
+        let mut queue = self.lead.queue.lock();
         freeing.into_iter().rev().for_each(|pending| queue.push_front(pending));
     }
 
@@ -205,7 +218,7 @@ impl Range {
         let Some(UnderWay { syncing, applied, members }) = under_way else { return };
         let durable = syncing.durable().await;
         if durable.is_ok() {
-            self.partition.publish(applied);
+            self.replica.partition.publish(applied);
         }
         members.answer(durable);
     }
@@ -240,7 +253,7 @@ impl Range {
     }
 
     fn nothing_written(&self) -> Done {
-        Done { lsn: self.partition.lsn(), outcomes: Vec::new(), logical_bytes: (0, 0) }
+        Done { lsn: self.replica.partition.lsn(), outcomes: Vec::new(), logical_bytes: (0, 0) }
     }
 }
 

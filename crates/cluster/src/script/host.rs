@@ -52,7 +52,7 @@ pub(super) struct ScriptHost {
 impl ScriptHost {
     /// Runs one operation and counts what it cost.
     pub fn run(&mut self, op: Op) -> Result<Outcome, Failed> {
-        match self.bench.run(&self.range.partition, op) {
+        match self.bench.run(&self.range.replica.partition, op) {
             Ok(outcome) => {
                 self.charge.merge(ru::write(&outcome.meter));
                 self.written_bytes += outcome.meter.bytes_written;
@@ -92,7 +92,7 @@ impl ScriptHost {
                     indexed: true,
                     unlinked: false,
                 };
-                self.bench.run(&self.range.partition, read).map_err(|refusal| refusal.error)?.id
+                self.bench.run(&self.range.replica.partition, read).map_err(|refusal| refusal.error)?.id
             }
         };
         Ok(if old_id == id { Action::Replace(doc) } else { Action::Rename { id, doc } })

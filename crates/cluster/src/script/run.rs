@@ -16,7 +16,7 @@ use crate::catalog::Container;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::Fund;
-use crate::range::{Held, Range, WriteError};
+use crate::range::{Held, Lead, Range, WriteError};
 use crate::receipt::{Charge, Receipt, Served};
 use crate::throttle::Who;
 use crate::throughput::KeyMark;
@@ -83,14 +83,15 @@ impl Db {
         let world = self.world();
         let deadline = world.monotonic() + SCRIPT_ANSWER_TIME_MAX;
         let who = || Who::of(("script", &place.epk));
-        self.admit_key(&place.container, &place.range, KeyMark::of(&place.epk), who, None)
-            .inspect_err(|error| place.range.insight.refused(&place.epk, &place.key, error))?;
+        self.admit_key(&place.container, &place.range, KeyMark::of(&place.epk), who, None).inspect_err(
+            |error| place.range.note(|insight| insight.refused(&place.epk, &place.key, error)),
+        )?;
         let scripts = &self.inner.scripts;
         let busy = || Error::from(ErrorKind::ScriptsBusy);
         let _turn = match scripts.races.load(Ordering::Relaxed) {
             true => None,
             false => {
-                let entering = scripts.lanes.enter(place.range.partition.spec.number, &place.epk);
+                let entering = scripts.lanes.enter(place.range.replica.partition.spec.number, &place.epk);
                 Some(world.by(deadline, entering).await.ok_or_else(busy)?)
             }
         };
@@ -160,9 +161,9 @@ impl Db {
         // A split may have handed the writes to a successor, whose LSN it is.
         let range = place.range.current(&place.epk);
         self.pay_key(&place.container, &range, KeyMark::of(&place.epk), &charge);
-        range.insight.keyed(&place.epk, &place.key, charge.total());
+        range.note(|insight| insight.keyed(&place.epk, &place.key, charge.total()));
         let item_lsn = produced.outcome.as_ref().map(|_| lsn);
-        let served = Some(Served { range_id: range.id, lsn, item_lsn });
+        let served = Some(Served { range_id: range.descriptor.id, lsn, item_lsn });
         Ok(Some(Transacted { produced, log, receipt: Receipt { charge, served } }))
     }
 
@@ -173,12 +174,13 @@ impl Db {
         limits: &Limits,
         brought_bytes: u64,
     ) -> Result<ScriptHost> {
-        let (_, snapshot, schema) = place.range.schema_point(&self.inner.committer)?;
+        let lead = place.range.lead()?;
+        let (_, snapshot, schema) = place.range.replica.schema_point(&self.inner.committer)?;
         let bench = Workbench::new(
-            &place.range.partition,
+            &place.range.replica.partition,
             snapshot,
             schema,
-            place.range.limits,
+            lead.limits,
             place.epk.clone(),
             self.world().now(),
         );
@@ -196,7 +198,7 @@ impl Db {
             is_short: false,
             forms: options.forms.clone(),
             charge: Charge::flat("script started", START_UNITS),
-            units_max: units_max(place, self.world().monotonic()),
+            units_max: units_max(place, lead, self.world().monotonic()),
             written_bytes: 0,
             deadline: self.world().monotonic() + limits.time,
         })
@@ -213,8 +215,8 @@ impl Db {
 
     fn settle_script(&self, place: &Place, kind: ErrorKind, charge: Charge, lsn: Lsn) -> Error {
         self.pay_key(&place.container, &place.range, KeyMark::of(&place.epk), &charge);
-        place.range.insight.keyed(&place.epk, &place.key, charge.total());
-        let served = Some(Served { range_id: place.range.id, lsn, item_lsn: None });
+        place.range.note(|insight| insight.keyed(&place.epk, &place.key, charge.total()));
+        let served = Some(Served { range_id: place.range.descriptor.id, lsn, item_lsn: None });
         Error::from(kind).with(Receipt { charge, served })
     }
 
@@ -222,7 +224,7 @@ impl Db {
     fn late(&self, place: &Place, limit: Duration) -> Error {
         tracing::warn!(
             container = place.container.resource.id,
-            range = place.range.id,
+            range = place.range.descriptor.id,
             "a script overstays its time; its thread is left to end by itself"
         );
         let kind = ErrorKind::Script(ScriptError::TimedOut { limit });
@@ -230,14 +232,15 @@ impl Db {
             place,
             kind,
             Charge::flat("script started", START_UNITS),
-            place.range.partition.lsn(),
+            place.range.replica.partition.lsn(),
         )
     }
 }
 
 /// The range went between looking for it and asking it, and another has taken its place.
 fn is_succeeded(error: &Error, place: &Place) -> bool {
-    matches!(error.kind, ErrorKind::RangeGone) && place.range.current(&place.epk).id != place.range.id
+    matches!(error.kind, ErrorKind::RangeGone)
+        && place.range.current(&place.epk).descriptor.id != place.range.descriptor.id
 }
 
 /// The logical partition is not what the script saw. Refusals of single operations mean the same: on the script's
@@ -260,8 +263,8 @@ fn failed(error: &str) -> Error {
 }
 
 /// What a script may spend: what its partition has, and what comes in while it runs.
-fn units_max(place: &Place, now: Instant) -> f64 {
+fn units_max(place: &Place, lead: &Lead, now: Instant) -> f64 {
     let most = |budget: &crate::throttle::Budget| budget.available(now) + SECONDS_AHEAD * budget.rate();
     let shared = place.container.shared_budget.as_ref().map_or(f64::INFINITY, |budget| most(budget));
-    most(&place.range.budget).min(shared)
+    most(&lead.budget).min(shared)
 }

@@ -8,7 +8,7 @@ use orrery_store::limits::SERVERLESS_THROUGHPUT;
 use super::shares::{self, Member};
 use crate::catalog::Container;
 use crate::options::DbOptions;
-use crate::range::Range;
+use crate::range::{Lead, Range};
 use crate::throttle::{BudgetUsage, Terms};
 
 /// What one physical partition may use, and what it has refused.
@@ -25,22 +25,32 @@ pub struct PartitionBudget {
 impl Container {
     /// In the order of the key space.
     pub fn partition_budgets(&self) -> Vec<PartitionBudget> {
-        let budgets = self.ranges.iter().zip(self.parts());
-        let budget = |(range, part): (&Arc<Range>, f64)| PartitionBudget {
-            id: range.id,
-            rate: range.budget.rate(),
+        let budget = |(range, lead, part): (&Arc<Range>, &Lead, f64)| PartitionBudget {
+            id: range.descriptor.id,
+            rate: lead.budget.rate(),
             part,
-            usage: range.budget.usage(),
+            usage: lead.budget.usage(),
         };
-        budgets.map(budget).collect()
+        self.led_parts().map(budget).collect()
     }
 
     /// Sets all budgets by what the container's own offer gives, if it has one, and by its settings. To be called
     /// whenever the offer, the settings or the partitions have changed.
     pub(crate) fn set_budgets(&self, throughput: Option<u32>, options: &DbOptions, now: Instant) {
-        for (range, part) in self.ranges.iter().zip(self.parts()) {
-            range.budget.set(self.terms(throughput, part, options), now);
+        for (_, lead, part) in self.led_parts() {
+            lead.budget.set(self.terms(throughput, part, options), now);
         }
+    }
+
+    /// The partitions that are led here, in the order of the key space.
+    pub(crate) fn led(&self) -> impl Iterator<Item = (&Arc<Range>, &Lead)> {
+        self.ranges.iter().filter_map(|range| Some((range, range.lead().ok()?)))
+    }
+
+    /// The same, each with its part of the container's throughput.
+    pub(crate) fn led_parts(&self) -> impl Iterator<Item = (&Arc<Range>, &Lead, f64)> {
+        let parts = self.ranges.iter().zip(self.parts());
+        parts.filter_map(|(range, part)| Some((range, range.lead().ok()?, part)))
     }
 
     /// The part of the container's throughput that each partition has, in the order of the key space.
@@ -49,7 +59,10 @@ impl Container {
     }
 
     pub(crate) fn members(&self) -> Vec<Member<'_>> {
-        self.ranges.iter().map(|range| Member { id: range.id, parents: &range.parents }).collect()
+        self.ranges
+            .iter()
+            .map(|range| Member { id: range.descriptor.id, parents: &range.descriptor.parents })
+            .collect()
     }
 
     /// A partition never gets more than one can give, whatever the offer says.

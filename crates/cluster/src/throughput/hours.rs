@@ -18,6 +18,7 @@ use crate::catalog::{Catalog, HoursRecord};
 use crate::db::Db;
 use crate::error::Result;
 use crate::offer::Offer;
+use crate::range::{Lead, Range};
 use crate::request::Throughput;
 use crate::rid::Rid;
 
@@ -224,13 +225,12 @@ impl Db {
         let ceiling = f64::from(offer.throughput.ceiling());
         let samples: Vec<Sample> = match catalog.container_by_rid(offer.target) {
             Some(container) => {
-                let budgets = container.ranges.iter().zip(container.parts());
-                let sample = |(range, part): (&Arc<crate::range::Range>, f64)| Sample {
-                    partition: range.id,
-                    highest: range.budget.take_peak(),
+                let sample = |(range, lead, part): (&Arc<Range>, &Lead, f64)| Sample {
+                    partition: range.descriptor.id,
+                    highest: lead.budget.take_peak(),
                     share: ceiling * part,
                 };
-                budgets.map(sample).collect()
+                container.led_parts().map(sample).collect()
             }
             None => {
                 let budget = catalog.database_by_rid(offer.target).and_then(|owner| owner.budget.as_ref());

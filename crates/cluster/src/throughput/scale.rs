@@ -70,9 +70,9 @@ impl Catalog {
     fn units_in_use(&self, offer: &Offer, max: u32, now: Instant) -> f64 {
         let max = f64::from(max);
         if let Some(container) = self.container_by_rid(offer.target) {
-            let scaled = container.ranges.iter().zip(container.parts());
-            return scaled
-                .map(|(range, part)| range.budget.current(now).clamp(max * part / 10.0, max * part))
+            return container
+                .led_parts()
+                .map(|(_, lead, part)| lead.budget.current(now).clamp(max * part / 10.0, max * part))
                 .sum();
         }
         let budget = self.database_by_rid(offer.target).and_then(|database| database.budget.as_ref());

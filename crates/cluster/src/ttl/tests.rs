@@ -388,7 +388,7 @@ async fn what_is_expired_is_deleted_also_after_a_restart() {
 async fn deleting_leaves_half_of_the_throughput_to_others() {
     let world = World::on(options(Storage::Memory, true), json!({"defaultTtl": 1}), 400).await;
     let _nobody_deletes = world.db.inner.purging.lock().await;
-    let budget = &world.container.ranges[0].budget;
+    let budget = &world.container.ranges[0].lead().expect("a node that is alone leads").budget;
     // Without a limit nothing is banked, however long the writes and the wait take.
     budget.set_rate(UNLIMITED, world.db.world().monotonic());
     for number in 0..10 {
@@ -420,7 +420,7 @@ async fn deleting_leaves_half_of_the_throughput_to_others() {
 async fn a_budget_of_a_few_units_deletes_what_is_expired_too() {
     let world = World::on(options(Storage::Memory, true), json!({"defaultTtl": 1}), 400).await;
     let _nobody_deletes = world.db.inner.purging.lock().await;
-    let budget = &world.container.ranges[0].budget;
+    let budget = &world.container.ranges[0].lead().expect("a node that is alone leads").budget;
     budget.set_rate(UNLIMITED, world.db.world().monotonic());
     for id in ["1", "2"] {
         world.create("a", id, json!({"id": id, "pk": "a"})).await.expect("a new item");
@@ -471,7 +471,7 @@ async fn deleting_all_of_a_logical_partition_or_the_container_frees_its_values()
     world.write("a", vec![op("1", Action::Delete)]).await.expect("it was there");
     world.create("a", "2", body("2", "x")).await.expect("the value is free");
     world.verify();
-    let generation = world.container.ranges[0].partition.spec.rid_generation;
+    let generation = world.container.ranges[0].replica.partition.spec.rid_generation;
     let entries = || {
         let snapshot = world.db.inner.committer.snapshot_owned();
         let prefix = generation.to_be_bytes();
@@ -550,7 +550,7 @@ async fn large_items_that_expire_together_are_deleted_a_few_at_a_time() {
     let before = writes().highest_bytes;
     world.hand.advance(A_LIFE);
     world.purge().await;
-    let left: u64 = world.container.ranges.iter().map(|range| range.partition.state().items).sum();
+    let left: u64 = world.container.ranges.iter().map(|range| range.replica.partition.state().items).sum();
     assert_eq!(left, 0, "one round has many steps");
     let most = writes().highest_bytes;
     assert!(

@@ -1,4 +1,4 @@
-use orrery_cluster::{QuotaKind, ResourceKind};
+use orrery_cluster::{NoLead, QuotaKind, ResourceKind};
 
 use super::*;
 
@@ -36,6 +36,7 @@ fn table() -> Vec<(Refusal, u16, u32, &'static str, &'static str)> {
         (throttled(ThrottleCause::HotKey), 429, 3214, "429", "one partition key value"),
         (kind(K::OfferReplacePending), 423, 3205, "423", "in progress"),
         (kind(K::SessionUnavailable), 404, 1002, "NotFound", "read/write session is not available"),
+        (kind(K::NoLead(NoLead::Elsewhere)), 503, 0, "ServiceUnavailable", "Another server leads"),
         (kind(K::RangeGone), 410, 1002, "Gone", "no longer available"),
         (kind(K::CursorMismatch), 400, 0, "BadRequest", "Invalid Continuation Token"),
         (kind(K::NeedsQueryPlan), 400, 1004, "BadRequest", "additionalErrorInfo"),

@@ -46,14 +46,17 @@ pub(crate) fn frame(
     }
 }
 
-/// A stopping server has done nothing of what it refuses. The client may look for another, which after a restart is this one.
+/// A stopping server has done nothing of what it refuses, nor has one that does not lead the partition. The client may look for another,
+/// which after a restart is this one.
 fn turned(refusal: Refusal) -> Refusal {
     match refusal {
-        Refusal::Db(error) if matches!(error.kind, ErrorKind::Fault { fault: Fault::Stopping, .. }) => {
-            Own::Gone(Gone::Replica).into()
-        }
+        Refusal::Db(error) if is_elsewhere(&error.kind) => Own::Gone(Gone::Replica).into(),
         other => other,
     }
+}
+
+fn is_elsewhere(kind: &ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NoLead(_) | ErrorKind::Fault { fault: Fault::Stopping, .. })
 }
 
 fn answer(

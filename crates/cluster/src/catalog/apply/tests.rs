@@ -80,7 +80,7 @@ fn told_of_container(catalog: &Catalog, container: &Arc<Container>) -> Vec<Strin
     ];
     lines.extend(container.gone.iter().map(|gone| format!("  gone {} {:?}", gone.id, gone.range)));
     for (range, budget) in container.ranges.iter().zip(container.partition_budgets()) {
-        let schema = range.schema.load();
+        let schema = range.replica.schema.load();
         let history = (schema.keeps_history, schema.keeps_replaced);
         lines.push(format!("  range {:?}", RangeRecord::of(range)));
         lines.push(format!("    rate {} of {}, {history:?}, {:?}", budget.rate, budget.part, schema.ttl));
@@ -101,7 +101,7 @@ async fn compare(db: &Db, after: &str) {
     let _still = db.inner.control.lock().await;
     let shown = db.catalog();
     let snapshot = db.inner.committer.snapshot_owned();
-    let partition = &db.inner.catalog_range.partition;
+    let partition = &db.inner.catalog_range.replica.partition;
     let made = Loaded::read(partition, &snapshot, db.options(), db.memory());
     let made = made.unwrap_or_else(|error| panic!("after {after}: {error}"));
     let (shown, made) = (told(&shown), told(&made.catalog));
@@ -251,13 +251,16 @@ impl Owner {
 
     async fn split(&mut self) -> Result<()> {
         let Some(container) = self.container() else { return Ok(()) };
-        let range = self.random.pick(&container.ranges).id;
+        let range = self.random.pick(&container.ranges).descriptor.id;
         self.db.split(&container, range, 2).await.map(drop)
     }
 
     async fn merge(&mut self) -> Result<()> {
         let Some(container) = self.container().filter(|one| one.ranges.len() > 1) else { return Ok(()) };
-        self.db.merge(&container, container.ranges[0].id, container.ranges[1].id).await.map(drop)
+        self.db
+            .merge(&container, container.ranges[0].descriptor.id, container.ranges[1].descriptor.id)
+            .await
+            .map(drop)
     }
 
     async fn job(&mut self) -> Result<()> {
@@ -363,7 +366,10 @@ async fn a_change_that_fails_reaches_nothing_in_use() {
     };
     let offer = Record::Offer(offer.take().expect("the container has an offer"));
     let in_use = || {
-        let ranges = container.ranges.iter().map(|range| (range.schema.load_full().ttl, range.budget.rate()));
+        let ranges = container
+            .ranges
+            .iter()
+            .map(|range| (range.replica.schema.load_full().ttl, range.lead().map(|lead| lead.budget.rate())));
         format!("{:?}", ranges.collect::<Vec<_>>())
     };
     let before = in_use();

@@ -75,7 +75,7 @@ async fn a_change_whose_asker_goes_away_is_carried_to_its_end() {
     let second = catalog.database("d").and_then(|database| database.container("second"));
     let second = second.expect("it is there on disk");
     assert_ne!(second.number, third.number, "no number is given twice");
-    let partition = |container: &Container| container.ranges[0].partition.spec.number;
+    let partition = |container: &Container| container.ranges[0].replica.partition.spec.number;
     assert_ne!(partition(second), partition(&third));
 }
 
@@ -96,7 +96,10 @@ async fn a_container_that_cannot_be_opened_leaves_nothing_and_its_numbers_are_ta
     let damaged = |kind: &ErrorKind| matches!(kind, ErrorKind::Fault { fault: Fault::Damaged(_), .. });
     assert!(refused.is_err_and(|error| damaged(&error.kind)));
     let made = db.create_container(owner, definition("c"), None).await.expect("other numbers, another place");
-    assert_ne!((made.number, made.ranges[0].partition.spec.number), (before.container, before.partition));
+    assert_ne!(
+        (made.number, made.ranges[0].replica.partition.spec.number),
+        (before.container, before.partition)
+    );
     db.close().await;
     drop(db);
     let again = || Db::open(options(storage.clone())).map_err(|error| error.to_string());

@@ -116,7 +116,7 @@ fn entries(db: &Db, generation: u32) -> usize {
 }
 
 fn active(container: &Container) -> Vec<u32> {
-    container.ranges.iter().map(|range| range.index().generation).collect()
+    container.ranges.iter().map(|range| range.replica.index().generation).collect()
 }
 
 fn assert_sound(db: &Db) {
@@ -167,7 +167,7 @@ async fn a_changed_policy_is_built_while_writes_go_on() {
     done.store(true, Ordering::Relaxed);
     writer.await.expect("the writer succeeds");
     assert!(active(&now(&db)).iter().all(|generation| !old.contains(generation)));
-    assert_eq!(now(&db).ranges[0].index().composites().len(), 1);
+    assert_eq!(now(&db).ranges[0].replica.index().composites().len(), 1);
     wait_until_settled(&db, &old).await;
     db.close().await;
 }
@@ -223,7 +223,7 @@ fn special(computed: &str, geospatial: &str) -> ContainerDefinition {
 
 /// Whether the index has computed values, composite indexes of them, and cells of shapes.
 fn has_special(container: &Container) -> [bool; 3] {
-    let index = container.ranges[0].index();
+    let index = container.ranges[0].replica.index();
     let is_computed = index.covers(&[Step::Computed("twice")]);
     [is_computed, !index.composites().is_empty(), index.is_spatial(&[Step::Name("loc")])]
 }
@@ -300,17 +300,17 @@ async fn what_a_policy_takes_out_is_no_longer_offered_and_what_it_adds_not_yet()
     let (db, container) = start(Storage::Memory, 400).await;
     write(&db, &container, 0..1_000, 0).await;
     let covered =
-        |db: &Db| ["a", "n", "id"].map(|name| now(db).ranges[0].index().covers(&[Step::Name(name)]));
+        |db: &Db| ["a", "n", "id"].map(|name| now(db).ranges[0].replica.index().covers(&[Step::Name(name)]));
     assert_eq!(covered(&db), [true, true, true]);
     let rid = container.resource.rid;
     db.replace_container(rid, definition(only_a()), None).await.expect("a policy can change");
     assert_eq!(covered(&db), [true, false, true]);
-    assert!(now(&db).ranges[0].index().composites().is_empty());
+    assert!(now(&db).ranges[0].replica.index().composites().is_empty());
     eventually_async("the end of the build", || now(&db).index_progress() == 100).await;
     assert_eq!(covered(&db), [true, false, true]);
     db.replace_container(rid, definition(json!({})), None).await.expect("a policy can change");
     assert_eq!(covered(&db), [true, false, true]);
-    assert!(now(&db).ranges[0].index().composites().is_empty(), "it was taken out");
+    assert!(now(&db).ranges[0].replica.index().composites().is_empty(), "it was taken out");
     eventually_async("the end of the build", || now(&db).index_progress() == 100).await;
     assert_eq!(covered(&db), [true, true, true]);
     db.close().await;

@@ -47,7 +47,12 @@ fn stored(db: &Db, id: &str, value: &Value) -> Item {
     let epk = orrery_doc::epk(&container.definition.key, &key);
     let range = container.range_of(&epk);
     let snapshot = db.inner.committer.snapshot_owned();
-    let view = View::new(&range.partition, &snapshot, range.partition.lsn(), range.lifetimes());
+    let view = View::new(
+        &range.replica.partition,
+        &snapshot,
+        range.replica.partition.lsn(),
+        range.replica.lifetimes(),
+    );
     let target = Target::Id(ItemId::new(value["id"].as_str().expect("an id")).expect("a short id"));
     view.item(&epk, &target).expect("it can be read").expect("it is there")
 }
@@ -76,7 +81,7 @@ async fn the_rest_of_a_transaction_is_pending() {
     let source = named(&db, "c");
     let key = PartitionKey::extract(&source.definition.key, doc(&item(0)).as_ref());
     let range = source.range_of(&orrery_doc::epk(&source.definition.key, &key)).clone();
-    let mut intervals = vec![Interval::new(range.epk(), range.partition.lsn())];
+    let mut intervals = vec![Interval::new(range.epk(), range.replica.partition.lsn())];
     assert_eq!(source::pending(&source, &intervals), (0, vec![]));
     let batch = (0..10).map(|n| op(&format!("i{n}"), Action::Upsert(doc(&item(n))))).collect();
     db.write(&source, &key, batch, &WriteOptions::default()).await.expect("a batch");
@@ -102,7 +107,7 @@ async fn changes_that_were_erased_are_missed_rather_than_skipped() {
     db.erase_histories(later).await.expect("the database runs");
     let refused = source::changes(&db, &source, &early, 100).err().expect("an entry is gone");
     assert!(matches!(refused.kind, ErrorKind::History(_)), "{refused:?}");
-    let current = Interval::new(range.epk(), range.partition.lsn());
+    let current = Interval::new(range.epk(), range.replica.partition.lsn());
     assert!(source::changes(&db, &source, &current, 100).expect("a page").changes.is_empty());
 }
 
@@ -124,7 +129,7 @@ async fn a_cut_over_that_takes_too_long_forgets_nothing() {
     let source = named(&db, "c");
     let mut runner = runner_with_parked(&db, &item(0));
     for range in &source.ranges {
-        runner.progress.intervals.push(Interval::new(range.epk(), range.partition.lsn()));
+        runner.progress.intervals.push(Interval::new(range.epk(), range.replica.partition.lsn()));
     }
     let before = runner.progress.intervals.clone();
     upsert(&db, "c", &item(0)).await;

@@ -49,7 +49,7 @@ async fn start() -> (Db, Arc<Container>) {
         };
         db.write(&container, &key, vec![op], &WriteOptions::default()).await.expect("a write succeeds");
     }
-    db.split(&container, container.ranges[0].id, 4).await.expect("it can be split");
+    db.split(&container, container.ranges[0].descriptor.id, 4).await.expect("it can be split");
     db.await_indexes(container.resource.rid).await.expect("they are built");
     (db, container)
 }
@@ -58,10 +58,11 @@ async fn start() -> (Db, Arc<Container>) {
 fn ranges(db: &Db, container: &Container) -> (Vec<u32>, Vec<u32>) {
     let catalog = db.catalog();
     let now = catalog.container_by_rid(container.resource.rid).expect("it is never dropped");
-    let is_merging =
-        |range: &&Arc<Range>| range.schema.load().building.as_ref().is_some_and(|index| index.is_shared);
-    let ids = now.ranges.iter().map(|range| range.id).collect();
-    (ids, now.ranges.iter().filter(is_merging).map(|range| range.id).collect())
+    let is_merging = |range: &&Arc<Range>| {
+        range.replica.schema.load().building.as_ref().is_some_and(|index| index.is_shared)
+    };
+    let ids = now.ranges.iter().map(|range| range.descriptor.id).collect();
+    (ids, now.ranges.iter().filter(is_merging).map(|range| range.descriptor.id).collect())
 }
 
 fn verify(db: &Db) {
@@ -109,7 +110,7 @@ async fn what_a_container_holds_is_the_sum_of_its_partitions_after_every_change(
     let (db, container) = start().await;
     let check = |items| {
         let now = db.catalog().container_by_rid(container.resource.rid).expect("it is never dropped").clone();
-        let sum = Usage::sum(now.ranges.iter().map(|range| Usage::of(&range.partition.state())));
+        let sum = Usage::sum(now.ranges.iter().map(|range| Usage::of(&range.replica.partition.state())));
         assert_eq!((now.usage(), now.usage().items), (sum, items));
     };
     check(40);

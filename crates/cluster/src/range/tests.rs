@@ -1,0 +1,86 @@
+use orrery_doc::{Doc, PartitionKey, epk, json as text};
+use orrery_store::{Action, ItemId, Op, Precondition, Target, Txn, View};
+
+use super::*;
+use crate::catalog::ContainerDefinition;
+use crate::db::Db;
+use crate::error::ErrorKind;
+use crate::options::{Account, DbOptions, Durability, Storage};
+use crate::request::{Consistency, WriteOptions};
+
+fn doc(json: &str) -> Doc {
+    text::parse(json.as_bytes(), 64).expect("a test document is JSON")
+}
+
+fn create() -> Op {
+    Op {
+        target: Target::Id(ItemId::new("1").expect("a short id")),
+        action: Action::Create(doc(r#"{"id":"1","pk":"a"}"#)),
+        precondition: Precondition::None,
+        indexed: true,
+        unlinked: false,
+    }
+}
+
+fn open() -> Db {
+    let account = Account {
+        name: "range".to_owned(),
+        region: "here".to_owned(),
+        consistency: Consistency::Session,
+        serverless: false,
+    };
+    Db::open(DbOptions {
+        storage: Storage::Memory,
+        durability: Durability::Relaxed,
+        limits: PartitionLimits::default(),
+        throttle: false,
+        account,
+        memory: Default::default(),
+    })
+    .expect("an empty database opens")
+}
+
+/// As it is on a node that has a copy of a partition which another node leads.
+#[tokio::test]
+async fn a_range_that_is_led_elsewhere_is_read_here_and_not_written() {
+    let db = open();
+    let database = db.create_database("d", doc(r#"{"id":"d"}"#), None).await.expect("a new database");
+    let body = doc(r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#);
+    let definition = ContainerDefinition::parse(&body).unwrap_or_else(|error| panic!("{}", error.kind));
+    let container = db.create_container(database.resource.rid, definition, None).await.expect("a container");
+    let key = PartitionKey::from_header(r#"["a"]"#).expect("a plain key");
+    db.write(&container, &key, vec![create()], &WriteOptions::default()).await.expect("a new item");
+
+    let (committer, led) = (&db.inner.committer, &container.ranges[0]);
+    let snapshot = committer.snapshot_owned();
+    let parts = RangeParts {
+        id: led.descriptor.id,
+        parents: led.descriptor.parents.clone(),
+        schema: Schema::clone(&led.replica.schema.load()),
+        rate: 0.0,
+        limits: PartitionLimits::default(),
+        totals: led.replica.totals.clone(),
+        memory: db.memory().clone(),
+    };
+    let partition = Partition::open(led.replica.partition.spec.clone(), &snapshot).expect("it reads back");
+    let range = Arc::new(Range::new(partition, parts).led_elsewhere());
+
+    assert_eq!(range.descriptor, led.descriptor);
+    let scope = epk(&container.definition.key, &key);
+    assert!(Arc::ptr_eq(route(std::slice::from_ref(&range), &scope), &range));
+    let (lsn, snapshot, _) = range.replica.schema_point(committer).expect("it is there");
+    let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes());
+    let found = view.item(&scope, &create().target).expect("it reads back");
+    assert_eq!(found.map(|item| item.header.lsn), Some(lsn));
+
+    assert_eq!(range.lead().err(), Some(NoLead::Elsewhere));
+    let txn = Txn { scope, key: Some(key), ops: vec![create()], now: db.world().now() };
+    let refused = range.write(committer, txn).await.expect_err("it is not written here");
+    assert!(matches!(refused, WriteError::Unwritten(ErrorKind::NoLead(NoLead::Elsewhere))), "{refused:?}");
+    assert_eq!(range.hold().await, Err(NoLead::Elsewhere));
+    assert!(range.is_quiet());
+    range.release(committer);
+    range.hand_over(std::slice::from_ref(led), committer);
+    assert!(range.replica.check_there().is_err(), "a copy hears of its successors too");
+    db.close().await;
+}

@@ -23,6 +23,7 @@ use crate::copy::Jobs;
 use crate::elastic::Balance;
 use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::insight::Insight;
+use crate::look::Look;
 use crate::memory::Memory;
 use crate::options::{Account, DbOptions, OpenError, disk_options};
 use crate::range::{Range, RangeParts, Totals, WriteError};
@@ -209,14 +210,30 @@ impl Db {
         self.inner.catalog_range.replica.partition.lsn()
     }
 
-    /// Reads one item. Nothing is waited for: what was published is there.
-    pub fn read(
+    /// Reads one item, and waits where the copy of its partition that is here must catch up first.
+    pub async fn read(
         &self,
         container: &Arc<Container>,
         key: &PartitionKey,
         target: &Target,
         options: &ReadOptions,
     ) -> Result<ReadReply> {
+        loop {
+            match self.read_now(container, key, target, options)? {
+                Look::Done(reply) => return Ok(reply),
+                Look::Wait(wait) => wait.over().await,
+            }
+        }
+    }
+
+    /// The same without waiting: what was published is there.
+    pub fn read_now(
+        &self,
+        container: &Arc<Container>,
+        key: &PartitionKey,
+        target: &Target,
+        options: &ReadOptions,
+    ) -> Result<Look<ReadReply>> {
         let epk = epk(&container.definition.key, key);
         let range = container.range_of(&epk);
         let lsn = self
@@ -244,7 +261,7 @@ impl Db {
                 self.record_read(container, &item);
                 let not_modified = !options.precondition.admits(Some(&item.header));
                 let receipt = Receipt { charge, served: served(Some(item.header.lsn)) };
-                Ok(ReadReply { item, not_modified, receipt })
+                Ok(Look::Done(ReadReply { item, not_modified, receipt }))
             }
             Ok(None) => {
                 let charge = ru::miss();

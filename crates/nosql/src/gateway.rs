@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Body;
-use orrery_cluster::{Catalog, Db, ErrorKind, Lane, limits};
+use orrery_cluster::{Catalog, Db, ErrorKind, Lane, Look, limits};
 use orrery_gateway::body::{self, Limits as BodyLimits};
 use orrery_gateway::{ActivityId, Carrier, Entra, Held, Page, Peer, Room};
 
@@ -144,7 +144,11 @@ impl Gateway {
         let mut aside = Aside::default();
         let mut result = match malformed {
             Some(refusal) => Err(refusal),
-            None => self.read_item(&route, &headers, &trace, &mut aside),
+            None => match self.read_item(&route, &headers, &trace, &mut aside) {
+                Ok(Look::Done(reply)) => Ok(reply),
+                Ok(Look::Wait(_)) => return None,
+                Err(refusal) => Err(refusal),
+            },
         };
         if let Ok(reply) = &mut result {
             // A large one that would have to wait for memory does so before it is read again.
@@ -209,7 +213,7 @@ impl Gateway {
         headers: &RequestHeaders<'_>,
         trace: &Trace<'_>,
         aside: &mut Aside,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Look<Reply>, Refusal> {
         let catalog = self.0.db.catalog_now();
         let grant = self.admit(route, headers, trace, &catalog, aside)?;
         self.read_item_of(&route.endpoint, &grant, headers, trace, &catalog)
@@ -223,7 +227,7 @@ impl Gateway {
         headers: &RequestHeaders<'_>,
         trace: &Trace<'_>,
         catalog: &Catalog,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Look<Reply>, Refusal> {
         let in_lane = self.in_lane(headers);
         read_item(&self.call(in_lane.as_ref(), catalog, headers, trace, grant), endpoint)
     }
@@ -513,11 +517,7 @@ fn with_catalog<'a>(call: &Call<'a>, newest: &'a Option<Arc<Catalog>>) -> Call<'
 /// The catalog as it is by now, when a request found its container gone because another has just taken its place.
 /// Clients do not repeat requests that their partition has left, so the gateway asks the new one. Requests that waited
 /// long, as scripts do for each other, may find that one gone as well.
-fn exchanged(
-    call: &Call<'_>,
-    at: &ContainerAddress,
-    answer: &Result<Reply, Refusal>,
-) -> Option<Arc<Catalog>> {
+fn exchanged<T>(call: &Call<'_>, at: &ContainerAddress, answer: &Result<T, Refusal>) -> Option<Arc<Catalog>> {
     let Err(Refusal::Db(error)) = answer else { return None };
     if !matches!(error.kind, ErrorKind::RangeGone) {
         return None;
@@ -527,7 +527,7 @@ fn exchanged(
 }
 
 /// The read of an item, which waits for nothing.
-fn read_item(call: &Call<'_>, endpoint: &Endpoint<'_>) -> Result<Reply, Refusal> {
+fn read_item(call: &Call<'_>, endpoint: &Endpoint<'_>) -> Result<Look<Reply>, Refusal> {
     let Endpoint::Item { database, container, item } = endpoint else {
         return Err(Own::MethodNotAllowed.into());
     };
@@ -564,7 +564,12 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
                 newest = Some(newer);
             }
         }
-        Endpoint::Item { .. } if *call.trace.method == Method::GET => read_item(call, &endpoint),
+        Endpoint::Item { .. } if *call.trace.method == Method::GET => loop {
+            match read_item(call, &endpoint)? {
+                Look::Done(reply) => return Ok(reply),
+                Look::Wait(wait) => wait.over().await,
+            }
+        },
         Endpoint::Item { database, container, item } => {
             let mut newest = None;
             loop {

@@ -333,7 +333,7 @@ async fn dispatch(call: &Call<'_>, endpoint: &Endpoint, verb: Verb, body: &[u8])
         (Endpoint::Table { table }, Verb::Delete) => Box::pin(tables::delete(call, table)).await,
         (Endpoint::Entities { table }, Verb::Get) => Box::pin(entity::query(call, table)).await,
         (Endpoint::Entity { table, partition_key, row_key }, Verb::Get) => {
-            entity::get(call, table, partition_key, row_key)
+            entity::get(call, table, partition_key, row_key).await
         }
         (Endpoint::Entities { .. } | Endpoint::Entity { .. }, verb) => {
             let change = entity::change_of(call, verb, endpoint, call.headers.if_match, body, false)?;

@@ -37,7 +37,7 @@ pub async fn run(db: &Db, line: &str) -> Answer {
             write(db, name, *item, add).await
         }
         ("DEL", [Value::Str(name), item]) => write(db, name, *item, |_| Action::Delete).await,
-        ("GET", [Value::Str(name), item]) => get(db, name, *item),
+        ("GET", [Value::Str(name), item]) => get(db, name, *item).await,
         ("LIST", [Value::Str(name), item, Value::Int(page)]) => list(db, name, *item, *page).await,
         ("FIND", [Value::Str(name), query]) => find::run(db, &tables::find(db, name)?, *query).await,
         _ => Err(Refusal::wrong(format!("'{word}' is no command, or has other arguments"))),
@@ -80,12 +80,12 @@ async fn write(db: &Db, name: &str, item: Value<'_>, action: impl FnOnce(Doc) ->
     }
 }
 
-fn get(db: &Db, name: &str, item: Value<'_>) -> Answer {
+async fn get(db: &Db, name: &str, item: Value<'_>) -> Answer {
     let table = tables::find(db, name)?;
     let (key, target) = address(&table, item)?;
     let consistency = db.account().consistency;
     let options = ReadOptions { consistency, session: None, precondition: Precondition::None };
-    let reply = db.read(&table, &key, &target, &options)?;
+    let reply = db.read(&table, &key, &target, &options).await?;
     Ok((row(reply.item.doc.root()), "found".to_owned()))
 }
 

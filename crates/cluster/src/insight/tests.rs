@@ -73,8 +73,8 @@ impl World {
             session: None,
             precondition: Precondition::None,
         };
-        let read = self.db.read(&self.container(), &key(pk), &target, &options);
-        read.expect("the item is there");
+        let (container, key) = (self.container(), key(pk));
+        self.db.read(&container, &key, &target, &options).await.expect("the item is there");
     }
 
     async fn query(&self, scope: Scope, query: &str) {

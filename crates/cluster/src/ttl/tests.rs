@@ -178,13 +178,8 @@ impl World {
             session: None,
             precondition: Precondition::None,
         };
-        let read = self.db.read(
-            &self.container,
-            &key(pk),
-            &Target::Id(ItemId::new(id).expect("a short id")),
-            &options,
-        );
-        match read {
+        let target = Target::Id(ItemId::new(id).expect("a short id"));
+        match self.db.read(&self.container, &key(pk), &target, &options).await {
             Ok(_) => true,
             Err(error) => {
                 assert!(matches!(error.kind, ErrorKind::Op { error: OpError::NotFound, .. }), "{error:?}");

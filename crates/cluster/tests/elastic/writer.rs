@@ -105,7 +105,7 @@ impl Writer {
         let (pk, target) =
             (self.pk(place.0), Target::Id(ItemId::new(format!("i{}", place.1)).expect("a short id")));
         let container = self.world.now();
-        let found = match self.world.db.read(&container, &key(&pk), &target, &options) {
+        let found = match self.world.db.read(&container, &key(&pk), &target, &options).await {
             Ok(reply) => reply.item.doc.root().get("n").as_i64(),
             Err(error) => match error.kind {
                 ErrorKind::Op { error: OpError::NotFound, .. } => None,

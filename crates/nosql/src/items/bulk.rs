@@ -171,7 +171,7 @@ async fn one_by_one(shared: &Shared, tasks: Vec<Task>, refused: &[Option<OpResul
 async fn perform(shared: &Shared, task: Task) -> Done {
     let Task { place, key, op, is_minimal, wrong } = task;
     let tried = match op.action {
-        Action::Read => read(shared, &key, op),
+        Action::Read => read(shared, &key, op).await,
         _ => write(shared, &key, op).await,
     };
     match tried {
@@ -191,9 +191,9 @@ async fn perform(shared: &Shared, task: Task) -> Done {
     }
 }
 
-fn read(shared: &Shared, key: &PartitionKey, op: Op) -> Result<(Outcome, Receipt), Refusal> {
+async fn read(shared: &Shared, key: &PartitionKey, op: Op) -> Result<(Outcome, Receipt), Refusal> {
     let options = ReadOptions { precondition: op.precondition, ..shared.read.clone() };
-    let reply = shared.db.read(&shared.container, key, &op.target, &options)?;
+    let reply = shared.db.read(&shared.container, key, &op.target, &options).await?;
     let effect = if reply.not_modified { Effect::NotModified } else { Effect::Read };
     let outcome = Outcome { effect, item: reply.item, id: ItemId::default(), meter: Default::default() };
     Ok((outcome, reply.receipt))

@@ -36,7 +36,7 @@ pub(crate) mod version;
 use bytes::Bytes;
 use http::Method;
 use orrery_cluster::store::Target;
-use orrery_cluster::{Container, Rid};
+use orrery_cluster::{Container, Look, Rid};
 
 pub(crate) use key::{parse as parse_key, starts_with as key_starts_with};
 pub(crate) use key_delete::delete_key;
@@ -74,7 +74,7 @@ pub(crate) async fn feed(call: &Call<'_>, address: &ContainerAddress, body: Byte
 }
 
 /// A GET of `docs/{item}`, which waits for nothing.
-pub(crate) fn read(call: &Call<'_>, address: &ContainerAddress, item: &str) -> Result<Reply, Refusal> {
+pub(crate) fn read(call: &Call<'_>, address: &ContainerAddress, item: &str) -> Result<Look<Reply>, Refusal> {
     check_intended(call, &address.container)?;
     let target = target(address, item)?;
     point::read(call, &address.container, &target)

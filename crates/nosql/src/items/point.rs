@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use orrery_cluster::store::{Action, Effect, Item, ItemId, Op, Precondition, Target};
-use orrery_cluster::{Container, Error, ErrorKind, WriteReply};
+use orrery_cluster::{Container, Error, ErrorKind, Look, ReadReply, WriteReply};
 use orrery_doc::PartitionKey;
 
 use crate::access::ItemAct;
@@ -18,15 +18,24 @@ use crate::items::{key, options, shape};
 use crate::respond::Reply;
 use crate::scripts;
 
-pub(crate) fn read(call: &Call<'_>, container: &Arc<Container>, target: &Target) -> Result<Reply, Refusal> {
+/// Waits for nothing: where the item is not here yet, the caller looks again later.
+pub(crate) fn read(
+    call: &Call<'_>,
+    container: &Arc<Container>,
+    target: &Target,
+) -> Result<Look<Reply>, Refusal> {
     let key = key::of_request(&container.definition.key, key::named(&container.definition, call.headers))?;
     let options = options::read(call.headers, call.db.account().consistency)?;
-    let reply = call.db.read(container, &key, target, &options)?;
-    let answer = match reply.not_modified {
+    let found = call.db.read_now(container, &key, target, &options)?;
+    Ok(found.map(|reply| read_reply(call, container, reply)))
+}
+
+fn read_reply(call: &Call<'_>, container: &Arc<Container>, found: ReadReply) -> Reply {
+    let answer = match found.not_modified {
         true => Reply::empty(StatusCode::NOT_MODIFIED),
-        false => Reply::ok(shown(call, container, &reply.item)),
+        false => Reply::ok(shown(call, container, &found.item)),
     };
-    Ok(answer.etag(Version::of(container, &reply.item.header)).receipt(reply.receipt).in_container(container))
+    answer.etag(Version::of(container, &found.item.header)).receipt(found.receipt).in_container(container)
 }
 
 /// A single item as the client wants it: without links, if it was written so too, and in the form that it understands.
@@ -77,7 +86,7 @@ pub(crate) async fn replace(
     call.grant.check(ItemAct::Replace, &key)?;
     let old_id = match &target {
         Target::Id(id) => id.clone(),
-        Target::Rid(_) => stored_id(call, container, &key, &target)?,
+        Target::Rid(_) => stored_id(call, container, &key, &target).await?,
     };
     let action = match old_id == item.id {
         true => Action::Replace(item.doc),
@@ -167,7 +176,7 @@ pub(crate) fn status(effect: Effect) -> StatusCode {
 }
 
 /// The id of an item that the client named by RID.
-fn stored_id(
+async fn stored_id(
     call: &Call<'_>,
     container: &Arc<Container>,
     key: &PartitionKey,
@@ -175,6 +184,6 @@ fn stored_id(
 ) -> Result<ItemId, Refusal> {
     let options = options::read(call.headers, call.db.account().consistency)?;
     let options = orrery_cluster::ReadOptions { precondition: Precondition::None, ..options };
-    let reply = call.db.read(container, key, target, &options)?;
+    let reply = call.db.read(container, key, target, &options).await?;
     Ok(document::stored_id(&reply.item))
 }

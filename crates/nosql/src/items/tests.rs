@@ -148,7 +148,10 @@ impl World {
         let at = ContainerAddress { by_rid: self.by_rid, ..found };
         let result = match item {
             Some("partitionkeydelete!") => delete_key(&call, &at).await,
-            Some(item) if method == Method::GET => read(&call, &at, item),
+            Some(item) if method == Method::GET => read(&call, &at, item).map(|look| match look {
+                Look::Done(reply) => reply,
+                Look::Wait(_) => unreachable!("a node that is alone waits for nothing"),
+            }),
             Some(item) => write_one(&call, &at, item, body).await,
             None => feed(&call, &at, body).await,
         };

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use orrery_cluster::Catalog;
+use orrery_cluster::{Catalog, Look};
 
 use crate::address;
 use crate::call::Trace;
@@ -149,8 +149,10 @@ impl Gateway {
             *is_admitted = true;
             check_place(said, endpoint, &headers, &catalog)?;
             if matches!(endpoint, Endpoint::Item { .. }) && *trace.method == Method::GET {
-                let mut reply = self.read_item_of(endpoint, &grant, &headers, trace, &catalog)?;
-                if let Some(held) = self.room().try_hold(&mut reply.body, Carrier::Stream) {
+                let look = self.read_item_of(endpoint, &grant, &headers, trace, &catalog)?;
+                if let Look::Done(mut reply) = look
+                    && let Some(held) = self.room().try_hold(&mut reply.body, Carrier::Stream)
+                {
                     aside.held = held;
                     return Ok(reply);
                 }

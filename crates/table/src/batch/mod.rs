@@ -25,7 +25,7 @@ pub(crate) async fn run(call: &Call<'_>, body: &[u8]) -> Result<Reply, Refusal> 
     let batch = multipart::parse(content_type, body)?;
     let in_changeset = matches!(batch, Batch::Changes(_));
     let done = match &batch {
-        Batch::Read(part) => match read(call, part) {
+        Batch::Read(part) => match read(call, part).await {
             Ok(answer) => Ok(reply::of_read(part, &answer)),
             Err(refusal) => Err((None, refusal)),
         },
@@ -46,7 +46,7 @@ fn metadata_of(call: &Call<'_>, part: &Part<'_>) -> Metadata {
 }
 
 /// A read that is alone in its batch.
-fn read(call: &Call<'_>, part: &Part<'_>) -> Result<Reply, Refusal> {
+async fn read(call: &Call<'_>, part: &Part<'_>) -> Result<Reply, Refusal> {
     let (endpoint, query) = endpoint_of(call, part)?;
     let (Endpoint::Entity { table, partition_key, row_key }, Verb::Get) = (&endpoint, part.verb()?) else {
         return Err(Own::MethodNotAllowed.into());
@@ -56,7 +56,7 @@ fn read(call: &Call<'_>, part: &Part<'_>) -> Result<Reply, Refusal> {
     let metadata = metadata_of(call, part);
     let headers = Headers { if_none_match: None, ..*call.headers };
     let call = Call { parameters: &parameters, headers: &headers, metadata, ..*call };
-    entity::get(&call, table, partition_key, row_key)
+    entity::get(&call, table, partition_key, row_key).await
 }
 
 /// All writes of a changeset. A refusal comes with the place of the operation that it is about, if it is about one.

@@ -24,7 +24,7 @@ pub(crate) use render::Renderer;
 pub(crate) use write::{Change, Written, change_of, commit, run as write};
 
 /// Reads one entity.
-pub(crate) fn get(
+pub(crate) async fn get(
     call: &Call<'_>,
     table: &str,
     partition_key: &str,
@@ -33,7 +33,7 @@ pub(crate) fn get(
     call.grant.check_key(partition_key, row_key)?;
     let container = crate::tables::find(call.catalog, table)?;
     let selected = query::selected(call)?;
-    let (item, receipt) = read(call, &container, partition_key, row_key)?;
+    let (item, receipt) = read(call, &container, partition_key, row_key).await?;
     // Versions that a client insists on are for writes; here it may say which one it has.
     let has = |header: &str| moment::written_of_etag(header) == Some(item.header.time);
     if call.headers.if_none_match.is_some_and(has) {
@@ -48,7 +48,7 @@ pub(crate) fn get(
 }
 
 /// The item of an entity.
-fn read(
+async fn read(
     call: &Call<'_>,
     container: &Arc<Container>,
     partition_key: &str,
@@ -59,7 +59,7 @@ fn read(
         session: None,
         precondition: Precondition::None,
     };
-    let reply = call.db.read(container, &key_of(partition_key), &target_of(row_key)?, &options)?;
+    let reply = call.db.read(container, &key_of(partition_key), &target_of(row_key)?, &options).await?;
     Ok((reply.item, reply.receipt))
 }
 

@@ -52,7 +52,7 @@ pub(crate) async fn run(call: &Call<'_>, table: &str) -> Result<Reply, Refusal> 
     let top = top(call, PAGE_ENTITIES_DEFAULT)?.min(PAGE_ENTITIES_MAX);
     let continuation = call.parameters.get("NextPartitionKey").map(continuation::read).transpose()?;
     if let (Some((partition_key, row_key)), None) = (filter.as_ref().and_then(Filter::key), &continuation) {
-        return by_key(call, &container, partition_key, row_key, &renderer);
+        return by_key(call, &container, partition_key, row_key, &renderer).await;
     }
     let filter = restricted(filter, call.grant.restriction());
     let scope = match filter.as_ref().and_then(|filter| filter.pinned("PartitionKey")) {
@@ -92,7 +92,7 @@ pub(crate) async fn run(call: &Call<'_>, table: &str) -> Result<Reply, Refusal> 
 }
 
 /// The only entity that can pass a filter is read as any other that is asked for by its key.
-fn by_key(
+async fn by_key(
     call: &Call<'_>,
     container: &Arc<Container>,
     partition_key: &str,
@@ -103,7 +103,7 @@ fn by_key(
     if call.grant.check_key(partition_key, row_key).is_err() {
         return Ok(shown(call, renderer, std::iter::empty(), 0));
     }
-    match super::read(call, container, partition_key, row_key) {
+    match super::read(call, container, partition_key, row_key).await {
         Ok((item, receipt)) => {
             let row = (item.doc.root(), item.header.time);
             let bytes = item.header.json_bytes as usize;

@@ -106,7 +106,7 @@ async fn items(db: &Db, id: &str) -> BTreeMap<(String, String), String> {
         let page = PageOptions {
             items_max: 1_000,
             bytes_max: 4 << 20,
-            time_max: Duration::from_secs(5),
+            time_max: orrery_testkit::PATIENCE,
             continuation,
             consistency: Consistency::Session,
             session: None,

@@ -80,7 +80,7 @@ async fn read(
     let page = PageOptions {
         items_max: 100,
         bytes_max: 1 << 20,
-        time_max: Duration::from_secs(5),
+        time_max: orrery_testkit::PATIENCE,
         continuation: None,
         consistency: Consistency::Session,
         session: None,

@@ -82,7 +82,7 @@ impl World {
         let page = PageOptions {
             items_max: 100,
             bytes_max: 4 << 20,
-            time_max: Duration::from_secs(5),
+            time_max: orrery_testkit::PATIENCE,
             continuation: None,
             consistency: Consistency::Session,
             session: None,

@@ -34,7 +34,7 @@ fn page_options() -> PageOptions {
     PageOptions {
         items_max: 10,
         bytes_max: 4 << 20,
-        time_max: Duration::from_secs(5),
+        time_max: orrery_testkit::PATIENCE,
         continuation: None,
         consistency: Consistency::Session,
         session: None,

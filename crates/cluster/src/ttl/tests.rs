@@ -130,7 +130,7 @@ impl World {
         PageOptions {
             items_max,
             bytes_max: 4 << 20,
-            time_max: Duration::from_secs(5),
+            time_max: orrery_testkit::PATIENCE,
             continuation,
             consistency: Consistency::Session,
             session: None,

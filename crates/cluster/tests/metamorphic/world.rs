@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use orrery_cluster::store::{Action, ItemHeader, ItemId, Op, Precondition, Target};
 use orrery_cluster::{
@@ -367,7 +366,7 @@ fn page_options(items_max: usize) -> PageOptions {
     PageOptions {
         items_max,
         bytes_max: orrery_cluster::limits::PAGE_BYTES_MAX,
-        time_max: Duration::from_secs(5),
+        time_max: orrery_testkit::PATIENCE,
         continuation: None,
         consistency: Consistency::Session,
         session: None,

@@ -27,7 +27,8 @@ use crate::hosts::Hosts;
 use crate::metrics::{Metrics, Speech};
 use crate::tls::Tls;
 
-const LONG: Duration = Duration::from_secs(20);
+/// Nothing that is waited for takes so long, on any machine.
+const LONG: Duration = orrery_testkit::PATIENCE;
 const SHORT: Duration = Duration::from_millis(300);
 
 /// Answers each line that begins with `+ ` with the rest of it. `+ wait` takes a while and says so at once.

@@ -20,6 +20,26 @@ pub struct DbOptions {
     pub memory: MemoryShares,
 }
 
+impl DbOptions {
+    /// An account in memory that throttles nobody: what a program needs that brings its database along, as tests do. Where it is to be
+    /// otherwise, `DbOptions { throttle: true, ..DbOptions::in_memory("name", "region") }` says so.
+    pub fn in_memory(name: &str, region: &str) -> DbOptions {
+        DbOptions {
+            storage: Storage::Memory,
+            durability: Durability::Durable,
+            limits: PartitionLimits::default(),
+            throttle: false,
+            account: Account {
+                name: name.to_owned(),
+                region: region.to_owned(),
+                consistency: Consistency::Session,
+                serverless: false,
+            },
+            memory: MemoryShares::default(),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum Storage {
     Memory,

@@ -264,8 +264,8 @@ mod tests {
 
     use super::*;
     use crate::catalog::ContainerDefinition;
-    use crate::options::{Account, DbOptions, Durability, Storage};
-    use crate::request::{Consistency, Throughput, WriteOptions};
+    use crate::options::{DbOptions, Durability};
+    use crate::request::{Throughput, WriteOptions};
 
     fn doc(value: &serde_json::Value) -> Doc {
         text::parse(value.to_string().as_bytes(), 64).expect("a test document is JSON")
@@ -282,19 +282,7 @@ mod tests {
 
     /// A container of groups that were written one after the other, many items at a time.
     async fn container_of(groups: u32, items: u32) -> (Db, Arc<Container>) {
-        let options = DbOptions {
-            storage: Storage::Memory,
-            durability: Durability::Relaxed,
-            limits: orrery_store::limits::PartitionLimits::default(),
-            throttle: false,
-            memory: Default::default(),
-            account: Account {
-                name: "sample".to_owned(),
-                region: "here".to_owned(),
-                consistency: Consistency::Session,
-                serverless: false,
-            },
-        };
+        let options = DbOptions { durability: Durability::Relaxed, ..DbOptions::in_memory("sample", "here") };
         let db = Db::open(options).expect("an empty database opens");
         let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("a new database");
         let definition =

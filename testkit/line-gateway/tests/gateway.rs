@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use orrery_cluster::{Account, Consistency, Db, DbOptions, Durability, Storage};
+use orrery_cluster::{Db, DbOptions, Storage};
 use orrery_line_gateway::Gateway;
 use orrery_testkit::wait_for;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -52,20 +52,7 @@ impl Client {
 }
 
 fn open(storage: Storage) -> Db {
-    let account = Account {
-        name: "lines".into(),
-        region: "here".into(),
-        consistency: Consistency::Session,
-        serverless: false,
-    };
-    let options = DbOptions {
-        storage,
-        durability: Durability::Durable,
-        limits: Default::default(),
-        throttle: false,
-        account,
-        memory: Default::default(),
-    };
+    let options = DbOptions { storage, ..DbOptions::in_memory("lines", "here") };
     // What was closed before may be held by a task for a moment longer.
     wait_for(|| Db::open(options.clone()).map_err(|error| format!("the database does not open: {error}")))
 }

@@ -17,8 +17,8 @@ use orrery_testkit::script::{self, Runner};
 use super::{Api, Container, ContainerDefinition, Record};
 use crate::db::Db;
 use crate::error::Result;
-use crate::options::{Account, DbOptions, Durability, Storage};
-use crate::request::{Consistency, Throughput};
+use crate::options::{DbOptions, Durability};
+use crate::request::Throughput;
 
 struct World {
     runtime: Arc<tokio::runtime::Runtime>,
@@ -27,19 +27,8 @@ struct World {
 
 impl World {
     fn new(runtime: Arc<tokio::runtime::Runtime>) -> World {
-        let options = DbOptions {
-            storage: Storage::Memory,
-            durability: Durability::Relaxed,
-            limits: orrery_store::limits::PartitionLimits::default(),
-            throttle: false,
-            memory: Default::default(),
-            account: Account {
-                name: "scripts".to_owned(),
-                region: "here".to_owned(),
-                consistency: Consistency::Session,
-                serverless: false,
-            },
-        };
+        let options =
+            DbOptions { durability: Durability::Relaxed, ..DbOptions::in_memory("scripts", "here") };
         let _inside = runtime.enter();
         let db = Db::open(options).expect("memory opens");
         World { runtime, db }

@@ -16,7 +16,7 @@ use super::*;
 use crate::catalog::{Container, ContainerDefinition};
 use crate::db::Db;
 use crate::error::ErrorKind;
-use crate::options::{Account, DbOptions, Durability, Storage};
+use crate::options::{DbOptions, Durability};
 use crate::request::{AccessChoice, Consistency, PageOptions, Scope, Throughput, WriteOptions};
 
 const TWO_PARTITIONS: u32 = 12_000;
@@ -26,20 +26,8 @@ fn doc(value: &Value) -> Doc {
 }
 
 fn open() -> Db {
-    Db::open(DbOptions {
-        storage: Storage::Memory,
-        durability: Durability::Relaxed,
-        limits: orrery_store::limits::PartitionLimits::default(),
-        throttle: false,
-        memory: Default::default(),
-        account: Account {
-            name: "copy".to_owned(),
-            region: "here".to_owned(),
-            consistency: Consistency::Session,
-            serverless: false,
-        },
-    })
-    .expect("an empty database opens")
+    Db::open(DbOptions { durability: Durability::Relaxed, ..DbOptions::in_memory("copy", "here") })
+        .expect("an empty database opens")
 }
 
 async fn container(db: &Db, id: &str, paths: &[&str], more: &Value) {

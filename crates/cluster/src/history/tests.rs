@@ -14,7 +14,7 @@ use crate::catalog::{Container, ContainerDefinition};
 use crate::changes::{ChangePage, ChangesFrom};
 use crate::copy::{ContainerName, CopyRequest, JobMode};
 use crate::error::{Error, HistoryError};
-use crate::options::{Account, DbOptions, Durability, Storage};
+use crate::options::{DbOptions, Durability};
 use crate::request::{AccessChoice, Consistency, PageOptions, Scope, WriteOptions};
 
 const MINUTE: u64 = 60 * TICKS_PER_SECOND;
@@ -36,20 +36,8 @@ async fn start(retention: Option<u64>) -> (Db, Arc<Container>) {
 }
 
 async fn start_with(limits: PartitionLimits, retention: Option<u64>) -> (Db, Arc<Container>) {
-    let account = Account {
-        name: "history".to_owned(),
-        region: "here".to_owned(),
-        consistency: Consistency::Session,
-        serverless: false,
-    };
-    let options = DbOptions {
-        storage: Storage::Memory,
-        durability: Durability::Relaxed,
-        limits,
-        throttle: false,
-        memory: Default::default(),
-        account,
-    };
+    let options =
+        DbOptions { durability: Durability::Relaxed, limits, ..DbOptions::in_memory("history", "here") };
     let db = Db::open(options).expect("an empty database opens");
     let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("a new database");
     let container = db.create_container(database.resource.rid, definition(retention), None).await;

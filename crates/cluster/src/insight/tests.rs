@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::catalog::{Container, ContainerDefinition};
-use crate::options::{Account, DbOptions, Durability, Storage};
+use crate::options::{DbOptions, Durability};
 use crate::request::{AccessChoice, Consistency, PageOptions, ReadOptions, Scope, Throughput, WriteOptions};
 
 struct World {
@@ -25,19 +25,8 @@ fn key(name: &str) -> PartitionKey {
 
 impl World {
     async fn new() -> World {
-        let options = DbOptions {
-            storage: Storage::Memory,
-            durability: Durability::Relaxed,
-            limits: orrery_store::limits::PartitionLimits::default(),
-            throttle: false,
-            memory: Default::default(),
-            account: Account {
-                name: "insight".to_owned(),
-                region: "here".to_owned(),
-                consistency: Consistency::Session,
-                serverless: false,
-            },
-        };
+        let options =
+            DbOptions { durability: Durability::Relaxed, ..DbOptions::in_memory("insight", "here") };
         let db = Db::open(options).expect("an empty database opens");
         let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("a new database");
         let definition = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use orrery_doc::{Doc, PartitionKey, json};
 use orrery_query::{Documents, Parameters, SystemField, SystemValue, compile};
-use orrery_store::limits::PartitionLimits;
+
 use orrery_store::{Action, ItemHeader, ItemId, Op, Precondition, Target};
 
 use crate::{
-    AccessChoice, Account, Consistency, Consumer, Container, ContainerDefinition, Db, DbOptions, Durability,
-    ErrorKind, ItemProperties, Method, PageOptions, QueryPage, Scope, Storage, Throughput, WriteOptions,
+    AccessChoice, Consistency, Consumer, Container, ContainerDefinition, Db, DbOptions, ErrorKind,
+    ItemProperties, Method, PageOptions, QueryPage, Scope, Throughput, WriteOptions,
 };
 
 const ACCESSES: [AccessChoice; 3] = [AccessChoice::ScanOnly, AccessChoice::Auto, AccessChoice::IndexAlways];
@@ -63,20 +63,7 @@ impl ItemProperties for Stamps {
 
 impl World {
     async fn new(policy: &str, throughput: u32) -> World {
-        let account = Account {
-            name: "test".into(),
-            region: "Test".into(),
-            consistency: Consistency::Session,
-            serverless: false,
-        };
-        let options = DbOptions {
-            storage: Storage::Memory,
-            durability: Durability::Durable,
-            limits: PartitionLimits::default(),
-            throttle: false,
-            memory: Default::default(),
-            account,
-        };
+        let options = DbOptions::in_memory("test", "Test");
         let db = Db::open(options).expect("memory opens");
         let database = db.create_database("db", doc(r#"{"id":"db"}"#), None).await.expect("a new database");
         let body = format!(

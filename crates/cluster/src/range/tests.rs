@@ -5,8 +5,8 @@ use super::*;
 use crate::catalog::ContainerDefinition;
 use crate::db::Db;
 use crate::error::ErrorKind;
-use crate::options::{Account, DbOptions, Durability, Storage};
-use crate::request::{Consistency, WriteOptions};
+use crate::options::{DbOptions, Durability};
+use crate::request::WriteOptions;
 
 fn doc(json: &str) -> Doc {
     text::parse(json.as_bytes(), 64).expect("a test document is JSON")
@@ -23,21 +23,8 @@ fn create() -> Op {
 }
 
 fn open() -> Db {
-    let account = Account {
-        name: "range".to_owned(),
-        region: "here".to_owned(),
-        consistency: Consistency::Session,
-        serverless: false,
-    };
-    Db::open(DbOptions {
-        storage: Storage::Memory,
-        durability: Durability::Relaxed,
-        limits: PartitionLimits::default(),
-        throttle: false,
-        account,
-        memory: Default::default(),
-    })
-    .expect("an empty database opens")
+    Db::open(DbOptions { durability: Durability::Relaxed, ..DbOptions::in_memory("range", "here") })
+        .expect("an empty database opens")
 }
 
 /// As it is on a node that has a copy of a partition which another node leads.

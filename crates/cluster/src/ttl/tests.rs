@@ -13,7 +13,7 @@ use super::*;
 use crate::catalog::ContainerDefinition;
 use crate::changes::ChangesFrom;
 use crate::error::Error;
-use crate::options::{Account, DbOptions, Durability, Storage};
+use crate::options::{DbOptions, Durability, Storage};
 use crate::request::{
     AccessChoice, Consistency, PageOptions, ReadOptions, Scope, Throughput, WriteOptions, WriteReply,
 };
@@ -63,19 +63,7 @@ async fn open_again(hand: &Arc<ByHand>, options: &DbOptions) -> Db {
 }
 
 fn options(storage: Storage, throttle: bool) -> DbOptions {
-    DbOptions {
-        storage,
-        durability: Durability::Relaxed,
-        limits: orrery_store::limits::PartitionLimits::default(),
-        throttle,
-        memory: Default::default(),
-        account: Account {
-            name: "ttl".to_owned(),
-            region: "here".to_owned(),
-            consistency: Consistency::Session,
-            serverless: false,
-        },
-    }
+    DbOptions { storage, durability: Durability::Relaxed, throttle, ..DbOptions::in_memory("ttl", "here") }
 }
 
 fn op(id: &str, action: Action) -> Op {

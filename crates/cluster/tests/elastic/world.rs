@@ -4,11 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use orrery_cluster::limits::PartitionLimits;
 use orrery_cluster::store::{Action, ItemId, Op, Precondition, Target};
 use orrery_cluster::{
-    AccessChoice, Account, Consistency, Container, ContainerDefinition, Db, DbOptions, Durability,
-    PageOptions, RangeInfo, Scope, Storage, Throughput, WriteOptions,
+    AccessChoice, Consistency, Container, ContainerDefinition, Db, DbOptions, PageOptions, RangeInfo, Scope,
+    Storage, Throughput, WriteOptions,
 };
 use orrery_doc::{Doc, EpkRange, PartitionKey, divide, epk, json};
 use orrery_query::{Parameters, Program, compile};
@@ -69,19 +68,7 @@ impl World {
     }
 
     async fn with(storage: Storage) -> World {
-        let options = DbOptions {
-            storage,
-            durability: Durability::Durable,
-            limits: PartitionLimits::default(),
-            throttle: false,
-            memory: Default::default(),
-            account: Account {
-                name: "test".into(),
-                region: "here".into(),
-                consistency: Consistency::Session,
-                serverless: false,
-            },
-        };
+        let options = DbOptions { storage, ..DbOptions::in_memory("test", "here") };
         // What was closed before may be held by a task for a moment longer.
         let open = || Db::open(options.clone());
         let db =

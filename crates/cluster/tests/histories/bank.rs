@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use orrery_cluster::limits::PartitionLimits;
 use orrery_cluster::store::{Action, Item, ItemHeader, ItemId, Op, Outcome, Precondition, Target};
 use orrery_cluster::{
-    AccessChoice, Account, Child, ChildKind, Consistency, Container, ContainerDefinition, Cursor, Db,
-    DbOptions, Durability, ErrorKind, Forms, ItemProperties, Outside, PageOptions, Scope, ScriptCollection,
-    ScriptLink, ScriptOptions, ScriptRefusal, Storage, Throughput, WriteOptions,
+    AccessChoice, Child, ChildKind, Consistency, Container, ContainerDefinition, Cursor, Db, DbOptions,
+    Durability, ErrorKind, Forms, ItemProperties, Outside, PageOptions, Scope, ScriptCollection, ScriptLink,
+    ScriptOptions, ScriptRefusal, Storage, Throughput, WriteOptions,
 };
 use orrery_doc::{Doc, PartitionKey, json};
 use orrery_query::{Parameters, SystemField, SystemValue};
@@ -214,19 +213,7 @@ impl Bank {
 }
 
 fn options(storage: Storage, durability: Durability) -> DbOptions {
-    DbOptions {
-        storage,
-        durability,
-        limits: PartitionLimits::default(),
-        throttle: false,
-        memory: Default::default(),
-        account: Account {
-            name: "test".into(),
-            region: "here".into(),
-            consistency: Consistency::Session,
-            serverless: false,
-        },
-    }
+    DbOptions { storage, durability, ..DbOptions::in_memory("test", "here") }
 }
 
 /// Items as scripts see them, with only those system properties that the scripts here use.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use orrery_cluster::store::{Action, ItemHeader, ItemId, Op, Precondition, Target};
 use orrery_cluster::{
-    AccessChoice, Account, Consistency, Container, ContainerDefinition, Db, DbOptions, Durability, ErrorKind,
-    ItemProperties, PageOptions, Scope, Storage, Throughput, WriteOptions,
+    AccessChoice, Consistency, Container, ContainerDefinition, Db, DbOptions, Durability, ErrorKind,
+    ItemProperties, PageOptions, Scope, Throughput, WriteOptions,
 };
 use orrery_doc::{Doc, Epk, PartitionKey, epk, json};
 use orrery_query::{
@@ -330,19 +330,7 @@ impl Failure {
 }
 
 fn options() -> DbOptions {
-    DbOptions {
-        storage: Storage::Memory,
-        durability: Durability::Relaxed,
-        limits: orrery_cluster::limits::PartitionLimits::default(),
-        throttle: false,
-        memory: Default::default(),
-        account: Account {
-            name: "metamorphic".to_owned(),
-            region: "here".to_owned(),
-            consistency: Consistency::Session,
-            serverless: false,
-        },
-    }
+    DbOptions { durability: Durability::Relaxed, ..DbOptions::in_memory("metamorphic", "here") }
 }
 
 /// Items show when they were written, and nothing else besides what is stored.

@@ -6,8 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderMap;
 use http_body_util::BodyExt;
 use orrery_cluster::copy::{ContainerName, JobState, RekeyRequest};
-use orrery_cluster::limits::PartitionLimits;
-use orrery_cluster::{Account, Consistency, DbOptions, Durability, OpenError, Storage, World};
+use orrery_cluster::{Account, DbOptions, OpenError, Storage, World};
 use orrery_gateway::Scheme;
 use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
@@ -60,20 +59,7 @@ impl Server {
     }
 
     fn open(world: World, change: impl FnOnce(DbOptions) -> DbOptions) -> Result<Server, OpenError> {
-        let options = DbOptions {
-            storage: Storage::Memory,
-            durability: Durability::Durable,
-            limits: PartitionLimits::default(),
-            throttle: false,
-            memory: Default::default(),
-            account: Account {
-                name: "orrery".into(),
-                region: "Local".into(),
-                consistency: Consistency::Session,
-                serverless: false,
-            },
-        };
-        let db = Db::open_in(world, change(options))?;
+        let db = Db::open_in(world, change(DbOptions::in_memory("orrery", "Local")))?;
         Ok(Server(Gateway::new(db, orrery_gateway::Keys::new([KEY], []).expect("a key"), Options::default())))
     }
 

@@ -19,9 +19,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use orrery_cluster::{
-    Account, ByHand, Consistency, ContainerDefinition, Db, DbOptions, Durability, Storage, Throughput, limits,
-};
+use orrery_cluster::{ByHand, ContainerDefinition, Db, DbOptions, Throughput};
 use orrery_doc::{Doc, json};
 use proptest::prelude::*;
 
@@ -74,19 +72,7 @@ impl World {
     }
 
     async fn in_world(world: orrery_cluster::World, definition: &str, throughput: u32) -> World {
-        let options = DbOptions {
-            storage: Storage::Memory,
-            durability: Durability::Durable,
-            limits: limits::PartitionLimits::default(),
-            throttle: false,
-            memory: Default::default(),
-            account: Account {
-                name: "test".to_owned(),
-                region: "Here".to_owned(),
-                consistency: Consistency::Session,
-                serverless: false,
-            },
-        };
+        let options = DbOptions::in_memory("test", "Here");
         let db = Db::open_in(world, options).expect("a database in memory opens");
         let body = |text: &str| -> Doc { json::parse(text.as_bytes(), 128).expect("a definition") };
         let database = db.create_database("db", body(r#"{"id":"db"}"#), None).await.expect("a database");

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use http::Request;
 use http_body_util::{BodyExt, Full};
-use orrery_cluster::limits::PartitionLimits;
-use orrery_cluster::{Account, Consistency, Db, DbOptions, Durability, Storage};
+
+use orrery_cluster::{Db, DbOptions};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
@@ -56,19 +56,7 @@ fn gateway(direct: Direct) -> Gateway {
 }
 
 fn gateway_with(direct: Direct, key: &str) -> Gateway {
-    let options = DbOptions {
-        storage: Storage::Memory,
-        durability: Durability::Durable,
-        limits: PartitionLimits::default(),
-        throttle: false,
-        memory: Default::default(),
-        account: Account {
-            name: "orrery".into(),
-            region: "Local".into(),
-            consistency: Consistency::Session,
-            serverless: false,
-        },
-    };
+    let options = DbOptions::in_memory("orrery", "Local");
     let db = Db::open(options).expect("an empty database opens");
     Gateway::new(
         db,

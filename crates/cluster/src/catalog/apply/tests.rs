@@ -1,7 +1,7 @@
 //! The catalog that readers are shown is the one that a start would make of the records.
 
 use orrery_doc::{Doc, PartitionKey, json as text};
-use orrery_store::limits::PartitionLimits;
+
 use orrery_store::{Action, ItemId, Op, Precondition, Target};
 use orrery_testkit::Random;
 use serde_json::{Value, json};
@@ -12,27 +12,15 @@ use crate::catalog::{Child, ChildKind, Database, Loaded};
 use crate::copy::{ContainerName, CopyRequest, RekeyRequest};
 use crate::db::Db;
 use crate::error::Result;
-use crate::options::{Account, DbOptions, Durability, Storage};
-use crate::request::{Consistency, Throughput, WriteOptions};
+use crate::options::{DbOptions, Durability};
+use crate::request::{Throughput, WriteOptions};
 use crate::throttle::Budget;
 use crate::throughput::Settings;
 
 const CHANGES: usize = 160;
 
 fn options() -> DbOptions {
-    DbOptions {
-        storage: Storage::Memory,
-        durability: Durability::Relaxed,
-        limits: PartitionLimits::default(),
-        throttle: true,
-        memory: Default::default(),
-        account: Account {
-            name: "apply".to_owned(),
-            region: "here".to_owned(),
-            consistency: Consistency::Session,
-            serverless: false,
-        },
-    }
+    DbOptions { durability: Durability::Relaxed, throttle: true, ..DbOptions::in_memory("apply", "here") }
 }
 
 fn doc(value: &Value) -> Doc {

@@ -14,25 +14,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::catalog::record::RecordId;
-use crate::options::{Account, DbOptions, Durability, OpenError, Storage};
-use crate::request::{Consistency, Throughput, WriteOptions};
+use crate::options::{DbOptions, Durability, OpenError, Storage};
+use crate::request::{Throughput, WriteOptions};
 
 const FOUR_PARTITIONS: u32 = 24_000;
 
 fn options(storage: Storage) -> DbOptions {
-    DbOptions {
-        storage,
-        durability: Durability::Relaxed,
-        limits: orrery_store::limits::PartitionLimits::default(),
-        throttle: false,
-        memory: Default::default(),
-        account: Account {
-            name: "indexes".to_owned(),
-            region: "here".to_owned(),
-            consistency: Consistency::Session,
-            serverless: false,
-        },
-    }
+    DbOptions { storage, durability: Durability::Relaxed, ..DbOptions::in_memory("indexes", "here") }
 }
 
 fn on_disk(path: &Path) -> Storage {

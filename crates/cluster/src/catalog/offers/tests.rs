@@ -3,23 +3,15 @@ use serde_json::json;
 
 use super::*;
 use crate::catalog::ContainerDefinition;
-use crate::options::{Account, DbOptions, Durability, Storage};
-use crate::request::Consistency;
+use crate::options::{DbOptions, Durability};
+
 use crate::throughput::{BucketLimit, Priority};
 
 async fn open(throughput: u32) -> (Db, Arc<Container>) {
     let options = DbOptions {
-        storage: Storage::Memory,
         durability: Durability::Relaxed,
-        limits: PartitionLimits::default(),
         throttle: true,
-        memory: Default::default(),
-        account: Account {
-            name: "test".into(),
-            region: "Local".into(),
-            consistency: Consistency::Session,
-            serverless: false,
-        },
+        ..DbOptions::in_memory("test", "Local")
     };
     let db = Db::open(options).expect("an empty database opens");
     let doc = |body: serde_json::Value| text::parse(body.to_string().as_bytes(), 16).expect("JSON");

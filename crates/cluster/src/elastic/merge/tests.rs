@@ -1,15 +1,15 @@
 //! A merge that builds for a long time, and what others do meanwhile.
 
 use orrery_doc::{Doc, PartitionKey, json as text};
-use orrery_store::limits::{INDEX_BUILDS_MAX, PartitionLimits};
+use orrery_store::limits::INDEX_BUILDS_MAX;
 use orrery_store::{Action, ItemId, Op, Precondition, Target};
 use orrery_testkit::wait_for_async;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::catalog::{ContainerDefinition, Usage};
-use crate::options::{Account, DbOptions, Durability, Storage};
-use crate::request::{Consistency, WriteOptions};
+use crate::options::{DbOptions, Durability};
+use crate::request::WriteOptions;
 
 fn doc(value: &Value) -> Doc {
     text::parse(value.to_string().as_bytes(), 64).expect("a test document is JSON")
@@ -17,20 +17,7 @@ fn doc(value: &Value) -> Doc {
 
 /// A container with some items in four partitions that have built their indexes.
 async fn start() -> (Db, Arc<Container>) {
-    let account = Account {
-        name: "merge".to_owned(),
-        region: "here".to_owned(),
-        consistency: Consistency::Session,
-        serverless: false,
-    };
-    let options = DbOptions {
-        storage: Storage::Memory,
-        durability: Durability::Relaxed,
-        limits: PartitionLimits::default(),
-        throttle: false,
-        memory: Default::default(),
-        account,
-    };
+    let options = DbOptions { durability: Durability::Relaxed, ..DbOptions::in_memory("merge", "here") };
     let db = Db::open(options).expect("an empty database opens");
     let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("a new database");
     let body = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}});

@@ -10,8 +10,8 @@ use crate::catalog::{Container, ContainerDefinition};
 use crate::db::Db;
 use crate::error::Error;
 use crate::memory::{MemoryShares, MemoryUse};
-use crate::options::{Account, DbOptions, Durability, Storage};
-use crate::request::{Consistency, WriteOptions, WriteReply};
+use crate::options::{DbOptions, Durability};
+use crate::request::{WriteOptions, WriteReply};
 
 const MIB: u64 = 1024 * 1024;
 /// The share for writes, of which a transaction may have three quarters.
@@ -38,17 +38,9 @@ fn delete(id: &str) -> Op {
 impl World {
     async fn new() -> World {
         let options = DbOptions {
-            storage: Storage::Memory,
             durability: Durability::Relaxed,
-            limits: Default::default(),
-            throttle: false,
             memory: MemoryShares { writes: WRITES, ..MemoryShares::default() },
-            account: Account {
-                name: "held".to_owned(),
-                region: "here".to_owned(),
-                consistency: Consistency::Session,
-                serverless: false,
-            },
+            ..DbOptions::in_memory("held", "here")
         };
         let db = Db::open(options).expect("an empty database opens");
         let database = db.create_database("d", doc(&json!({"id": "d"})), None).await.expect("a new database");

@@ -1,6 +1,8 @@
 //! Keys that have one place are one logical partition, and different keys: those of version 1 that begin alike, and those of
 //! version 2 where a string was made that has the hash of a given key.
 
+use orrery_cluster::limits::PartitionLimits;
+
 use super::access::Token;
 use super::*;
 

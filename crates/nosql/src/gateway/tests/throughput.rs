@@ -1,5 +1,7 @@
 //! Offers that go up and down, and who is refused when throughput is short.
 
+use orrery_cluster::limits::PartitionLimits;
+
 use super::*;
 
 /// A gateway that throttles, over partitions of 1,000 RU/s.

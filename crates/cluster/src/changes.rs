@@ -139,8 +139,7 @@ impl Db {
                 Ok((range, epk, lsn, snapshot))
             })?;
             let whole_key = scope.whole_key(&container.definition.key);
-            let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes())
-                .only(whole_key);
+            let view = range.replica.view(&snapshot, lsn).only(whole_key);
             let mut found = Found::new(page, self.world());
             let start = read(&view, &epk, &mut found)?;
             let end = FeedCursor::after(lsn);

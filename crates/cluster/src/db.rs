@@ -11,8 +11,7 @@ use orrery_store::engine::Engine;
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::{INDEX_BUILDS_MAX, LOOK_UPS_MAX};
 use orrery_store::{
-    Action, Done, Effect, Failed, Fault, Lsn, Op, OpError, Partition, Schema, Target, Txn, TxnError, View,
-    WholeKey,
+    Action, Done, Effect, Failed, Fault, Lsn, Op, OpError, Partition, Schema, Target, Txn, TxnError, WholeKey,
 };
 
 use tokio::sync::Semaphore;
@@ -248,8 +247,7 @@ impl Db {
         let snapshot = self.inner.committer.snapshot();
         range.replica.check_kept()?;
         let whole_key = WholeKey::of(&container.definition.key, key);
-        let view =
-            View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes()).only(whole_key);
+        let view = range.replica.view(&snapshot, lsn).only(whole_key);
         let found = view.item(&epk, target);
         drop(snapshot);
         let served = |item_lsn| Some(Served { range_id: range.descriptor.id, lsn, item_lsn });

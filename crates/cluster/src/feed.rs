@@ -130,7 +130,7 @@ impl Db {
         let snapshot = self.inner.committer.snapshot_owned();
         range.replica.check_kept()?;
         let key = walk.key.as_ref().and_then(|key| WholeKey::of(&container.definition.key, key));
-        let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes()).only(key);
+        let view = range.replica.view(&snapshot, lsn).only(key);
         let (mut expired, mut found) = (0, false);
         let scanned = view.scan_stored(&walk.part_of(range), None, |_, item| {
             expired += usize::from(view.is_over(&item));
@@ -159,7 +159,7 @@ impl Db {
         let mut end = Step::Continue;
         let key = walk.key.clone();
         let key = key.as_ref().and_then(|key| WholeKey::of(&container.definition.key, key));
-        let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes()).only(key);
+        let view = range.replica.view(&snapshot, lsn).only(key);
         let state = view.state()?;
         let size = part_size(&view, container, walk.logical(container), &state)?;
         walk.begin_leg(range, size);

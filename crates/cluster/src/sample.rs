@@ -141,8 +141,7 @@ impl Db {
         let lsn = range.replica.partition.lsn();
         let snapshot = self.inner.committer.snapshot_owned();
         range.replica.check_kept()?;
-        look(&View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes()))
-            .map_err(Error::from)
+        look(&range.replica.view(&snapshot, lsn)).map_err(Error::from)
     }
 }
 

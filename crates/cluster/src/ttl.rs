@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use orrery_store::limits::{EXPIRED_LOOKED_AT_MAX, EXPIRED_PER_STEP};
-use orrery_store::{Outcome, Overdue, View};
+use orrery_store::{Outcome, Overdue};
 
 use crate::catalog::Container;
 use crate::db::Db;
@@ -97,7 +97,7 @@ impl Db {
     fn find_overdue(&self, range: &Range, most: usize) -> Option<Overdue> {
         self.world().blocking(|| {
             let (lsn, snapshot, _) = range.replica.schema_point(&self.inner.committer).ok()?;
-            let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes());
+            let view = range.replica.view(&snapshot, lsn);
             match view.overdue(most, EXPIRED_LOOKED_AT_MAX) {
                 Ok(overdue) => Some(overdue),
                 Err(error) => {

@@ -538,6 +538,16 @@ fn read_item(call: &Call<'_>, endpoint: &Endpoint<'_>) -> Result<Look<Reply>, Re
     items::read(call, &at, item)
 }
 
+/// The same for a client that waits until the item is here.
+async fn read_patiently(call: &Call<'_>, endpoint: &Endpoint<'_>) -> Result<Reply, Refusal> {
+    loop {
+        match read_item(call, endpoint)? {
+            Look::Done(reply) => return Ok(reply),
+            Look::Wait(wait) => wait.over().await,
+        }
+    }
+}
+
 /// What may wait is boxed one by one: a future is as large as the largest it may await, so all would pay for the state
 /// of queries and batches.
 async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Result<Reply, Refusal> {
@@ -564,12 +574,7 @@ async fn dispatch(call: &Call<'_>, endpoint: Endpoint<'_>, body: Bytes) -> Resul
                 newest = Some(newer);
             }
         }
-        Endpoint::Item { .. } if *call.trace.method == Method::GET => loop {
-            match read_item(call, &endpoint)? {
-                Look::Done(reply) => return Ok(reply),
-                Look::Wait(wait) => wait.over().await,
-            }
-        },
+        Endpoint::Item { .. } if *call.trace.method == Method::GET => read_patiently(call, &endpoint).await,
         Endpoint::Item { database, container, item } => {
             let mut newest = None;
             loop {

@@ -9,7 +9,7 @@ use orrery_store::engine::Snapshot;
 use orrery_store::limits::WRITE_COPIES;
 use orrery_store::{
     Action, ChangeKind, FLAG_UNINDEXED, Fault, HistoryEntry, Item, ItemId, ItemKey, Op, OpError,
-    Precondition, Target, Txn, View,
+    Precondition, Target, Txn,
 };
 use tokio::task::JoinSet;
 
@@ -93,7 +93,7 @@ impl Pair {
     fn read(&self, container: &Container, snapshot: &Snapshot, key: &ItemKey) -> Result<Option<Item>> {
         let range = container.range_of(&key.epk);
         let lsn = range.replica.partition.lsn();
-        let view = View::new(&range.replica.partition, snapshot, lsn, range.replica.lifetimes());
+        let view = range.replica.view(snapshot, lsn);
         view.item(&key.epk, &Target::Id(key.id.clone())).map_err(refuse)
     }
 

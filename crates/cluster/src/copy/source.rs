@@ -61,7 +61,7 @@ pub(super) fn walk(db: &Db, source: &Container, interval: &Interval, rate: u32) 
         let range = range_of(source, interval)?;
         let lsn = range.replica.partition.lsn();
         let snapshot = db.inner.committer.snapshot_owned();
-        let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes());
+        let view = range.replica.view(&snapshot, lsn);
         let (mut items, mut fill, mut is_last) = (Vec::new(), Fill::new(rate), true);
         let after = interval.after.as_ref().map(|place| place.key());
         let scanned = view.scan(&interval.epk(), after.as_ref(), |key, item| {
@@ -85,7 +85,7 @@ pub(super) fn changes(db: &Db, source: &Container, interval: &Interval, rate: u3
         let range = range_of(source, interval)?;
         let lsn = range.replica.partition.lsn();
         let snapshot = db.inner.committer.snapshot_owned();
-        let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes());
+        let view = range.replica.view(&snapshot, lsn);
         let (mut changes, mut fill, mut is_last) = (Vec::new(), Fill::new(rate), true);
         let (start, mut last) = (interval.cursor(), interval.cursor());
         check_kept(&view, start)?;

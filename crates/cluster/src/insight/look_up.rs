@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use orrery_doc::{Epk, EpkRange, PartitionKey};
 use orrery_store::engine::{Keyspace, Snapshot};
-use orrery_store::{Fault, LogicalSize, Scan, View, keys};
+use orrery_store::{Fault, LogicalSize, Scan, keys};
 
 use super::report::LargePartitionKey;
 use crate::catalog::Container;
 use crate::db::Db;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Sizes of logical partitions that one look-up reads at most.
 const SIZES_READ_MAX: usize = 1_000_000;
@@ -62,12 +62,7 @@ impl Db {
     /// The key of a logical partition, as one of its items has it.
     fn key_at(&self, container: &Container, snapshot: &Snapshot, epk: &Epk) -> Result<Option<String>> {
         let range = container.range_of(epk);
-        let view = View::new(
-            &range.replica.partition,
-            snapshot,
-            range.replica.partition.lsn(),
-            range.replica.lifetimes(),
-        );
+        let view = range.replica.view(snapshot, range.replica.partition.lsn());
         let behind = epk.next().unwrap_or_else(Epk::max);
         let mut key = None;
         view.scan(&EpkRange::new(epk.clone(), behind), None, |_, item| {

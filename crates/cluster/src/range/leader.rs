@@ -19,7 +19,6 @@ use super::queue::{Pending, Work};
 use super::{Answer, Descriptor, Lead, NoLead, Range, Replica, WriteError, wants_history};
 use crate::catalog::Usage;
 use crate::committer::{CommitError, Committer, Syncing};
-use crate::error::ErrorKind;
 use crate::memory::{Fund, Hold};
 
 /// Evaluations between two points where the leader lets other tasks run.

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use orrery_store::engine::Snapshot;
-use orrery_store::{DefaultTtl, Lifetimes, Lsn, Partition, Schema};
+use orrery_store::{DefaultTtl, Lifetimes, Lsn, Partition, Schema, View};
 
 use super::{Range, Totals};
 use crate::committer::Committer;
@@ -35,6 +35,11 @@ impl Replica {
             DefaultTtl::Off => Lifetimes::ENDLESS,
             ttl => Lifetimes::at(ttl, self.world.now()),
         }
+    }
+
+    /// What a snapshot shows of the partition now. It must hold all that is durable up to the LSN.
+    pub fn view<'a>(&'a self, snapshot: &'a Snapshot, lsn: Lsn) -> View<'a> {
+        View::new(&self.partition, snapshot, lsn, self.lifetimes())
     }
 
     /// The index that readers may use; see [`Replica::schema_point`] for the snapshot to use it with.

@@ -1,12 +1,13 @@
 use orrery_doc::{Doc, PartitionKey, epk, json as text};
-use orrery_store::{Action, ItemId, Op, Precondition, Target, Txn, View};
+use orrery_store::{Action, ItemId, Op, OpError, Precondition, Target, Txn};
 
 use super::*;
-use crate::catalog::ContainerDefinition;
+use crate::catalog::{Container, ContainerDefinition};
 use crate::db::Db;
 use crate::error::ErrorKind;
+use crate::look::Look;
 use crate::options::{DbOptions, Durability};
-use crate::request::WriteOptions;
+use crate::request::{Consistency, ReadOptions, WriteOptions};
 
 fn doc(json: &str) -> Doc {
     text::parse(json.as_bytes(), 64).expect("a test document is JSON")
@@ -27,9 +28,8 @@ fn open() -> Db {
         .expect("an empty database opens")
 }
 
-/// As it is on a node that has a copy of a partition which another node leads.
-#[tokio::test]
-async fn a_range_that_is_led_elsewhere_is_read_here_and_not_written() {
+/// A database with a container of one item, and the key of that.
+async fn written() -> (Db, Arc<Container>, PartitionKey) {
     let db = open();
     let database = db.create_database("d", doc(r#"{"id":"d"}"#), None).await.expect("a new database");
     let body = doc(r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#);
@@ -37,7 +37,28 @@ async fn a_range_that_is_led_elsewhere_is_read_here_and_not_written() {
     let container = db.create_container(database.resource.rid, definition, None).await.expect("a container");
     let key = PartitionKey::from_header(r#"["a"]"#).expect("a plain key");
     db.write(&container, &key, vec![create()], &WriteOptions::default()).await.expect("a new item");
+    (db, container, key)
+}
 
+#[tokio::test]
+async fn a_look_at_an_item_is_done_at_once_on_a_node_that_is_alone() {
+    let (db, container, key) = written().await;
+    let options =
+        ReadOptions { consistency: Consistency::Session, session: None, precondition: Precondition::None };
+    let look = |target: &Target| db.read_now(&container, &key, target, &options);
+    let Ok(Look::Done(reply)) = look(&create().target) else { panic!("it is here") };
+    assert_eq!(reply.item.header.lsn, container.ranges[0].replica.partition.lsn());
+    let waited = db.read(&container, &key, &create().target, &options).await.expect("it is here");
+    assert_eq!(waited.item.header.lsn, reply.item.header.lsn);
+    let missing = look(&Target::Id("2".into())).expect_err("nobody wrote it");
+    assert!(matches!(missing.kind, ErrorKind::Op { error: OpError::NotFound, .. }), "{missing:?}");
+    db.close().await;
+}
+
+/// As it is on a node that has a copy of a partition which another node leads.
+#[tokio::test]
+async fn a_range_that_is_led_elsewhere_is_read_here_and_not_written() {
+    let (db, container, key) = written().await;
     let (committer, led) = (&db.inner.committer, &container.ranges[0]);
     let snapshot = committer.snapshot_owned();
     let parts = RangeParts {
@@ -56,7 +77,7 @@ async fn a_range_that_is_led_elsewhere_is_read_here_and_not_written() {
     let scope = epk(&container.definition.key, &key);
     assert!(Arc::ptr_eq(route(std::slice::from_ref(&range), &scope), &range));
     let (lsn, snapshot, _) = range.replica.schema_point(committer).expect("it is there");
-    let view = View::new(&range.replica.partition, &snapshot, lsn, range.replica.lifetimes());
+    let view = range.replica.view(&snapshot, lsn);
     let found = view.item(&scope, &create().target).expect("it reads back");
     assert_eq!(found.map(|item| item.header.lsn), Some(lsn));
 

@@ -8,12 +8,12 @@ use orrery_store::engine::{DiskOptions, Engine};
 use orrery_store::indexing::IndexingPolicy;
 use orrery_store::limits::PartitionLimits;
 use orrery_store::{
-    Action, DefaultTtl, Group, IndexGeneration, Lifetimes, LogEntry, Op, Partition, Prepared, Schema,
-    TICKS_PER_SECOND, Txn, UniqueKeys, View,
+    Action, DefaultTtl, Group, IndexGeneration, Lifetimes, LogEntry, Op, OpError, Partition, Prepared,
+    Schema, TICKS_PER_SECOND, Txn, UniqueKeys, View,
 };
 use orrery_testkit::Random;
 
-use super::ground::{dump, key_def, op, open, scope};
+use super::ground::{dump, key_def, op, open, refused, scope};
 
 const STEPS: usize = 250;
 const FIRST_GENERATION: u32 = 20;
@@ -44,13 +44,22 @@ fn first_schema() -> Schema {
     Schema { unique, keeps_history: true, ttl: DefaultTtl::Seconds(TTL_SECONDS), ..schema }
 }
 
-/// Works a step out without applying it.
-fn work_out(engine: &Engine, partition: &Partition, schema: &Schema, step: &Step) -> Prepared {
+/// Works a step out without applying it; with what was refused of it.
+fn work_out(
+    engine: &Engine,
+    partition: &Partition,
+    schema: &Schema,
+    step: &Step,
+) -> (Prepared, Vec<(usize, OpError)>) {
+    let mut refusals = Vec::new();
     let snapshot = engine.snapshot();
     let mut group = Group::new(partition, &snapshot, schema, PartitionLimits::default());
     match step {
         // Some are refused, which is part of what a group comes to.
-        Step::Write(txns) => txns.iter().for_each(|txn| drop(group.run(txn))),
+        Step::Write(txns) => {
+            let failed = txns.iter().filter_map(|txn| group.run(txn).err());
+            refusals.extend(failed.map(|failed| (failed.place, refused(failed))));
+        }
         Step::Build => group.build(7, 1 << 20).expect("stored items decode"),
         Step::EraseHistory { keep_since } => {
             group.erase_history(*keep_since, 5).expect("stored entries decode");
@@ -62,7 +71,7 @@ fn work_out(engine: &Engine, partition: &Partition, schema: &Schema, step: &Step
             group.purge(&overdue.items, *now, u64::MAX).expect("stored items decode");
         }
     }
-    group.finish()
+    (group.finish(), refusals)
 }
 
 impl Leader {
@@ -135,7 +144,7 @@ impl Leader {
 
     /// Does a step; answers its entry.
     fn take(&mut self, step: &Step) -> Vec<u8> {
-        let mut prepared = work_out(&self.engine, &self.partition, &self.schema, step);
+        let (mut prepared, _) = work_out(&self.engine, &self.partition, &self.schema, step);
         let commit = prepared.commit();
         self.engine.commit(std::mem::take(&mut prepared.batch)).expect("memory does not fail");
         self.partition.publish(self.partition.apply(prepared));
@@ -158,15 +167,17 @@ fn open_disk(path: &Path) -> Engine {
     Engine::open(options).expect("the directory opens")
 }
 
-/// A group that is worked out from the copy is the one that the leader works out after a restart. Without one it may leave out
-/// rids, which were given to transactions that came to nothing.
-fn check_next(leader: &mut Leader, copy: &Engine) {
-    let step = Step::Write(vec![leader.txn(), leader.txn()]);
-    let (mine, theirs) = (
+/// A group that is worked out from the copy is the one that the leader works out after a restart, and what one refuses the other refuses
+/// alike; answers how much that was. Without a restart the leader may leave out rids, which were given to transactions that came to nothing.
+fn check_next(leader: &mut Leader, copy: &Engine) -> usize {
+    let step = Step::Write((0..4).map(|_| leader.txn()).collect());
+    let ((mine, refusals), (theirs, their_refusals)) = (
         work_out(&leader.engine, &open(&leader.engine), &leader.schema, &step),
         work_out(copy, &open(copy), &leader.schema, &step),
     );
     assert!(mine.batch.encode() == theirs.batch.encode(), "the copy would go on otherwise");
+    assert_eq!(refusals, their_refusals, "the copy would refuse otherwise");
+    refusals.len()
 }
 
 #[test]
@@ -176,7 +187,7 @@ fn commits_of_a_random_run_make_byte_equal_keyspaces_also_after_restarts() {
     let mut leader = Leader::new(random);
     let folder = tempfile::tempdir().expect("a folder");
     let (memory, mut disk) = (Engine::in_memory(), open_disk(folder.path()));
-    let mut log = Vec::new();
+    let (mut log, mut refused_alike) = (Vec::new(), 0);
     for number in 0..STEPS {
         let step = leader.step();
         let entry = leader.take(&step);
@@ -193,8 +204,7 @@ fn commits_of_a_random_run_make_byte_equal_keyspaces_also_after_restarts() {
             disk = open_disk(folder.path());
         }
         if leader.random.one_in(15) {
-            check_next(&mut leader, &memory);
-            check_next(&mut leader, &disk);
+            refused_alike += check_next(&mut leader, &memory) + check_next(&mut leader, &disk);
             let wanted = dump(&leader.engine);
             assert!(dump(&memory) == wanted, "in memory, after step {number} of seed {seed}");
             assert!(dump(&disk) == wanted, "on disk, after step {number} of seed {seed}");
@@ -210,5 +220,6 @@ fn commits_of_a_random_run_make_byte_equal_keyspaces_also_after_restarts() {
         let report = partition.verify(&copy.snapshot(), &leader.schema).expect("it reads back");
         assert_eq!(report.findings, Vec::<String>::new(), "{name}, seed {seed}");
     }
+    assert!(refused_alike > 0, "nothing was refused, seed {seed}");
     assert!(leader.partition.lsn().0 > STEPS as u64 / 2, "the run has written little, seed {seed}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use orrery_store::{Item, ItemId, Lsn, View};
+use orrery_store::{Item, ItemId, Lsn};
 use orrery_testkit::PATIENCE;
 
 use super::super::align::Pair;
@@ -47,12 +47,7 @@ fn stored(db: &Db, id: &str, value: &Value) -> Item {
     let epk = orrery_doc::epk(&container.definition.key, &key);
     let range = container.range_of(&epk);
     let snapshot = db.inner.committer.snapshot_owned();
-    let view = View::new(
-        &range.replica.partition,
-        &snapshot,
-        range.replica.partition.lsn(),
-        range.replica.lifetimes(),
-    );
+    let view = range.replica.view(&snapshot, range.replica.partition.lsn());
     let target = Target::Id(ItemId::new(value["id"].as_str().expect("an id")).expect("a short id"));
     view.item(&epk, &target).expect("it can be read").expect("it is there")
 }

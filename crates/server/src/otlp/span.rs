@@ -106,10 +106,7 @@ impl Span {
             text("db.operation.name", self.operation),
             text("db.response.status_code", status),
             number("server.port", u64::from(port)),
-            Attribute {
-                key: "azure.cosmosdb.operation.request_charge",
-                value: Any::Double(self.charge),
-            },
+            Attribute { key: "azure.cosmosdb.operation.request_charge", value: Any::Double(self.charge) },
             text("azure.cosmosdb.connection.mode", "gateway"),
         ];
         attributes.extend(database.as_deref().map(|name| text("db.namespace", name)));

@@ -515,3 +515,60 @@ fn a_server_that_is_killed_loses_and_tears_no_batch() {
         server.kill();
     }
 }
+
+/// All rows that a path shows at a level of metadata, and how many each page had.
+fn walked(client: &mut Client, path: &str, level: &str) -> (Vec<serde_json::Value>, Vec<usize>) {
+    let accept = format!("application/json;odata={level}");
+    let (mut rows, mut pages, mut next) = (Vec::new(), Vec::new(), String::new());
+    loop {
+        let (mark, rest) = (if path.contains('?') { '&' } else { '?' }, &next);
+        let reply = client.send_table("GET", &format!("{path}{mark}{rest}"), &[("accept", &accept)], b"");
+        let reply = reply.expect("an answer");
+        assert_eq!(reply.status, 200, "{}", text(&reply));
+        let found = reply.json()["value"].as_array().expect("rows").clone();
+        pages.push(found.len());
+        rows.extend(found);
+        match reply.header("x-ms-continuation-nextpartitionkey") {
+            Some(token) => next = format!("NextPartitionKey={token}&NextRowKey=x"),
+            None => return (rows, pages),
+        }
+    }
+}
+
+#[test]
+fn pages_are_whole_however_they_end_and_show_entities_as_reads_do() {
+    let (_server, mut client) = started(&["--in-memory", "--no-throttle"]);
+    create_table(&mut client, "t");
+    let keys = [("a", 3), ("b", 12)].into_iter().flat_map(|(key, rows)| (0..rows).map(move |row| (key, row)));
+    let keys: Vec<(&str, String)> = keys.map(|(key, row)| (key, format!("{row:02}"))).collect();
+    // A page has room for six of them.
+    let long = format!(r#"{{"n":1,"d":2.0,"text":"{}"}}"#, "x\\n".repeat(250_000));
+    for (key, row) in &keys {
+        let entity = format!("/t(PartitionKey='{key}',RowKey='{row}')");
+        assert_eq!(send(&mut client, "PUT", &entity, &long).status, 204);
+    }
+    for level in ["nometadata", "minimalmetadata", "fullmetadata"] {
+        let accept = format!("application/json;odata={level}");
+        let mut reads = Vec::new();
+        for (key, row) in &keys {
+            let entity = format!("/t(PartitionKey='{key}',RowKey='{row}')");
+            let reply = client.send_table("GET", &entity, &[("accept", &accept)], b"").expect("an answer");
+            let mut read = reply.json();
+            read.as_object_mut().expect("an entity").remove("odata.metadata");
+            reads.push(read);
+        }
+        let (rows, pages) = walked(&mut client, "/t()", level);
+        assert!(pages.len() > 1 && rows == reads, "{level}: {pages:?}");
+        let (rows, pages) = walked(&mut client, "/t()?$filter=PartitionKey%20eq%20'b'", level);
+        assert!(pages.len() > 1 && rows == reads[3..], "{level}: {pages:?}");
+        // The first page ends with the last entity of its partition.
+        let (rows, pages) = walked(&mut client, "/t()?$top=3&$select=RowKey,n,none", level);
+        assert_eq!(pages, [3; 5], "{level}");
+        for (row, (_, key)) in rows.iter().zip(&keys) {
+            let wanted = [&serde_json::json!(key), &serde_json::json!(1), &serde_json::Value::Null];
+            assert_eq!(["RowKey", "n", "none"].map(|name| &row[name]), wanted, "{level}");
+        }
+        let (rows, _) = walked(&mut client, "/t()?$filter=PartitionKey%20eq%20'c'", level);
+        assert_eq!(rows.len(), 0, "{level}");
+    }
+}

@@ -3,6 +3,7 @@
 mod body;
 mod query;
 mod render;
+mod rows;
 mod write;
 
 use std::sync::Arc;

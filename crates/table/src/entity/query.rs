@@ -12,12 +12,12 @@ use orrery_cluster::{
     AccessChoice, Container, ErrorKind, ItemOrder, ItemProperties, OfferedIndexes, PageOptions, QueryPage,
     Scope,
 };
-use orrery_doc::Value;
-use orrery_query::ast::{Direction, Expr, OrderBy, OrderItem};
+use orrery_query::ast::{Direction, Expr, ExprKind, OrderBy, OrderItem};
 use orrery_query::{
-    Documents, Indexes, Parameters as Values, Program, SystemField, SystemValue, Vocabulary, compile_ast,
+    Indexes, Parameters as Values, Program, SystemField, SystemValue, Vocabulary, compile_ast,
 };
 
+use super::rows::{EntityRows, ITEM, MANNER, WRITTEN, manner_of};
 use super::{Renderer, key_of};
 use crate::edm;
 use crate::errors::{Own, Refusal};
@@ -28,9 +28,8 @@ use crate::respond::{NEXT_PARTITION_KEY, NEXT_ROW_KEY, Reply};
 use crate::tables::{query_of, top};
 use crate::{continuation, tables};
 
-/// The names in which a row holds the item and the time of its last write.
-const ITEM: &str = "e";
-const WRITTEN: &str = "w";
+/// What a program calls the manner in which its rows are shown.
+const MANNER_GIVEN: &str = "@manner";
 
 /// Entities have no properties besides those that are stored; the time of the last write is asked for by a function.
 #[derive(Debug)]
@@ -59,7 +58,7 @@ pub(crate) async fn run(call: &Call<'_>, table: &str) -> Result<Reply, Refusal> 
         Some(partition_key) => Scope::Key(key_of(partition_key)),
         None => Scope::Container,
     };
-    let program = program_of(&container, filter.as_ref(), matches!(scope, Scope::Container))?;
+    let program = program_of(&container, filter.as_ref(), &renderer, matches!(scope, Scope::Container))?;
     let options = PageOptions {
         items_max: top,
         bytes_max: call.page_bytes,
@@ -71,18 +70,12 @@ pub(crate) async fn run(call: &Call<'_>, table: &str) -> Result<Reply, Refusal> 
         properties: Some(&NoProperties),
         order: ItemOrder::Keys,
     };
-    let page: QueryPage<Documents> = match &scope {
+    let page: QueryPage<EntityRows> = match &scope {
         Scope::Container => call.db.query_merged_into(&container, &scope, &program, &options).await,
         _ => call.db.query_into(&container, &scope, &program, &options).await,
     }
     .map_err(refused)?;
-    let bytes = page.rows.iter().map(|row| row.bytes().len()).sum();
-    let rows = page.rows.iter().map(|row| {
-        let row = row.root();
-        let written = row.get(WRITTEN).as_i64().and_then(|time| u64::try_from(time).ok());
-        (row.get(ITEM), written.unwrap_or_default())
-    });
-    let reply = shown(call, &renderer, rows, bytes).receipt(page.receipt);
+    let reply = shown(call, &renderer, page.rows).receipt(page.receipt);
     Ok(match page.continuation {
         Some(cursor) => reply
             .header(NEXT_PARTITION_KEY, &continuation::write(&cursor))
@@ -101,16 +94,16 @@ async fn by_key(
 ) -> Result<Reply, Refusal> {
     // What the sender may not see is not among what a query shows, which is no error.
     if call.grant.check_key(partition_key, row_key).is_err() {
-        return Ok(shown(call, renderer, std::iter::empty(), 0));
+        return Ok(shown(call, renderer, EntityRows::default()));
     }
     match super::read(call, container, partition_key, row_key).await {
         Ok((item, receipt)) => {
-            let row = (item.doc.root(), item.header.time);
-            let bytes = item.header.json_bytes as usize;
-            Ok(shown(call, renderer, std::iter::once(row), bytes).receipt(receipt))
+            let mut rows = EntityRows::default();
+            rows.show(renderer, &item.doc.root(), item.header.time);
+            Ok(shown(call, renderer, rows).receipt(receipt))
         }
         Err(refusal) if refusal.is_absence() => {
-            let reply = shown(call, renderer, std::iter::empty(), 0);
+            let reply = shown(call, renderer, EntityRows::default());
             Ok(match refusal.receipt() {
                 Some(receipt) => reply.receipt(receipt.clone()),
                 None => reply,
@@ -120,25 +113,9 @@ async fn by_key(
     }
 }
 
-/// Items, each with the time of its last write, as the list that a query is answered with; `bytes` is about how large it gets.
-fn shown<'v>(
-    call: &Call<'_>,
-    renderer: &Renderer<'_>,
-    rows: impl Iterator<Item = (Value<'v>, u64)>,
-    bytes: usize,
-) -> Reply {
-    let mut out = Vec::with_capacity(256 + bytes);
-    out.push(b'{');
-    renderer.head_of_list(&mut out);
-    out.extend_from_slice(b"\"value\":[");
-    for (place, (item, written)) in rows.enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        renderer.row(&item, written, &mut out);
-    }
-    out.extend_from_slice(b"]}");
-    Reply::new(StatusCode::OK, call.metadata.content_type(), out)
+/// The list that a query is answered with.
+fn shown(call: &Call<'_>, renderer: &Renderer<'_>, mut rows: EntityRows) -> Reply {
+    Reply::new(StatusCode::OK, call.metadata.content_type(), rows.take_body(renderer))
 }
 
 /// A continuation that is none of ours is the only thing that a client can do wrong here.
@@ -156,16 +133,22 @@ fn restricted(filter: Option<Filter>, restriction: Option<Filter>) -> Option<Fil
     }
 }
 
-/// `SELECT VALUE {"e": c, "w": WRITTENAT(c)} FROM c WHERE … [ORDER BY c["$pk"], c.id]`
+/// `SELECT VALUE {"e": c, "w": WRITTENAT(c), "m": @manner} FROM c WHERE … [ORDER BY c["$pk"], c.id]`
 fn program_of(
     container: &Arc<Container>,
     filter: Option<&Filter>,
+    renderer: &Renderer<'_>,
     ordered: bool,
 ) -> Result<Program, Refusal> {
     let item = || Expr::name("c");
-    let row = Expr::object(vec![(ITEM, item()), (WRITTEN, Expr::call("WRITTENAT", vec![item()]))]);
+    let mut row = vec![(ITEM, item()), (WRITTEN, Expr::call("WRITTENAT", vec![item()]))];
+    let mut values = Values::default();
+    if let Some(manner) = manner_of(renderer) {
+        values.set(MANNER_GIVEN, manner.root());
+        row.push((MANNER, Expr::made(ExprKind::Parameter(MANNER_GIVEN.to_owned()))));
+    }
     let condition = filter.map(|filter| filter::condition(filter, Names::Entities)).transpose()?;
-    let mut query = query_of(row, condition);
+    let mut query = query_of(Expr::object(row), condition);
     if ordered {
         let by = |name: &str| OrderItem { expr: item().member(name), direction: Some(Direction::Ascending) };
         let mut items = vec![by(edm::PARTITION_KEY)];
@@ -174,7 +157,7 @@ fn program_of(
         }
         query.order_by = Some(OrderBy::Items(items));
     }
-    Ok(compile_ast(query, &Values::default(), &Vocabulary::default())?)
+    Ok(compile_ast(query, &values, &Vocabulary::default())?)
 }
 
 /// Whether an index of the container delivers the order of both keys.

@@ -10,12 +10,12 @@ use crate::moment;
 
 /// Writes entities of one table.
 pub(crate) struct Renderer<'a> {
-    metadata: Metadata,
-    base: &'a str,
-    account: &'a str,
-    table: &'a str,
+    pub(super) metadata: Metadata,
+    pub(super) base: &'a str,
+    pub(super) account: &'a str,
+    pub(super) table: &'a str,
     /// Names that the client wants; all if it does not say.
-    selected: Option<&'a [String]>,
+    pub(super) selected: Option<&'a [String]>,
 }
 
 impl<'a> Renderer<'a> {

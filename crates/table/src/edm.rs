@@ -3,6 +3,7 @@
 //! The shape itself is [`orrery_gateway::shapes::entity`]'s, since other gateways write entities too.
 
 use std::borrow::Cow;
+use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -144,12 +145,16 @@ impl<'a> Edm<'a> {
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match self {
             Edm::Guid(text) | Edm::String(text) | Edm::Binary(text) => orrery_doc::json::write_str(text, out),
-            Edm::Double(value) if value.is_finite() => out.extend_from_slice(double(*value).as_bytes()),
+            Edm::Double(value) if value.is_finite() => write_double(*value, out),
             Edm::Double(value) => orrery_doc::json::write_str(name_of(*value), out),
             Edm::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
-            Edm::DateTime(ticks) => orrery_doc::json::write_str(&moment::text_of(*ticks), out),
-            Edm::Int32(value) => out.extend_from_slice(value.to_string().as_bytes()),
-            Edm::Int64(value) => orrery_doc::json::write_str(&value.to_string(), out),
+            Edm::DateTime(ticks) => {
+                out.push(b'"');
+                moment::write(*ticks, out);
+                out.push(b'"');
+            }
+            Edm::Int32(value) => write_plainly(format_args!("{value}"), out),
+            Edm::Int64(value) => write_plainly(format_args!("\"{value}\""), out),
         }
     }
 }
@@ -192,12 +197,17 @@ fn name_of(value: f64) -> &'static str {
 }
 
 /// A number with a decimal point: without one, clients take it for a whole one.
-fn double(value: f64) -> String {
-    let text = format!("{value:?}");
-    match text.split_once('e') {
-        Some((digits, power)) if !digits.contains('.') => format!("{digits}.0e{power}"),
-        _ => text,
+fn write_double(value: f64, out: &mut Vec<u8>) {
+    let start = out.len();
+    write_plainly(format_args!("{value:?}"), out);
+    let digits = out[start..].iter().position(|byte| *byte == b'e').map(|length| start + length);
+    if let Some(end) = digits.filter(|end| !out[start..*end].contains(&b'.')) {
+        out.splice(end..end, *b".0");
     }
+}
+
+fn write_plainly(text: std::fmt::Arguments<'_>, out: &mut Vec<u8>) {
+    out.write_fmt(text).expect("memory takes what is written to it");
 }
 
 #[cfg(test)]

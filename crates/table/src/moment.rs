@@ -7,24 +7,45 @@ use orrery_gateway::shapes::entity::TICKS_END;
 /// Ticks between the year 1 and 1970.
 pub(crate) const TICKS_TO_1970: i64 = 719_162 * 86_400 * PER_SECOND;
 const PER_SECOND: i64 = 10_000_000;
+/// Days from the first of March of the year 0 to the first of January of the year 1.
+const DAYS_FROM_MARCH_0: i64 = 306;
+const DAYS_OF_400_YEARS: i64 = 146_097;
 
 /// `2022-05-06T00:47:47.9267336Z`, of ticks since the year 1.
 pub(crate) fn text_of(ticks: i64) -> String {
+    digits_of(ticks).iter().copied().map(char::from).collect()
+}
+
+/// Appends the same text.
+pub(crate) fn write(ticks: i64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&digits_of(ticks));
+}
+
+fn digits_of(ticks: i64) -> [u8; 28] {
     let ticks = ticks.clamp(0, TICKS_END - 1);
     let (days, rest) = (ticks / (86_400 * PER_SECOND), ticks % (86_400 * PER_SECOND));
     let (year, month, day) = civil(days);
     let (seconds, part) = (rest / PER_SECOND, rest % PER_SECOND);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{part:07}Z",
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
+    let mut text = *b"0000-00-00T00:00:00.0000000Z";
+    let places =
+        [(0..4, year), (5..7, month), (8..10, day), (11..13, seconds / 3600), (14..16, seconds / 60 % 60)];
+    for (place, mut number) in places.into_iter().chain([(17..19, seconds % 60), (20..27, part)]) {
+        for digit in text[place].iter_mut().rev() {
+            *digit += (number % 10) as u8;
+            number /= 10;
+        }
+    }
+    text
 }
 
 /// The same, of the store's time.
 pub(crate) fn text_of_written(time: u64) -> String {
-    text_of(i64::try_from(time).unwrap_or(i64::MAX - TICKS_TO_1970).saturating_add(TICKS_TO_1970))
+    text_of(ticks_of_written(time))
+}
+
+/// Ticks since the year 1, of the store's time.
+pub(crate) fn ticks_of_written(time: u64) -> i64 {
+    i64::try_from(time).unwrap_or(i64::MAX - TICKS_TO_1970).saturating_add(TICKS_TO_1970)
 }
 
 /// The version of an entity: `W/"datetime'2022-05-06T00%3A47%3A47.9267336Z'"`.
@@ -128,15 +149,14 @@ fn days_before(year: i64, month: i64) -> i64 {
 
 /// The date of a day, counted from the first of the year 1.
 fn civil(days: i64) -> (i64, i64, i64) {
-    let mut year = days / 366 + 1;
-    while days_before(year + 1, 1) <= days {
-        year += 1;
-    }
-    let mut month = 1;
-    while month < 12 && days_before(year, month + 1) <= days {
-        month += 1;
-    }
-    (year, month, days - days_before(year, month) + 1)
+    // Counted in years that begin in March, the day that not every year has is the last, and months have a rule.
+    let days = days + DAYS_FROM_MARCH_0;
+    let (centuries, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let of_next_year = i64::from(month >= 10);
+    (centuries * 400 + year + of_next_year, month + 3 - 12 * of_next_year, day - (153 * month + 2) / 5 + 1)
 }
 
 #[cfg(test)]
@@ -157,6 +177,20 @@ mod tests {
         for ticks in (0..TICKS_END).step_by(86_400 * PER_SECOND as usize * 173) {
             assert_eq!(parse(&text_of(ticks)), Some(ticks));
         }
+    }
+
+    #[test]
+    fn every_day_has_its_date() {
+        let mut next = 0;
+        for year in 1..=9_999 {
+            for month in 1..=12 {
+                for day in 1..=days_in_month(year, month) {
+                    assert_eq!(civil(next), (year, month, day));
+                    next += 1;
+                }
+            }
+        }
+        assert_eq!(next * 86_400 * PER_SECOND, TICKS_END);
     }
 
     #[test]

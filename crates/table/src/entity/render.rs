@@ -76,7 +76,12 @@ impl<'a> Renderer<'a> {
             // What another client has stored in another shape is none of the entity's properties.
             let Some(value) = Edm::stored(value) else { continue };
             if let Some(told) = value.told_type().filter(|_| self.metadata != Metadata::None) {
-                push(out, &format!("{name}@odata.type"), told);
+                json::write_str(name, out);
+                // The name goes on where its quote is.
+                out.pop();
+                out.extend_from_slice(b"@odata.type\":");
+                json::write_str(told, out);
+                out.push(b',');
             }
             json::write_str(name, out);
             out.push(b':');
@@ -87,7 +92,9 @@ impl<'a> Renderer<'a> {
             if self.metadata == Metadata::Full {
                 push(out, "Timestamp@odata.type", "Edm.DateTime");
             }
-            push(out, "Timestamp", &moment::text_of_written(written));
+            out.extend_from_slice(b"\"Timestamp\":\"");
+            moment::write(moment::ticks_of_written(written), out);
+            out.extend_from_slice(b"\",");
         }
         self.absent(item, out);
         if out.last() == Some(&b',') {

@@ -6,7 +6,8 @@
 //! Elsewhere each partition delivers its first rows only: a second program, fed with the items of that partition
 //! alone, says when it has a page.
 //!
-//! A program that must see all partitions has them visited at the same time, a few at once. Each visit runs on a
+//! The only partition of a scope is visited by the thread that asks, as by any query. Several that a program must all
+//! see are visited at the same time, a few at once. Each visit runs on a
 //! thread of its own, drops the items that the filter refuses, and hands on the others in small batches; it waits
 //! when nobody takes them. The program takes them partition by partition, so that its answer does not depend
 //! on who was faster.
@@ -65,7 +66,7 @@ impl Db {
         Ok(QueryPage { memory, ..page })
     }
 
-    fn merged_page<S: Sink + Default>(
+    pub(super) fn merged_page<S: Sink + Default>(
         &self,
         container: &Container,
         scope: &Scope,
@@ -93,8 +94,11 @@ impl Db {
             walk.finish();
         } else if program.is_blocking() {
             let ranges = self.admit_all(request, &mut walk)?;
-            ordered = self.merge_orders(request, &ranges, &mut merged)?;
-            if ordered.is_none() {
+            ordered = match ranges.as_slice() {
+                [range] => self.visit_alone(request, range, &mut run, &mut merged)?,
+                _ => self.merge_orders(request, &ranges, &mut merged)?,
+            };
+            if ordered.is_none() && ranges.len() != 1 {
                 at_length(true, || self.visit_all(request, &ranges, &mut run, &mut merged))?;
             }
         } else {
@@ -172,6 +176,26 @@ impl Db {
                 self.settle(request, range, *lsn, visit.into_work(), merged);
             }
         }
+        Ok(answer)
+    }
+
+    /// The only partition, on this thread: there is nothing to merge. The page is returned unless it is the run's.
+    fn visit_alone<S: Sink + Default>(
+        &self,
+        request: Request<'_>,
+        (range, lsn): &(Arc<Range>, Lsn),
+        run: &mut PageRun<'_, S>,
+        merged: &mut QueryPage<S>,
+    ) -> Result<Option<(S, Option<Carry>)>> {
+        let walk = Walk::start(request.container, request.scope, None)?;
+        let moment = self.moment(range, &walk)?;
+        let mut visit = Visit::new(request, range, &moment, &walk)?;
+        let is_fed = shortcut::feed(&mut visit, run)? || groups::feed(&mut visit, run)?;
+        let answer = if is_fed { None } else { term_order::answer(&mut visit)? };
+        if !is_fed && answer.is_none() {
+            key_order::feed(&mut visit, &walk, run)?;
+        }
+        self.settle(request, range, *lsn, visit.into_work(), merged);
         Ok(answer)
     }
 

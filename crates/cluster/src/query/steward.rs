@@ -34,7 +34,7 @@ pub struct QuerySteward {
 }
 
 impl QuerySteward {
-    fn new(memory: &Memory, hold: Option<Hold>) -> QuerySteward {
+    pub(super) fn new(memory: &Memory, hold: Option<Hold>) -> QuerySteward {
         QuerySteward {
             memory: memory.clone(),
             most: memory.shares().queries / QUERY_SHARE,

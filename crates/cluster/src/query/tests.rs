@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use orrery_doc::{Doc, PartitionKey, json};
-use orrery_query::{Documents, Parameters, SystemField, SystemValue, compile};
-
+use orrery_query::{Documents, Parameters, Rows, SystemField, SystemValue, compile};
 use orrery_store::{Action, ItemHeader, ItemId, Op, Precondition, Target};
 
+use super::QuerySteward;
+use crate::turns::shortly;
 use crate::{
     AccessChoice, Consistency, Consumer, Container, ContainerDefinition, Db, DbOptions, ErrorKind,
     ItemProperties, Method, PageOptions, QueryPage, Scope, Throughput, WriteOptions,
@@ -290,6 +291,7 @@ async fn the_server_merges_as_one_partition_would_answer() {
         "SELECT VALUE c.id FROM c WHERE c.n < 50",
         "SELECT VALUE 1",
     ] {
+        one.check(&Scope::Container, text, true).await;
         many.check(&Scope::Container, text, true).await;
         let mut rows = many.rows(&Scope::Container, text, &[AccessChoice::Auto], 7, true).await;
         let mut expected = one.rows(&Scope::Container, text, &[AccessChoice::ScanOnly], 1_000, false).await;
@@ -298,6 +300,23 @@ async fn the_server_merges_as_one_partition_would_answer() {
         expected.sort();
         assert_eq!(rows, expected, "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_page_over_the_only_partition_is_answered_at_once() {
+    let world = World::new(r#"{"includedPaths":[{"path":"/*"}]}"#, 400).await;
+    for (id, rest) in [("a", r#","n":2"#), ("b", ""), ("c", r#","n":1"#)] {
+        world.put("p", id, rest, true).await;
+    }
+    // An item without the value is in no index of it, so that no order can be merged.
+    let text = "SELECT VALUE c.id FROM c ORDER BY c.n";
+    let program = world.db.compile(&world.container, text, &Parameters::default()).expect(text);
+    let (options, steward) = (page_options(), QuerySteward::new(&world.db.inner.memory, None));
+    let (container, scope) = (&world.container, &Scope::Container);
+    let page = shortly(|| world.db.merged_page::<Rows>(container, scope, &program, &options, &steward));
+    let page = page.expect("nobody else is waited for").expect(text);
+    let rows: Vec<&[u8]> = page.rows.iter().collect();
+    assert_eq!(rows, [b"\"b\"", b"\"c\"", b"\"a\""]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -58,7 +58,14 @@ pub(crate) async fn run(call: &Call<'_>, table: &str) -> Result<Reply, Refusal> 
         Some(partition_key) => Scope::Key(key_of(partition_key)),
         None => Scope::Container,
     };
-    let program = program_of(&container, filter.as_ref(), &renderer, matches!(scope, Scope::Container))?;
+    // All entities of a partition pass a filter that asks for the partition and nothing else.
+    let is_asked = |filter: &&Filter| matches!(scope, Scope::Container) || !filter.only_pins("PartitionKey");
+    let program = program_of(
+        &container,
+        filter.as_ref().filter(is_asked),
+        &renderer,
+        matches!(scope, Scope::Container),
+    )?;
     let options = PageOptions {
         items_max: top,
         bytes_max: call.page_bytes,

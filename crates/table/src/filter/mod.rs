@@ -87,6 +87,11 @@ impl Filter {
         }
     }
 
+    /// Whether every row passes in which a property is equal to a text, the one that it is pinned to, and no other row.
+    pub fn only_pins(&self, property: &str) -> bool {
+        !matches!(self, Filter::And(_)) && self.pinned(property).is_some()
+    }
+
     /// Both parts of a key, if the filter asks for one entity by them and for nothing else.
     pub fn key(&self) -> Option<(&str, &str)> {
         match self {
@@ -102,6 +107,16 @@ mod tests {
 
     #[test]
     fn keys_that_every_row_has_are_known() {
+        let only = |text: &str| parse(text).expect(text).only_pins("PartitionKey");
+        assert!(only("PartitionKey eq 'p'") && only("'p' eq PartitionKey"));
+        for more in [
+            "PartitionKey eq 'p' and n eq 1",
+            "PartitionKey ge 'p'",
+            "not (PartitionKey eq 'p')",
+            "RowKey eq 'p'",
+        ] {
+            assert!(!only(more), "{more}");
+        }
         let pinned = |text: &str| {
             let filter = parse(text).expect("well formed");
             let of = |name: &str| filter.pinned(name).map(str::to_owned);

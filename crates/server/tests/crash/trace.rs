@@ -191,8 +191,12 @@ fn finished(start: Moment, text: &str) -> Option<Call> {
     Some(Call { start, end: Some(start + moment(seconds)), what: understand(call, Some(result))? })
 }
 
-/// A call in the middle of which the process was killed.
+/// A call in the middle of which the process was killed. One whose name could not be read any more was never carried out: the
+/// kill came while the tracer held the thread before the call, and the kernel then leaves it out.
 fn interrupted(start: Moment, call: &str) -> Option<Call> {
+    if call.starts_with("???") {
+        return None;
+    }
     let what = understand(call.trim_end(), None).filter(has_happened)?;
     Some(Call { start, end: None, what })
 }
@@ -285,4 +289,16 @@ fn a_write_that_was_not_carried_out_before_the_kill_is_not_there_after_it() {
     let calls = read(trace.as_bytes());
     let What::Write { data, .. } = &calls.last().expect("a call").what else { panic!("{calls:?}") };
     assert_eq!(data, b"befor");
+}
+
+#[test]
+fn a_call_that_the_kill_made_unreadable_was_not_carried_out() {
+    let unreadable: [&[u8]; 3] = [
+        b"17 1.000000 ???( <unfinished ...>\n17 1.000100 +++ killed by SIGKILL +++\n",
+        b"17 1.000000 ???() = ?\n17 1.000100 +++ killed by SIGKILL +++\n",
+        b"17 1.000000 ???( <unfinished ...>\n17 1.000050 <... ??? resumed>) = ?\n17 1.000100 +++ killed by SIGKILL +++\n",
+    ];
+    for text in unreadable {
+        assert_eq!(read(text).len(), 0);
+    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
-use orrery_cluster::{Container, Cursor, Error, ErrorKind, PageOptions, QueryPage, RangeInfo, Scope};
+use orrery_cluster::{Container, Cursor, Error, ErrorKind, PageOptions, QueryPage, Scope};
 use orrery_doc::EpkRange;
 use orrery_query::ast::{Direction, OrderBy, Query, SelectSpec};
 use orrery_query::{
@@ -188,11 +188,20 @@ pub(super) fn of_gone(call: &Call<'_>, container: &Container, scope: Scope) -> (
     }
 }
 
-/// The range that is gone and was named all the same. It is shown in the answer: clients that are shown another than they asked
-/// look which ranges there are, in the middle of a query whose other ranges they go on asking as they knew them.
+/// The range that is gone and was named all the same, in the middle of its pages or where a part of it was merged with a neighbour.
+/// It is shown in the answer: clients that are shown another than they asked look which ranges there are, in the middle of a query
+/// whose other ranges they go on asking as they knew them. Who begins a range anew after a mere split is shown what is there now:
+/// azure-cosmos for Python learns of the split by this.
 fn gone_range(call: &Call<'_>, container: &Container) -> Option<u32> {
     let named = scope::range_id(call.headers.range_id?).ok()?;
-    container.gone_range(named).map(|gone| gone.id)
+    let gone = container.gone_range(named)?;
+    let is_shown = call.headers.continuation.is_some() || reaches_beyond(container, &gone.range);
+    is_shown.then_some(gone.id)
+}
+
+/// Whether a range that is there now holds some of a part of the key space and more than that.
+fn reaches_beyond(container: &Container, part: &EpkRange) -> bool {
+    container.ranges().iter().any(|range| range.range.overlaps(part) && !part.contains_range(&range.range))
 }
 
 /// Whether a query over a part of a range that is gone is answered: it was told before, its client asks for ever when it is
@@ -201,10 +210,9 @@ fn gone_range(call: &Call<'_>, container: &Container) -> Option<u32> {
 /// a neighbour, which it asks as well, it returns the rows of that twice.
 fn is_answered(call: &Call<'_>, container: &Container, range: u32, part: &EpkRange) -> bool {
     let was_told = |query: &str| call.told.before(query, container.resource.rid, range);
-    let reaches_beyond = |range: &RangeInfo| range.range.overlaps(part) && !part.contains_range(&range.range);
     call.headers.continuation.is_some()
         || call.headers.asks_gone_ranges_for_ever()
-        || container.ranges().iter().any(reaches_beyond)
+        || reaches_beyond(container, part)
         || call.headers.correlated_activity_id.is_some_and(was_told)
 }
 
